@@ -297,7 +297,16 @@ class RandomQuantizedGraph {
     const Real x = values_.back();
     if (x.shape[2] < 2 || x.shape[3] < 2) return activation();
     const std::string op = chance(50) ? "MaxPool" : "AveragePool";
-    exact_ &= op == "MaxPool";
+    if (chance(20))
+      return push("GlobalAveragePool", node("GlobalAveragePool", {x.name}),
+                  {x.shape[0], x.shape[1], 1, 1}, x.spread);
+    if (chance(30)) {
+      std::map<std::string, AttributeValue> attrs{{"kernel_shape", Extents{3, 3}},
+                                                  {"pads", Extents{1, 1, 1, 1}}};
+      if (op == "AveragePool")
+        attrs.emplace("count_include_pad", AttributeValue(static_cast<int64_t>(below(2))));
+      return push(op, node(op, {x.name}, std::move(attrs)), x.shape, x.spread);
+    }
     push(op, node(op, {x.name}, {{"kernel_shape", Extents{2, 2}}, {"strides", Extents{2, 2}}}),
          {x.shape[0], x.shape[1], x.shape[2] / 2, x.shape[3] / 2}, x.spread);
   }

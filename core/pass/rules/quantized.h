@@ -30,7 +30,8 @@ std::optional<Quantization> dequantized(Editor& editor, ValueId value);
 std::optional<std::vector<double>> scales_of(const Editor& editor, const Quantization& q);
 std::optional<std::vector<int64_t>> zeros_of(const Editor& editor, const Quantization& q);
 
-// The zero point as a value, which integer operators want to see: a new constant where it is absent.
+// The zero point as a value, which integer operators want to see: a new constant where it is
+// absent.
 Result<ValueId> zero_of(Editor& editor, const Quantization& q);
 
 // Whether q to real numbers and back by the other is certainly nothing.

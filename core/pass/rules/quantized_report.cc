@@ -63,7 +63,8 @@ class Reporter {
     const auto from = dequantized(editor_, node.inputs[0]);
     if (!from || !from->single || dtype_bits(from->dtype) != 8)
       return "it needs bytes with one scale, of float32";
-    if (!scales_of(editor_, *from)) return "a scale is not constant, or not a normal number above 0";
+    if (!scales_of(editor_, *from))
+      return "a scale is not constant, or not a normal number above 0";
     const Node* const next = editor_.only_user(node.outputs[0]);
     if (!next || next->op != "QuantizeLinear") return "the result is not quantized next";
     const auto to = quantization(editor_, *next);
@@ -130,8 +131,7 @@ class Reporter {
 bool may_have_groups(const Graph& graph) {
   for (NodeId id = 0; id < graph.node_capacity(); ++id)
     if (const Node* const node = graph.node(id))
-      if (has_bodies(*node) || is_any(*node, kQuantizing) || sums_integers(*node))
-        return true;
+      if (has_bodies(*node) || is_any(*node, kQuantizing) || sums_integers(*node)) return true;
   return false;
 }
 

@@ -56,6 +56,7 @@ const Generators& attention_cases();
 const Generators& contrib_attention_cases();  // of com.microsoft
 const Generators& ml_cases();                 // of ai.onnx.ml
 const Generators& contrib_cases();            // of com.microsoft
+const Generators& byte_pool_cases();          // likewise: averages of bytes
 
 // ------------------------------------------------------------------ for references
 Data expected(pfrt_dtype dtype, Dims dims, Values values);

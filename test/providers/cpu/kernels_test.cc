@@ -88,9 +88,10 @@ bool is_trivial(const Case& c) {
 
 template <typename Fn>
 void for_each_row(const Generators& generators, Fn fn) {
-  const std::string_view domain = &generators == &ml_cases()        ? "ai.onnx.ml"
-                                  : &generators == &contrib_cases() ? "com.microsoft"
-                                                                    : "";
+  const std::string_view domain =
+      &generators == &ml_cases()                                             ? "ai.onnx.ml"
+      : &generators == &contrib_cases() || &generators == &byte_pool_cases() ? "com.microsoft"
+                                                                             : "";
   for (const auto family : cpu::kernels())
     for (const KernelRow& row : family)
       if (const auto found = generators.find(row.op);
@@ -250,6 +251,7 @@ TEST(Kernels, recurrent) { check_rows(recurrent_cases()); }
 TEST(Kernels, images) { check_rows(image_cases()); }
 TEST(Kernels, quantizations) { check_rows(quantize_cases()); }
 TEST(Kernels, contributed) { check_rows(contrib_cases()); }
+TEST(Kernels, averages_of_bytes) { check_rows(byte_pool_cases()); }
 TEST(Kernels, signals_and_random_numbers) { check_rows(signal_cases()); }
 TEST(Kernels, vision_and_losses) { check_rows(vision_cases()); }
 TEST(Kernels, attention) { check_rows(attention_cases()); }
@@ -298,6 +300,7 @@ TEST(KernelThreads, recurrent) { check_workers(recurrent_cases()); }
 TEST(KernelThreads, images) { check_workers(image_cases()); }
 TEST(KernelThreads, quantizations) { check_workers(quantize_cases()); }
 TEST(KernelThreads, contributed) { check_workers(contrib_cases()); }
+TEST(KernelThreads, averages_of_bytes) { check_workers(byte_pool_cases()); }
 TEST(KernelThreads, signals_and_random_numbers) { check_workers(signal_cases()); }
 TEST(KernelThreads, vision_and_losses) { check_workers(vision_cases()); }
 TEST(KernelThreads, attention) { check_workers(attention_cases()); }

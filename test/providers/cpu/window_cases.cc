@@ -12,7 +12,8 @@ namespace {
 // fn(values in the window, how many taps it has on image and padding)
 using Pool = std::function<double(const Values&, int64_t)>;
 
-Case pool(Random& r, pfrt_dtype dtype, int64_t size, const Pool& fn) {
+Case pool(Random& r, pfrt_dtype dtype, int64_t size, const Pool& fn, double low = -3,
+          double high = 3) {
   const bool large = size >= kLarge;
   const auto rank = static_cast<size_t>(large ? 2 : r.from_to(1, 3));
   Dims x_dims{r.from_to(1, 2), r.from_to(1, 5)}, y_dims = x_dims;
@@ -36,7 +37,7 @@ Case pool(Random& r, pfrt_dtype dtype, int64_t size, const Pool& fn) {
     x_dims.push_back(image);
     y_dims.push_back(positions);
   }
-  const Data x = r.data(dtype, x_dims);
+  const Data x = r.data(dtype, x_dims, low, high);
   Values y;
   for_each_index(y_dims, [&](const Dims& index) {
     Values values;
@@ -103,10 +104,10 @@ Case lp_pool(Random& r, pfrt_dtype dtype, int64_t size) {
   return pool(r, dtype, size, [](const Values& v, int64_t) { return norm(v); });
 }
 
-Generator global(double (*fn)(const Values&)) {
+Generator global(const std::function<double(const Values&)>& fn, double low = -3, double high = 3) {
   return [=](Random& r, pfrt_dtype dtype, int64_t size) {
     const Dims dims = r.dims_without_0(static_cast<size_t>(r.from_to(3, 5)), size);
-    const Data x = r.data(dtype, dims);
+    const Data x = r.data(dtype, dims, low, high);
     const auto planes = static_cast<size_t>(dims[0] * dims[1]);
     const auto each = x.values.size() / planes;
     Dims out(dims.size(), 1);
@@ -123,6 +124,58 @@ Generator global(double (*fn)(const Values&)) {
     c.absolute = 3 * step_error(dtype) * static_cast<double>(each);
     return c;
   };
+}
+
+// A Case of averages in bytes from one of sums: |c| has the sums, |counts| what they are divided
+// by. Scales are powers of two, so that what is rounded is as good as exact.
+Case of_bytes(Random& r, pfrt_dtype dtype, Case c, const Values& sums, const Values& counts,
+              double x_zero) {
+  const pfrt_dtype to = r.once_in(2) ? PFRT_DTYPE_INT8 : PFRT_DTYPE_UINT8;
+  const auto one = [](pfrt_dtype type, double value) { return Data{type, {}, {value}}; };
+  const double x_scale = std::exp2(static_cast<double>(r.from_to(-4, -2))),
+               y_scale = std::exp2(static_cast<double>(r.from_to(-3, 0))),
+               y_zero = static_cast<double>(r.from_to(0, 99));
+  Values y;
+  for (size_t i = 0; i < sums.size(); ++i) {
+    const double steps = std::nearbyint(sums[i] * x_scale / y_scale / std::max(counts[i], 1.0));
+    y.push_back(std::clamp<double>(steps + y_zero, to == PFRT_DTYPE_INT8 ? -128 : 0,
+                                   to == PFRT_DTYPE_INT8 ? 127 : 255));
+  }
+  c.inputs.insert(c.inputs.end(), {one(PFRT_DTYPE_FLOAT32, x_scale), one(dtype, x_zero),
+                                   one(PFRT_DTYPE_FLOAT32, y_scale), one(to, y_zero)});
+  c.outputs = {expected(to, Dims(c.outputs[0].dims), std::move(y))};
+  c.relative = c.absolute = 0;
+  return c;
+}
+
+Case byte_average_pool(Random& r, pfrt_dtype dtype, int64_t size) {
+  const bool with_pads = r.once_in(2);
+  const double zero = static_cast<double>(r.from_to(0, 99));
+  Values sums, counts;
+  Case c = pool(
+      r, dtype, size,
+      [&](const Values& v, int64_t taps) {
+        sums.push_back(sum(v) - zero * static_cast<double>(v.size()));
+        counts.push_back(with_pads ? static_cast<double>(taps) : static_cast<double>(v.size()));
+        return 0.0;
+      },
+      -128, 255);
+  c.attrs.push_back({"count_include_pad", int64_t{with_pads}});
+  return of_bytes(r, dtype, std::move(c), sums, counts, zero);
+}
+
+Case byte_global_average_pool(Random& r, pfrt_dtype dtype, int64_t size) {
+  const double zero = static_cast<double>(r.from_to(0, 99));
+  Values sums, counts;
+  Case c = global(
+      [&](const Values& v) {
+        const auto n = static_cast<double>(v.size());
+        sums.push_back(sum(v) - zero * n);
+        counts.push_back(n);
+        return 0.0;
+      },
+      -128, 255)(r, dtype, size);
+  return of_bytes(r, dtype, std::move(c), sums, counts, zero);
 }
 
 // ------------------------------------------------------------------ normalisations
@@ -313,6 +366,14 @@ const Generators& window_cases() {
        [](Random& r, pfrt_dtype d, int64_t size) { return row_norm(r, d, size, false); }},
       {"LpNormalization", lp_norm},
       {"MeanVarianceNormalization", mean_variance_norm},
+  };
+  return generators;
+}
+
+const Generators& byte_pool_cases() {
+  static const Generators generators = {
+      {"QLinearAveragePool", byte_average_pool},
+      {"QLinearGlobalAveragePool", byte_global_average_pool},
   };
   return generators;
 }

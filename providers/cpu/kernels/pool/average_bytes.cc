@@ -17,10 +17,10 @@ namespace pfrt::cpu {
 namespace {
 
 constexpr int64_t kLine = kBlockChannels;
-constexpr int64_t kTask = 1 << 15;    // bytes
+constexpr int64_t kTask = 1 << 15;      // bytes
 constexpr int64_t kMostTaps = 1 << 23;  // whose sum has 31 bits
 constexpr int64_t kTogether = 512;      // sums that become bytes at once, about
-constexpr int64_t kSlack = 8;         // sums that add_every may read beyond the last
+constexpr int64_t kSlack = 8;           // sums that add_every may read beyond the last
 
 struct BytePlan {
   PoolGeometry geometry;
@@ -155,8 +155,7 @@ Kernel average_nchw16c(std::shared_ptr<const BytePlan> plan) {
   Kernel kernel;
   kernel.flops = static_cast<double>(plan->geometry.planes) *
                  static_cast<double>(window.position_count()) * static_cast<double>(window.taps());
-  kernel.scratch_bytes =
-      static_cast<uint64_t>(plan->rows.row_length()) * (kLine * sizeof(int32_t));
+  kernel.scratch_bytes = static_cast<uint64_t>(plan->rows.row_length()) * (kLine * sizeof(int32_t));
   kernel.run = [plan](const Run& run) -> pfrt_code {
     const Window& w = plan->geometry.window;
     const int64_t pixels = w.image_size(), length = plan->rows.row_length();

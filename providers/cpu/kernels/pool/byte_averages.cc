@@ -64,8 +64,7 @@ void ByteAverages::Values::columns(const int32_t* sums, const float* factors, in
   for (int64_t i = 0; i < n; ++i) one(sums[i], factors[i], out + i);
 }
 
-void ByteAverages::Values::lines(const int32_t* sums, float factor, int64_t n,
-                                 uint8_t* out) const {
+void ByteAverages::Values::lines(const int32_t* sums, float factor, int64_t n, uint8_t* out) const {
   constexpr int64_t kLine = RequantizeFns::kLine;
   float factors[kLine];
   std::fill_n(factors, kLine, factor);

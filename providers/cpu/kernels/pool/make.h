@@ -4,6 +4,7 @@
 // thread-safe.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "providers/cpu/kernels/window/window.h"
@@ -44,6 +45,8 @@ Result<Kernel> make_average_pool_nchw16c(const SnapshotNode& node, Nchw16cSides 
 Result<Kernel> make_global_average_pool_nchw16c(const SnapshotNode& node, Nchw16cSides sides);
 // max_bytes.cc: of int8 and uint8
 Result<Kernel> make_max_pool_bytes_nchw16c(const SnapshotNode& node);
+// Nothing where the window reaches far beyond the image.
+Result<std::optional<Kernel>> make_max_pool_bytes(const SnapshotNode& node);
 // average_bytes.cc: of int8 and uint8, rounded once
 std::string refuse_average_bytes(const KernelRequest& node);
 Result<Kernel> make_average_bytes(const KernelRequest& node);

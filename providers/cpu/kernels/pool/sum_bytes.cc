@@ -37,8 +37,8 @@ PFRT_AVX2 void add_bytes_avx2(const uint8_t* bytes, int64_t n, uint8_t flip, int
   const __m128i inverted = _mm_set1_epi8(static_cast<char>(flip));
   int64_t i = 0;
   for (; i + 8 <= n; i += 8) {
-    const __m128i eight = _mm_xor_si128(
-        _mm_loadl_epi64(reinterpret_cast<const __m128i*>(bytes + i)), inverted);
+    const __m128i eight =
+        _mm_xor_si128(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(bytes + i)), inverted);
     store_sums(sums + i, _mm256_add_epi32(load_sums(sums + i), _mm256_cvtepu8_epi32(eight)));
   }
   if (i == n) return;
@@ -49,8 +49,7 @@ PFRT_AVX2 void add_bytes_avx2(const uint8_t* bytes, int64_t n, uint8_t flip, int
   } else {
     std::memcpy(&last, bytes + i, static_cast<size_t>(n - i));
   }
-  const __m128i some =
-      _mm_xor_si128(_mm_cvtsi64_si128(static_cast<int64_t>(last)), inverted);
+  const __m128i some = _mm_xor_si128(_mm_cvtsi64_si128(static_cast<int64_t>(last)), inverted);
   const __m256i mask = first_lanes(n - i);
   const __m256i sum =
       _mm256_add_epi32(_mm256_maskload_epi32(sums + i, mask), _mm256_cvtepu8_epi32(some));

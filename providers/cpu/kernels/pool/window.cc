@@ -268,6 +268,11 @@ void max_pool_row(Pace& pace, const WindowRows& rows, int64_t row, const float* 
 }
 
 Result<Kernel> make_max_pool(const KernelRequest& node) {
+  const pfrt_dtype dtype = node.input_dtype(0);
+  if ((dtype == PFRT_DTYPE_INT8 || dtype == PFRT_DTYPE_UINT8) && !node.has_output(1)) {
+    PFRT_ASSIGN(std::optional<Kernel> of_bytes, make_max_pool_bytes(node));
+    if (of_bytes) return std::move(*of_bytes);
+  }
   return is_double(node) ? make_max<double>(node) : make_max<float>(node);
 }
 

@@ -20,7 +20,7 @@ struct Lstm {
   QuantizedWeights w, r;
 
   bool constant;  // the weights are packed
-  QuantizedWeights::Product of_x{w, layer.time * layer.batch}, of_h{r, layer.batch};
+  QuantizedWeights::Product of_x{w, layer.time*layer.batch}, of_h{r, layer.batch};
 
   Lstm(Layer l, QuantizedWeights of_input, QuantizedWeights of_hidden, bool is_constant)
       : layer(std::move(l)),
@@ -141,17 +141,14 @@ std::optional<PackedInput> pack_quantized_lstm(const SnapshotNode& node) {
     if (!node.has_input(i) || !node.is_constant(i) || node.input_dims(i).size() != 3)
       return std::nullopt;
     const int64_t count = node.input_elements(i);
-    if (count < 1 || count > kMostElements || node.input_dims(i)[1] > kDeepest)
-      return std::nullopt;
+    if (count < 1 || count > kMostElements || node.input_dims(i)[1] > kDeepest) return std::nullopt;
   }
   for (const uint32_t i : {kScaleW, kZeroW, kScaleR, kZeroR})
     if (!node.has_input(i) || node.input_rank(i) < 0) return std::nullopt;
   auto w = QuantizedWeights::make(node, kInputW, kScaleW, kZeroW);
   auto r = QuantizedWeights::make(node, kInputR, kScaleR, kZeroR);
   const int64_t directions = node.input_dims(kInputW)[0];
-  if (!w.ok() || !r.ok() ||
-      node.input_dims(kInputR)[0] != directions)
-    return std::nullopt;
+  if (!w.ok() || !r.ok() || node.input_dims(kInputR)[0] != directions) return std::nullopt;
   const QuantizedWeights of_input = w.take(), of_hidden = r.take();
   if (of_input.packed_bytes() == 0 || of_hidden.packed_bytes() == 0) return std::nullopt;
   PackedInput packed;
@@ -160,7 +157,8 @@ std::optional<PackedInput> pack_quantized_lstm(const SnapshotNode& node) {
   packed.recipe = recipe_of(of_input, of_hidden);
   const uint64_t bytes = of_input.packed_bytes() + of_hidden.packed_bytes();
   packed.bytes = static_cast<uint64_t>(directions) * bytes;
-  packed.pack_all = [of_input, of_hidden, directions, bytes](const void* const* sources, void* out) {
+  packed.pack_all = [of_input, of_hidden, directions, bytes](const void* const* sources,
+                                                             void* out) {
     for (int64_t d = 0; d < directions; ++d) {
       char* const to = static_cast<char*>(out) + static_cast<uint64_t>(d) * bytes;
       of_input.pack(sources[0], d, to);

@@ -20,8 +20,8 @@ void add_scaled_plainly(const int32_t* sums, int32_t total, const int32_t* zeros
     to[j] += static_cast<float>(sums[j] - total * zeros[j]) * (scale * scales[j]);
 }
 
-PFRT_AVX2 void add_scaled_avx2(const int32_t* sums, int32_t total, const int32_t* zeros, float scale,
-                               const float* scales, int64_t n, float* to) {
+PFRT_AVX2 void add_scaled_avx2(const int32_t* sums, int32_t total, const int32_t* zeros,
+                               float scale, const float* scales, int64_t n, float* to) {
   for (int64_t j = 0; j < n; ++j)
     to[j] += static_cast<float>(sums[j] - total * zeros[j]) * (scale * scales[j]);
 }
@@ -51,8 +51,7 @@ Result<QuantizedWeights> QuantizedWeights::make(const SnapshotNode& node, uint32
   QuantizedWeights w(input, scale, zero);
   w.dtype_ = node.input_dtype(input);
   const auto dims = node.input_dims(input);
-  if (dims.size() != 3)
-    return kernel_error("input ", input, " has rank ", dims.size(), ": 3");
+  if (dims.size() != 3) return kernel_error("input ", input, " has rank ", dims.size(), ": 3");
   w.depth_ = dims[1];
   w.columns_ = dims[2];
   if (!kWeightTypes.has(w.dtype_))
@@ -133,9 +132,9 @@ void QuantizedWeights::Product::begin_with(Columns& columns, int32_t row_zero) c
                static_cast<int64_t>(columns.start.size()), columns.start.data());
 }
 
-void QuantizedWeights::Product::add_plainly(const Run& run, int64_t direction,
-                                            const Levels& levels, int64_t row, int64_t begin,
-                                            int64_t end, float* out) const {
+void QuantizedWeights::Product::add_plainly(const Run& run, int64_t direction, const Levels& levels,
+                                            int64_t row, int64_t begin, int64_t end,
+                                            float* out) const {
   const QuantizedWeights& w = *weights_;
   const uint8_t* const x = levels.steps.data() + row * w.depth_;
   const LoadFn<uint32_t> load = load_fn<uint32_t>(w.dtype_);
@@ -153,7 +152,8 @@ void QuantizedWeights::Product::add_plainly(const Run& run, int64_t direction,
     const int64_t p = direction * w.parameters_ + (w.parameters_ == 1 ? 0 : j);
     uint32_t zero = 0;
     load(&zero, run.input(w.zero_input_), p, 1, 1);
-    out[j] += static_cast<float>(static_cast<int32_t>(sums[static_cast<size_t>(j - begin)] - total * zero)) *
+    out[j] += static_cast<float>(
+                  static_cast<int32_t>(sums[static_cast<size_t>(j - begin)] - total * zero)) *
               (levels.scale * scales[p]);
   }
 }

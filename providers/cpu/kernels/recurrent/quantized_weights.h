@@ -89,8 +89,8 @@ void QuantizedWeights::Product::add(const Run& run, Columns& columns, const Leve
     run.parallel(rows_ * stretches, [&](int64_t task, uint32_t) {
       if (run.stopped()) return;
       const int64_t begin = task % stretches * kColumns, row = task / stretches;
-      add_plainly(run, columns.direction, levels, row, begin, std::min(w.columns_, begin + kColumns),
-                  to(row));
+      add_plainly(run, columns.direction, levels, row, begin,
+                  std::min(w.columns_, begin + kColumns), to(row));
     });
     return;
   }
