@@ -352,6 +352,41 @@ TEST(QuantizedReport, counts_groups) {
   EXPECT_TRUE(lines.empty());
 }
 
+// |global| or over a window of bytes of |from|; a Relu may follow, or somebody else use the result.
+Quantized averaged(bool global, pfrt_dtype from, bool relu = false, bool used_twice = false) {
+  Quantized w;
+  w.input("x", {"N", "4", "6", "6"}, from);
+  w.parameters("q", 0.02, 7, from);
+  w.parameters("y", 0.013, 9);
+  w.dequantize("x", "r", "q");
+  if (global)
+    w.node("GlobalAveragePool", {"r"}, {"a"});
+  else
+    w.node("AveragePool", {"r"}, {"a"}, {Attribute::of_ints("kernel_shape", {2, 2})});
+  if (relu) w.node("Relu", {"a"}, {"b"});
+  w.quantize(relu ? "b" : "a", "s", "y");
+  w.output("s");
+  if (used_twice) w.output("a");
+  return w;
+}
+
+TEST(QuantizedRules, averages_of_bytes) {
+  for (const pfrt_dtype from : {PFRT_DTYPE_UINT8, PFRT_DTYPE_INT8}) {
+    Quantized window = averaged(false, from), whole = averaged(true, from);
+    EXPECT_EQ(optimised(window), "QLinearAveragePool");
+    EXPECT_EQ(optimised(whole), "QLinearGlobalAveragePool");
+  }
+}
+
+TEST(QuantizedRules, averages_that_stay) {
+  Quantized cut = averaged(false, PFRT_DTYPE_UINT8, true);
+  EXPECT_EQ(optimised(cut), "DequantizeLinear, AveragePool, Relu, QuantizeLinear");
+  Quantized twice = averaged(true, PFRT_DTYPE_UINT8, false, true);
+  EXPECT_EQ(optimised(twice), "DequantizeLinear, GlobalAveragePool, QuantizeLinear");
+  Quantized wide = averaged(true, PFRT_DTYPE_INT16);
+  EXPECT_EQ(optimised(wide), "DequantizeLinear, GlobalAveragePool, QuantizeLinear");
+}
+
 TEST(QuantizedReport, says_why_a_group_is_in_float) {
   const auto reason = [](Quantized w) {
     Lines lines;
@@ -384,10 +419,12 @@ TEST(QuantizedReport, says_why_a_group_is_in_float) {
   mean.input("x", {"N", "4", "6", "6"}, PFRT_DTYPE_UINT8);
   mean.parameters("q", 0.02, 7);
   mean.dequantize("x", "r", "q");
-  mean.node("GlobalAveragePool", {"r"}, {"m"});
+  mean.node("GlobalLpPool", {"r"}, {"m"});
   mean.quantize("m", "y", "q");
   mean.output("y");
-  EXPECT_NE(reason(mean).find("there is no GlobalAveragePool of integers"), std::string::npos);
+  EXPECT_NE(reason(mean).find("there is no GlobalLpPool of integers"), std::string::npos);
+  EXPECT_NE(reason(averaged(false, PFRT_DTYPE_UINT8, true)).find("the result is not quantized next"),
+            std::string::npos);
 }
 
 TEST(QuantizedRules, only_the_exact_pair_cancels) {
