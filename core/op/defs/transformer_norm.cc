@@ -3,6 +3,7 @@
 // Normalisations and activations that com.microsoft fuses for transformers, rewritten as operators
 // of ai.onnx; and MatMulNBits, a matmul with quantized weights.
 #include "core/op/defs/chain.h"
+#include "core/op/defs/contrib/forms.h"
 #include "core/op/defs/families.h"
 #include "core/op/defs/rules.h"
 #include "core/op/defs/shapes.h"
@@ -112,23 +113,62 @@ Status canonical_simplified(Rewriter& rewriter) {
                       std::move(attrs));
 }
 
+// Input |i| (2 to 6) of an embedding, numbers or bytes with a scale and a zero point each.
+class EmbeddingInputs {
+ public:
+  EmbeddingInputs(Rewriter& rewriter, Chain& chain, bool quantized)
+      : rewriter_(rewriter), chain_(chain), quantized_(quantized) {}
+
+  // Its rows |indices|: bytes are fetched before they become numbers.
+  Result<ValueId> rows(size_t i, ValueId indices) {
+    const ValueId found =
+        chain_.op("Gather", {chain_.in(i), indices}, {Attribute::of_int("axis", 0)});
+    PFRT_TRY(chain_.status());
+    return numbers(i, found);
+  }
+  // All of it, or kNoId where it is absent.
+  Result<ValueId> whole(size_t i) {
+    const ValueId value = chain_.in(i);
+    return value == kNoId ? Result<ValueId>(value) : numbers(i, value);
+  }
+
+ private:
+  Result<ValueId> numbers(size_t i, ValueId value) {
+    if (!quantized_) return value;
+    constexpr size_t kScales = 6, kZeros = 11;  // as far behind
+    PFRT_ASSIGN(const pfrt_dtype dtype, contrib::dtype_of(rewriter_, i));
+    PFRT_ASSIGN(const contrib::Parameters p,
+                contrib::parameters(rewriter_, i + kScales, i + kZeros, dtype));
+    return contrib::dequantized(rewriter_, value, p);
+  }
+  Rewriter& rewriter_;
+  Chain& chain_;
+  bool quantized_;
+};
+
 // Adds up rows of the word, position and segment embeddings and normalises the sum. Output 1 counts
 // the ones in each row of the mask.
-Status canonical_embed(Rewriter& rewriter) {
+Status embed(Rewriter& rewriter, bool quantized) {
   PFRT_TRY(fill_float(rewriter, "epsilon", 1e-12f));
   PFRT_TRY(fill_int(rewriter, "mask_index_type", 0));
-  const Attribute axis0 = Attribute::of_int("axis", 0);
   Chain chain(rewriter);
   const ValueId ids = chain.in(0);
   if (ids == kNoId || chain.in(2) == kNoId || chain.in(3) == kNoId || chain.in(5) == kNoId)
     return rewriter.fail("needs input_ids, word_embedding, position_embedding and gamma");
   if ((chain.in(1) == kNoId) != (chain.in(4) == kNoId))
     return rewriter.fail("segment_ids and segment_embedding must be given together");
-  const ValueId positions = chain.in(8) != kNoId ? chain.in(8) : chain.range(chain.size(ids, 1));
-  ValueId sum = chain.add(chain.op("Gather", {chain.in(2), ids}, {axis0}),
-                          chain.op("Gather", {chain.in(3), positions}, {axis0}));
-  if (chain.in(1) != kNoId)
-    sum = chain.add(sum, chain.op("Gather", {chain.in(4), chain.in(1)}, {axis0}));
+  EmbeddingInputs inputs(rewriter, chain, quantized);
+  const ValueId given = quantized ? kNoId : chain.in(8);
+  const ValueId positions = given != kNoId ? given : chain.range(chain.size(ids, 1));
+  PFRT_ASSIGN(const ValueId words, inputs.rows(2, ids));
+  PFRT_ASSIGN(const ValueId places, inputs.rows(3, positions));
+  ValueId sum = chain.add(words, places);
+  if (chain.in(1) != kNoId) {
+    PFRT_ASSIGN(const ValueId segments, inputs.rows(4, chain.in(1)));
+    sum = chain.add(sum, segments);
+  }
+  PFRT_ASSIGN(const ValueId gamma, inputs.whole(5));
+  PFRT_ASSIGN(const ValueId beta, inputs.whole(6));
   if (rewriter.node().has_output(1)) {
     if (chain.in(7) != kNoId) {
       const ValueId ones = chain.op("Equal", {chain.in(7), chain.scalar(PFRT_DTYPE_INT32, 1)});
@@ -144,9 +184,10 @@ Status canonical_embed(Rewriter& rewriter) {
   chain.hand_over(2, sum);
   std::vector<Attribute> attrs = norm_attrs(rewriter.node().attr_float("epsilon", 1e-12f));
   attrs.front().i = 2;
-  return replace_with(rewriter, chain, "LayerNormalization", {sum, chain.in(5), chain.in(6)},
-                      std::move(attrs));
+  return replace_with(rewriter, chain, "LayerNormalization", {sum, gamma, beta}, std::move(attrs));
 }
+Status canonical_embed(Rewriter& rewriter) { return embed(rewriter, false); }
+Status canonical_quantized_embed(Rewriter& rewriter) { return embed(rewriter, true); }
 
 // ----------------------------------------------------------------------------------- activations
 
@@ -217,6 +258,8 @@ constexpr OperatorDef kTransformerNormOperators[] = {
      nullptr, nullptr},
     {kMs, "EmbedLayerNormalization", 1, 0, 1, 9, 1, 3, kOpPlain, 0, canonical_embed, nullptr,
      nullptr},
+    {kMs, "QEmbedLayerNormalization", 1, 0, 1, 18, 1, 2, kOpPlain, 0, canonical_quantized_embed,
+     nullptr, nullptr},
     {kMs, "MatMulNBits", 1, 0, 3, 6, 1, 1, kOpPlain, 0, canonical_matmul_nbits, infer_matmul_nbits,
      matmul_nbits_flops},
     {kMs, "Gelu", 1, 0, 1, 1, 1, 1, kOpPlain, 0, canonical_gelu_of_sum, nullptr, nullptr},

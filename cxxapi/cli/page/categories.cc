@@ -18,7 +18,8 @@ constexpr CategoryRow kRows[] = {
      "If Loop Scan Sequence* SplitToSequence ConcatFromSequence Optional*"},
     {{"quant", "quantisation"},
      "Quantize* Dequantize* DynamicQuantize* QLinear* QGemm QAttention MatMulInteger* ConvInteger "
-     "MatMulNBits MatMulBnb4 DynamicQuantizeMatMul DynamicQuantizeLSTM GatherBlockQuantized"},
+     "MatMulNBits MatMulBnb4 DynamicQuantizeMatMul DynamicQuantizeLSTM GatherBlockQuantized "
+     "QEmbedLayerNormalization"},
     {{"conv", "convolution"},
      "Conv ConvTranspose FusedConv NhwcConv NhwcFusedConv DeformConv Col2Im"},
     {{"product", "matrix product, attention"},
