@@ -399,6 +399,61 @@ TEST(ContribOperators, quantized_means_over_windows_of_channels_last) {
   });
 }
 
+// Rows of three tables of bytes, normalised by bytes.
+TEST(ContribOperators, quantized_embeddings) {
+  repeat(60, [](Random& random) {
+    OneNode node("QEmbedLayerNormalization", random);
+    const int64_t batch = random.from_to(1, 3), length = random.from_to(1, 6),
+                  width = random.from_to(2, 70), words = 30, positions = 8, segments = 2;
+    const bool has_segments = random.coin(), has_zeros = random.coin();
+    const Dims ids_dims = {batch, length};
+    std::vector<int32_t> ids, kinds;
+    for (int64_t i = 0; i < batch * length; ++i) {
+      ids.push_back(static_cast<int32_t>(random.from_to(0, words - 1)));
+      kinds.push_back(static_cast<int32_t>(random.from_to(0, segments - 1)));
+    }
+    node.input(ids, ids_dims);
+    has_segments ? node.input(kinds, ids_dims) : node.absent();
+    const Dims dims[] = {{words, width}, {positions, width}, {segments, width}, {width}, {width}};
+    std::vector<uint8_t> tables[5];
+    std::vector<float> scales;
+    std::vector<uint8_t> zeros;
+    for (size_t t = 0; t < 5; ++t) {
+      tables[t] = random.data<uint8_t>(dims[t]);
+      scales.push_back(static_cast<float>(random.real(0.002, 0.02)));
+      zeros.push_back(has_zeros ? static_cast<uint8_t>(random.from_to(0, 255)) : uint8_t{0});
+    }
+    const auto given = [&](size_t t) { return t != 2 || has_segments; };
+    for (size_t t = 0; t < 5; ++t) given(t) ? node.input(tables[t], dims[t]) : node.absent();
+    node.absent();
+    for (size_t t = 0; t < 5; ++t) given(t) ? node.scalar(scales[t]) : node.absent();
+    if (has_zeros)
+      for (size_t t = 0; t < 5; ++t) given(t) ? node.scalar(zeros[t]) : node.absent();
+    node.attr("epsilon", 1e-5f);
+    const auto number = [&](size_t t, int64_t row, int64_t c) {
+      const double step = tables[t][static_cast<size_t>(row * width + c)];
+      return (step - zeros[t]) * static_cast<double>(scales[t]);
+    };
+    Reals real;
+    for (int64_t i = 0; i < batch * length; ++i) {
+      const auto at = static_cast<size_t>(i);
+      Reals sum;
+      double mean = 0, variance = 0;
+      for (int64_t c = 0; c < width; ++c) {
+        sum.push_back(number(0, ids[at], c) + number(1, i % length, c) +
+                      (has_segments ? number(2, kinds[at], c) : 0));
+        mean += sum.back() / static_cast<double>(width);
+      }
+      for (const double v : sum) variance += (v - mean) * (v - mean) / static_cast<double>(width);
+      for (int64_t c = 0; c < width; ++c)
+        real.push_back((sum[static_cast<size_t>(c)] - mean) / std::sqrt(variance + 1e-5) *
+                           number(3, 0, c) +
+                       number(4, 0, c));
+    }
+    expect_close(node.run(), {batch, length, width}, real, 1e-3);
+  });
+}
+
 TEST(ContribOperators, unfolded_windows) {
   repeat(60, [](Random& random) {
     OneNode node("UnfoldTensor", random);

@@ -423,8 +423,9 @@ TEST(QuantizedReport, says_why_a_group_is_in_float) {
   mean.quantize("m", "y", "q");
   mean.output("y");
   EXPECT_NE(reason(mean).find("there is no GlobalLpPool of integers"), std::string::npos);
-  EXPECT_NE(reason(averaged(false, PFRT_DTYPE_UINT8, true)).find("the result is not quantized next"),
-            std::string::npos);
+  EXPECT_NE(
+      reason(averaged(false, PFRT_DTYPE_UINT8, true)).find("the result is not quantized next"),
+      std::string::npos);
 }
 
 TEST(QuantizedRules, only_the_exact_pair_cancels) {
