@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "providers/cpu/isa/isa.h"
+#include "providers/cpu/isa/target.h"
 #include "providers/cpu/kernels/resize/rows.h"
 #include "providers/cpu/row/convert.h"
 
@@ -79,6 +80,50 @@ class NearLine {
   alignas(32) int32_t order_[kMost / kLanes][kLanes];
 };
 
+// The same for bytes, 16 at a time.
+class NearBytes {
+ public:
+  static constexpr int64_t kLanes = 16, kMost = 4096;  // outputs
+
+  bool make(const int64_t* index, int64_t n, int64_t count) {
+    if (n < kLanes || n > kMost || count < kLanes) return false;
+    index_ = index;
+    n_ = n;
+    for (int64_t i = 0; i < n; i += kLanes) {
+      const int64_t j = std::min(i, n - kLanes);
+      const int64_t first = std::min({index[j], index[j + kLanes - 1], count - kLanes});
+      bool near = true;
+      for (int64_t k = 0; k < kLanes; ++k) {
+        const int64_t distance = index[j + k] - first;
+        near &= distance >= 0 && distance < kLanes;
+        order_[i / kLanes][k] = static_cast<uint8_t>(distance);
+      }
+      first_[i / kLanes] = near ? first : kFar;
+    }
+    return true;
+  }
+
+  PFRT_AVX2 void gather(char* y, const char* x) const {
+    for (int64_t i = 0; i < n_; i += kLanes) {
+      const int64_t j = std::min(i, n_ - kLanes), first = first_[i / kLanes];
+      if (first == kFar) {
+        gather_fixed<1>(y + j, x, index_ + j, kLanes);
+        continue;
+      }
+      const __m128i order = _mm_load_si128(reinterpret_cast<const __m128i*>(order_[i / kLanes]));
+      const __m128i in = _mm_loadu_si128(reinterpret_cast<const __m128i*>(x + first));
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(y + j), _mm_shuffle_epi8(in, order));
+    }
+  }
+
+ private:
+  static constexpr int64_t kFar = -1;
+  const int64_t* index_ = nullptr;
+  int64_t n_ = 0;
+  int64_t first_[kMost / kLanes];
+  alignas(16) uint8_t order_[kMost / kLanes][kLanes];
+};
+
 // |n| times |bytes| bytes, from |index| * |bytes| on of |x|.
 void gather(char* y, const char* x, const int64_t* index, int64_t n, int64_t bytes) {
   switch (bytes) {
@@ -133,8 +178,12 @@ void resize_nearest(const Run& run, const ResizeForm& form, const ResizePlan& pl
   };
   run.blocks(rows * tasks, items, [&](int64_t begin, int64_t end) {
     NearLine near;
-    const bool vectors = bytes == 4 && isa() >= Isa::kAvx2;
-    bool is_near = vectors && tasks == 1 && near.make(line.taps.index.data(), line.out, line.in);
+    NearBytes near_bytes;
+    const bool vectors = (bytes == 4 || bytes == 1) && isa() >= Isa::kAvx2;
+    const auto make_near = [&](const int64_t* index, int64_t n) {
+      return bytes == 4 ? near.make(index, n, line.in) : near_bytes.make(index, n, line.in);
+    };
+    bool is_near = vectors && tasks == 1 && make_near(line.taps.index.data(), line.out);
     int64_t at[kMostAxes], located = -1, from_before = -1;  // of the row before
     int64_t plane = 0;  // where the pixels begin of all rows that differ in their last coordinate
     for (int64_t item = begin; item < end; ++item) {
@@ -166,9 +215,9 @@ void resize_nearest(const Run& run, const ResizeForm& form, const ResizePlan& pl
       from_before = from;
       const char* const x = run.input<char>(0) + from * size;
       const int64_t* const index = &line.taps.index[static_cast<size_t>(first)];
-      if (vectors && tasks > 1) is_near = near.make(index, n, line.in);
+      if (vectors && tasks > 1) is_near = make_near(index, n);
       if (is_near)
-        near.gather(y, x);
+        bytes == 4 ? near.gather(y, x) : near_bytes.gather(y, x);
       else
         gather(y, x, index, n, bytes);
       if (line.taps.outside.empty()) continue;
