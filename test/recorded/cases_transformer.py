@@ -73,6 +73,15 @@ def embeddings():
             ("position_ids", {"ids": ids, "kinds": None, **{**tables, "segments": None}, "mask": None,
                               "at": r.randint(0, 6, (2, 4)).astype(np.int32)}, ["y", "", "sum"])]:
         yield case("EmbedLayerNormalization", name, inputs, outputs, epsilon=1e-5)
+    tables = {k: r.randint(0, 256, v.shape).astype(np.uint8) for k, v in tables.items()}
+    scales = {k + "_scale": np.float32(0.01 + 0.003 * i) for i, k in enumerate(tables)}
+    zeros = {k + "_zero": np.uint8(117 + 5 * i) for i, k in enumerate(tables)}
+    yield case("QEmbedLayerNormalization", "segments", {
+        "ids": ids, "kinds": kinds, **tables, "mask": mask, **scales, **zeros}, ["y", "counts"], epsilon=1e-5)
+    lack = {"segments": None, "segments_scale": None, "segments_zero": None}
+    yield case("QEmbedLayerNormalization", "no_segments", {
+        "ids": ids, "kinds": None, **{**tables, "mask": None, **scales, **zeros, **lack}}, ["y", "counts"],
+        epsilon=1e-5)
 
 
 def activations():

@@ -3,7 +3,6 @@
 // Normalisations and activations that com.microsoft fuses for transformers, rewritten as operators
 // of ai.onnx; and MatMulNBits, a matmul with quantized weights.
 #include "core/op/defs/chain.h"
-#include "core/op/defs/contrib/forms.h"
 #include "core/op/defs/families.h"
 #include "core/op/defs/rules.h"
 #include "core/op/defs/shapes.h"
@@ -136,10 +135,20 @@ class EmbeddingInputs {
   Result<ValueId> numbers(size_t i, ValueId value) {
     if (!quantized_) return value;
     constexpr size_t kScales = 6, kZeros = 11;  // as far behind
-    PFRT_ASSIGN(const pfrt_dtype dtype, contrib::dtype_of(rewriter_, i));
-    PFRT_ASSIGN(const contrib::Parameters p,
-                contrib::parameters(rewriter_, i + kScales, i + kZeros, dtype));
-    return contrib::dequantized(rewriter_, value, p);
+    if (chain_.in(i + kScales) == kNoId)
+      return rewriter_.fail("input ", i + kScales, ", a scale, is absent");
+    std::vector<ValueId> inputs{value, scalar(i + kScales)};
+    if (chain_.in(i + kZeros) != kNoId) inputs.push_back(scalar(i + kZeros));
+    const ValueId out = chain_.op("DequantizeLinear", std::move(inputs),
+                                  {Attribute::of_int("axis", 1), Attribute::of_int("block_size", 0),
+                                   Attribute::of_int("output_dtype", 0)});
+    PFRT_TRY(chain_.status());
+    return out;
+  }
+  // Input |i|, which has one element.
+  ValueId scalar(size_t i) {
+    return chain_.op("Reshape", {chain_.in(i), chain_.int64s({})},
+                     {Attribute::of_int("allowzero", 0)});
   }
   Rewriter& rewriter_;
   Chain& chain_;

@@ -273,7 +273,7 @@ Case resize(Random& r, pfrt_dtype dtype, int64_t size) {
     a.in = r.from_to(1, size >= kLarge ? 20 : 5);
     a.out = r.from_to(1, size >= kLarge ? 30 : 7);
     if (d + 1 == rank && !by_scales && r.once_in(2)) {  // long enough for vectors
-      a.in = 2 * r.from_to(8, 30);  // and coordinates are exact
+      a.in = 2 * r.from_to(8, 30);                      // and coordinates are exact
       a.out = r.once_in(2) ? 2 * a.in : a.in / 2;
     }
     if (r.once_in(3)) a.out = a.in;

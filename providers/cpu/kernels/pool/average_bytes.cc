@@ -3,6 +3,7 @@
 // Averages of bytes, of planes and of images in nChw16c. A row of a plane is summed across the
 // window first and then along it, so that h x w taps take h + w additions.
 #include <algorithm>
+#include <limits>
 #include <memory>
 
 #include "providers/cpu/isa/isa.h"
@@ -234,7 +235,9 @@ Result<Kernel> global_average(const SnapshotNode& node, bool nchw16c) {
   kernel.flops = static_cast<double>(node.input_elements(0));
   kernel.run = [=, averages = std::move(averages)](const Run& run) -> pfrt_code {
     const ByteAverages::Values values = averages.read(run);
-    const float factor = values.factor(pixels);
+    // The mean of nothing is no number.
+    const float factor =
+        pixels > 0 ? values.factor(pixels) : std::numeric_limits<float>::quiet_NaN();
     const int64_t zeros = values.x_zero * pixels;
     run.blocks(planes / width, std::max<int64_t>(1, kTask / std::max<int64_t>(pixels * width, 1)),
                [&](int64_t begin, int64_t end) {
