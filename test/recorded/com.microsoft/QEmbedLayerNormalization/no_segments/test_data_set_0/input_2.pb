@@ -1,0 +1,1 @@
+B	positionsJ0¦n½_µŸI»³÷n„ùvÎØN1¬y;WZÊŽX±Xyá1w¸&s½7ÿÂÊ2

@@ -1,0 +1,1 @@
+Bsegments_scaleJoƒ<

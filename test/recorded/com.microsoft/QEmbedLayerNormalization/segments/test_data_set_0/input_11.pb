@@ -1,0 +1,1 @@
+Bgamma_scaleJ㥛<

@@ -1,0 +1,2 @@
+B
+beta_scaleJX9´<

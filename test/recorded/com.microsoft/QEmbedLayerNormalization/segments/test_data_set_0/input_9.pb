@@ -1,0 +1,1 @@
+Bpositions_scaleJτύT<
