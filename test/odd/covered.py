@@ -22,11 +22,11 @@ WITHOUT = {
                           "com.microsoft/FusedMatMulActivation", "com.microsoft/NhwcConv",
                           "com.microsoft/NhwcFusedConv"],
     "maps, which only another operator makes": ["ai.onnx.ml/CastMap", "ai.onnx.ml/DictVectorizer", "ai.onnx.ml/ZipMap"],
-    "another name of one with a generator": [
+    "another name of one with a generator, or it and another": [
         "SimplifiedLayerNormalization", "ai.onnx.ml/TreeEnsemble", "com.microsoft/DequantizeLinear",
-        "com.microsoft/GridSample", "com.microsoft/MatMulInteger16", "com.microsoft/QLinearConv",
-        "com.microsoft/QuantizeLinear", "com.microsoft/SampleOp", "com.microsoft/SimplifiedLayerNormalization",
-        "com.microsoft/SparseToDenseMatMul", "com.microsoft/Trilu", "com.microsoft/Unique"],
+        "com.microsoft/GridSample", "com.microsoft/MatMulInteger16", "com.microsoft/QEmbedLayerNormalization",
+        "com.microsoft/QLinearConv", "com.microsoft/QuantizeLinear", "com.microsoft/SampleOp",
+        "com.microsoft/SimplifiedLayerNormalization", "com.microsoft/SparseToDenseMatMul", "com.microsoft/Trilu", "com.microsoft/Unique"],
 }
 
 

@@ -31,8 +31,8 @@ struct BytePlan {
   std::vector<std::vector<int64_t>> seen, counted;
   std::vector<int32_t> seen_along;  // the last of |seen|
 
-  BytePlan(const SnapshotNode& node, PoolGeometry g, ByteAverages a)
-      : geometry(std::move(g)), rows(geometry.window), averages(std::move(a)) {
+  BytePlan(const SnapshotNode& node, PoolGeometry g, const ByteAverages& a)
+      : geometry(std::move(g)), rows(geometry.window), averages(a) {
     const bool with_pads = node.attr_int("count_include_pad", 0) != 0;
     for (size_t d = 0; d < geometry.window.rank(); ++d) {
       seen.push_back(pool_tap_counts(geometry.window, d, false));
@@ -186,8 +186,8 @@ Result<std::shared_ptr<const BytePlan>> plan_of_bytes(const SnapshotNode& node) 
   if (geometry.window.taps() > kMostTaps)
     return kernel_error("kernel_shape has ", geometry.window.taps(), " taps, at most ", kMostTaps,
                         " bytes can be summed");
-  PFRT_ASSIGN(ByteAverages averages, ByteAverages::make(node));
-  return std::make_shared<const BytePlan>(node, std::move(geometry), std::move(averages));
+  PFRT_ASSIGN(const ByteAverages averages, ByteAverages::make(node));
+  return std::make_shared<const BytePlan>(node, std::move(geometry), averages);
 }
 
 // Sums with one factor that become neighbouring bytes.
@@ -222,7 +222,7 @@ class OneFactor {
 };
 
 Result<Kernel> global_average(const SnapshotNode& node, bool nchw16c) {
-  PFRT_ASSIGN(ByteAverages averages, ByteAverages::make(node));
+  PFRT_ASSIGN(const ByteAverages averages, ByteAverages::make(node));
   const auto dims = node.input_dims(0);
   if (dims.size() < 2)
     return kernel_error("X needs a batch and channels, found rank ", dims.size());
@@ -233,7 +233,7 @@ Result<Kernel> global_average(const SnapshotNode& node, bool nchw16c) {
   const int64_t width = nchw16c ? kLine : 1;
   Kernel kernel;
   kernel.flops = static_cast<double>(node.input_elements(0));
-  kernel.run = [=, averages = std::move(averages)](const Run& run) -> pfrt_code {
+  kernel.run = [=](const Run& run) -> pfrt_code {
     const ByteAverages::Values values = averages.read(run);
     // The mean of nothing is no number.
     const float factor =

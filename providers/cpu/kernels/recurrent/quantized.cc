@@ -22,11 +22,9 @@ struct Lstm {
   bool constant;  // the weights are packed
   QuantizedWeights::Product of_x{w, layer.time*layer.batch}, of_h{r, layer.batch};
 
-  Lstm(Layer l, QuantizedWeights of_input, QuantizedWeights of_hidden, bool is_constant)
-      : layer(std::move(l)),
-        w(std::move(of_input)),
-        r(std::move(of_hidden)),
-        constant(is_constant) {}
+  Lstm(Layer l, const QuantizedWeights& of_input, const QuantizedWeights& of_hidden,
+       bool is_constant)
+      : layer(std::move(l)), w(of_input), r(of_hidden), constant(is_constant) {}
   Lstm(const Lstm&) = delete;
   Lstm& operator=(const Lstm&) = delete;
 
@@ -182,8 +180,8 @@ Result<Kernel> make_quantized_lstm(const KernelRequest& node) {
   const int64_t count = element_count(gates, 3);
   if (count < 0 || count > (int64_t{1} << 40))
     return kernel_error("gates of dimensions ", dims_text(gates), " are too large");
-  PFRT_ASSIGN(QuantizedWeights w, QuantizedWeights::make(node, kInputW, kScaleW, kZeroW));
-  PFRT_ASSIGN(QuantizedWeights r, QuantizedWeights::make(node, kInputR, kScaleR, kZeroR));
+  PFRT_ASSIGN(const QuantizedWeights w, QuantizedWeights::make(node, kInputW, kScaleW, kZeroW));
+  PFRT_ASSIGN(const QuantizedWeights r, QuantizedWeights::make(node, kInputR, kScaleR, kZeroR));
   const bool constant = node.packed != nullptr;
   if (constant && node.packed->recipe != recipe_of(w, r))
     return error(Code::kUNSUPPORTED, "the weights are packed for other instructions");
@@ -191,8 +189,7 @@ Result<Kernel> make_quantized_lstm(const KernelRequest& node) {
   const double units = static_cast<double>(layer.directions * 4 * layer.hidden);
   kernel.flops = 2.0 * static_cast<double>(layer.time) * static_cast<double>(layer.batch) * units *
                  static_cast<double>(layer.features + layer.hidden);
-  const auto lstm =
-      std::make_shared<const Lstm>(std::move(layer), std::move(w), std::move(r), constant);
+  const auto lstm = std::make_shared<const Lstm>(std::move(layer), w, r, constant);
   kernel.packed_alone = constant;
   kernel.scratch_bytes = std::max(lstm->of_x.scratch_bytes(), lstm->of_h.scratch_bytes());
   kernel.shared_bytes = constant ? 0 : lstm->packed_bytes();
