@@ -26,7 +26,8 @@ WITHOUT = {
         "SimplifiedLayerNormalization", "ai.onnx.ml/TreeEnsemble", "com.microsoft/DequantizeLinear",
         "com.microsoft/GridSample", "com.microsoft/MatMulInteger16", "com.microsoft/QEmbedLayerNormalization",
         "com.microsoft/QLinearConv", "com.microsoft/QuantizeLinear", "com.microsoft/SampleOp",
-        "com.microsoft/SimplifiedLayerNormalization", "com.microsoft/SparseToDenseMatMul", "com.microsoft/Trilu", "com.microsoft/Unique"],
+        "com.microsoft/SimplifiedLayerNormalization", "com.microsoft/SparseToDenseMatMul", "com.microsoft/Trilu",
+        "com.microsoft/Unique"],
 }
 
 
