@@ -68,7 +68,7 @@ void ByteAverages::Values::lines(const int32_t* sums, float factor, int64_t n, u
   constexpr int64_t kLine = RequantizeFns::kLine;
   float factors[kLine];
   std::fill_n(factors, kLine, factor);
-  if (std::isfinite(factor)) return fns.lines(sums, factors, y_zero, n, out);
+  if (std::isfinite(factor)) return fns.lines(sums, kLine, factors, y_zero, n, out, kLine);
   for (int64_t i = 0; i < n * kLine; ++i) one(sums[i], factor, out + i);
 }
 

@@ -130,6 +130,10 @@ QuantizedWeights::Product::Columns QuantizedWeights::Product::columns(const Run&
 void QuantizedWeights::Product::begin_with(Columns& columns, int32_t row_zero) const {
   multiply_all(-row_zero, weights_->dot_columns_->sums(columns.packed),
                static_cast<int64_t>(columns.start.size()), columns.start.data());
+  if (!weights_->dot_columns_->crosswise()) return;
+  const uint32_t* const own = weights_->dot_columns_->own_products(columns.packed);
+  for (size_t j = 0; j < columns.start.size(); ++j)
+    columns.start[j] = static_cast<int32_t>(static_cast<uint32_t>(columns.start[j]) - own[j]);
 }
 
 void QuantizedWeights::Product::add_plainly(const Run& run, int64_t direction, const Levels& levels,

@@ -99,11 +99,14 @@ void QuantizedWeights::Product::add(const Run& run, Columns& columns, const Leve
   const uint8_t* rows = levels.steps.data();
   std::vector<uint8_t> copied;
   std::vector<int32_t> totals(columns.any_zero ? static_cast<size_t>(rows_) : 0);
+  std::vector<int32_t> starts(w.dot_columns_->crosswise() ? static_cast<size_t>(rows_) : 0);
   if (!dot_rows.in_place()) copied.resize(static_cast<size_t>(rows_ * dot_rows.row_bytes()));
   if (columns.any_zero || !copied.empty())
     for (int64_t r = 0; r < rows_ && !run.stopped(); ++r) {
       const uint8_t* const row = rows + r * w.depth_;
-      if (!copied.empty()) dot_rows.copy(row, copied.data() + r * dot_rows.row_bytes());
+      uint32_t own = 0;
+      if (!copied.empty()) own = dot_rows.copy(row, copied.data() + r * dot_rows.row_bytes());
+      if (!starts.empty()) starts[static_cast<size_t>(r)] = static_cast<int32_t>(0 - own);
       // Less the row's own zero point, as the sums are.
       if (columns.any_zero)
         totals[static_cast<size_t>(r)] =
@@ -111,7 +114,8 @@ void QuantizedWeights::Product::add(const Run& run, Columns& columns, const Leve
     }
   if (!copied.empty()) rows = copied.data();
   matmul_->run(
-      run, rows, columns.packed, columns.start.data(), nullptr,
+      run, rows, columns.packed, {columns.start.data(), starts.empty() ? nullptr : starts.data()},
+      nullptr,
       [&](const DotMatmul::Tile& tile, uint32_t) {
         for (int64_t i = 0; i < tile.rows; ++i) {
           const int64_t row = tile.row + i;
