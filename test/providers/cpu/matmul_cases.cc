@@ -167,6 +167,7 @@ Form random_form(Random& r, int64_t size) {
   if (depthwise && rank == 2 && !large) {  // rows of several vectors
     f.image[1] = std::max(f.image[1], of(r, 1, 71));
     if (r.once_in(3)) f.kernel[1] = std::clamp<int64_t>(f.image[1] / f.dilations[1], 1, 5);
+    if (f.kernel[1] > 3) f.kernel[0] = std::clamp<int64_t>((f.image[0] - 1) / f.dilations[0] + 1, 1, 6);
   }
   if (deep && r.once_in(3)) {  // what Winograd takes
     f.in = of(r, 32, 73);

@@ -1,15 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// A lane of a vector is a channel of a position: a vector of 512 bits has four positions in four
+// channels each, so that packing the sums of four vectors to bytes puts the channels of a position
+// in order. |R| is how many rows of positions are computed at once, |N| how many vectors of
+// positions.
 #include "providers/cpu/kernels/conv/depthwise_bytes.h"
 
 #include <immintrin.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "providers/cpu/isa/isa.h"
 #include "providers/cpu/isa/target.h"
-#include "providers/cpu/row/ceil_div.h"
+#include "providers/cpu/row/requantize.h"
 
 #define PFRT_AVX512_VNNI __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")))
+#define PFRT_AVX512_VNNI_INLINE \
+  __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni"), always_inline))
 
 #ifndef __clang__
 #pragma GCC diagnostic push
@@ -20,128 +28,397 @@
 namespace pfrt::cpu {
 namespace {
 
-constexpr int64_t kChannels = DepthwiseByteTaps::kChannels;
+constexpr int64_t kChannels = DepthwiseBytes::kChannels, kLines = DepthwiseBytes::kLines;
+constexpr int64_t kColumn = DepthwiseBytes::kColumn;
 
-// |N| positions from |p| on.
-template <int N>
-PFRT_AVX512_VNNI void quads_of(const DepthwiseByteRow& row, int64_t p, int32_t* out) {
-  // Dword l of pixel i to place i of lane l, and there byte c of place i to byte i of channel c.
-  const __m512i dwords = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-  const __m512i bytes = _mm512_maskz_broadcast_i32x4(
-      0xffff, _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
-  const int64_t quads = ceil_div(row.taps_x, int64_t{4}), step = row.step * kChannels;
-  __m512i sum[N];
+// How sums become bytes. Bytes with sign are computed as those of 128 more.
+struct ToBytes {
+  const float* scales;
+  int16_t zero;
+  char flip;
+};
+
+// Where the vectors of a call go: sums, or bytes.
+struct Sink {
+  int32_t* const* sums;
+  uint8_t* const* bytes;
+  ToBytes to_bytes;
+};
+
+// |n| pixels, up to 4.
+PFRT_AVX512_INLINE inline __m512i some_pixels(const uint8_t* from, int64_t n) {
+  return _mm512_maskz_loadu_epi32(static_cast<__mmask16>(n >= 4 ? 0xffff : (1 << (4 * n)) - 1),
+                                  from);
+}
+
+PFRT_AVX512_INLINE inline void put_pixels(uint8_t* out, __m512i x, int64_t n) {
+  if (n >= 4) return _mm512_storeu_si512(out, x);
+  _mm512_mask_storeu_epi32(out, static_cast<__mmask16>(n > 0 ? (1 << (4 * n)) - 1 : 0), x);
+}
+
+// Pixels 0, stride, ... of which |n| are there, 1 or more.
+PFRT_AVX512_INLINE inline __m512i four_pixels(const uint8_t* from, int64_t stride, int64_t n) {
+  if (stride == 1) return some_pixels(from, n);
+  if (stride == 2 && n > 2)
+    return _mm512_maskz_shuffle_i32x4(0xffff, some_pixels(from, 4),
+                                      some_pixels(from + 4 * kChannels, n > 3 ? 3 : 1), 0x88);
+  const int64_t step = stride * kChannels;
+  const auto* const p = reinterpret_cast<const __m128i*>(from);
+  const auto* const q = reinterpret_cast<const __m128i*>(from + (n > 1 ? step : 0));
+  const auto* const r = reinterpret_cast<const __m128i*>(from + (n > 2 ? 2 * step : 0));
+  const auto* const s = reinterpret_cast<const __m128i*>(from + (n > 3 ? 3 * step : 0));
+  __m512i x = _mm512_zextsi128_si512(_mm_loadu_si128(p));
+  x = _mm512_maskz_inserti32x4(0xffff, x, _mm_loadu_si128(q), 1);
+  x = _mm512_maskz_inserti32x4(0xffff, x, _mm_loadu_si128(r), 2);
+  return _mm512_maskz_inserti32x4(0xffff, x, _mm_loadu_si128(s), 3);
+}
+
+PFRT_AVX512 void arrange_quads(const uint8_t* const* rows, int64_t stride, int64_t n, uint8_t flip,
+                               uint8_t* out, int64_t pitch) {
+  const __m512i flips = _mm512_set1_epi8(static_cast<char>(flip));
+  for (int64_t i = 0; i < n; i += 4) {
+    __m512i row[4];
 #pragma GCC unroll 4
-  for (int i = 0; i < N; ++i) sum[i] = _mm512_loadu_si512(row.start);
-  const auto* weights = static_cast<const char*>(row.weights);
-  for (int64_t y = 0; y < row.taps_y; ++y) {
-    const uint8_t* pixels = row.tap_rows[y] + p * step;
-    for (int64_t q = 0; q < quads; ++q, weights += 64, pixels += 4 * kChannels) {
-      const __m512i weight = _mm512_loadu_si512(weights);
+    for (int r = 0; r < 4; ++r)
+      row[r] =
+          _mm512_xor_si512(four_pixels(rows[r] + i * stride * kChannels, stride, n - i), flips);
+    const __m512i low_a = _mm512_unpacklo_epi8(row[0], row[1]),
+                  low_b = _mm512_unpacklo_epi8(row[2], row[3]),
+                  high_a = _mm512_unpackhi_epi8(row[0], row[1]),
+                  high_b = _mm512_unpackhi_epi8(row[2], row[3]);
+    const __m512i lines[kLines] = {
+        _mm512_unpacklo_epi16(low_a, low_b), _mm512_unpackhi_epi16(low_a, low_b),
+        _mm512_unpacklo_epi16(high_a, high_b), _mm512_unpackhi_epi16(high_a, high_b)};
 #pragma GCC unroll 4
-      for (int i = 0; i < N; ++i) {
-        const __m512i lanes =
-            _mm512_maskz_permutexvar_epi32(0xffff, dwords, _mm512_loadu_si512(pixels + i * step));
-        sum[i] = _mm512_dpbusd_epi32(sum[i], _mm512_shuffle_epi8(lanes, bytes), weight);
+    for (int j = 0; j < kLines; ++j) put_pixels(out + j * pitch + i * kColumn, lines[j], n - i);
+  }
+}
+
+PFRT_AVX512_INLINE inline __m512i whole_512(__m512i sums, __m512 scale) {
+  return _mm512_maskz_cvtps_epi32(0xffff,
+                                  _mm512_mul_ps(_mm512_maskz_cvtepi32_ps(0xffff, sums), scale));
+}
+
+PFRT_AVX512_INLINE inline __m512i four_lanes(const void* from) {
+  return _mm512_maskz_broadcast_i32x4(0xffff, _mm_loadu_si128(static_cast<const __m128i*>(from)));
+}
+
+template <int R, int N>
+struct Sums512 {
+  __m512i of[R][N][kLines];
+
+  PFRT_AVX512_VNNI_INLINE void begin(const int32_t* start) {
+#pragma GCC unroll 4
+    for (int j = 0; j < kLines; ++j)
+#pragma GCC unroll 2
+      for (int r = 0; r < R; ++r)
+#pragma GCC unroll 2
+        for (int v = 0; v < N; ++v) of[r][v][j] = four_lanes(start + 4 * j);
+  }
+  // A column of taps of a group of rows; line j is at |pixels| + j * |pitch|.
+  PFRT_AVX512_VNNI_INLINE void add(const uint8_t* pixels, int64_t pitch, const char* weights) {
+#pragma GCC unroll 4
+    for (int j = 0; j < kLines; ++j) {
+      __m512i some[N];
+#pragma GCC unroll 2
+      for (int v = 0; v < N; ++v) {
+        some[v] = _mm512_loadu_si512(pixels + j * pitch + 4 * v * kColumn);
+        asm("" : "+v"(some[v]));  // else each use is a load of its own
+      }
+#pragma GCC unroll 2
+      for (int r = 0; r < R; ++r) {
+        const __m512i weight = four_lanes(weights + (j * R + r) * kColumn);
+#pragma GCC unroll 2
+        for (int v = 0; v < N; ++v) of[r][v][j] = _mm512_dpbusd_epi32(of[r][v][j], some[v], weight);
       }
     }
   }
+};
+
+// Positions p to p + 4 N, of which |n| are there. |kTaps| is 3 for a single group of rows with
+// three columns of taps, whose sums never move between registers, or 0 for any.
+template <int R, int N, int kTaps, bool kToBytes>
+PFRT_AVX512_VNNI void quads_of(const DepthwiseBytes& shape, const DepthwiseColumns& columns,
+                               int64_t p, int64_t n, const Sink& sink) {
+  Sums512<R, N> sums;
+  sums.begin(columns.start);
+  const auto* weights = static_cast<const char*>(columns.weights);
+  const uint8_t* lines = columns.lines + p * kColumn;
+  if constexpr (kTaps > 0) {
+#pragma GCC unroll 3
+    for (int t = 0; t < kTaps; ++t)
+      sums.add(lines + columns.taps[t], columns.pitch, weights + t * kLines * R * kColumn);
+  } else {
+    for (int64_t g = shape.groups(); g > 0; --g, lines += kLines * columns.pitch)
+      for (int64_t t = 0; t < shape.taps_x; ++t, weights += kLines * R * kColumn)
+        sums.add(lines + columns.taps[t], columns.pitch, weights);
+  }
+  if constexpr (kToBytes) {
+    __m512 scale[kLines];
 #pragma GCC unroll 4
-  for (int i = 0; i < N; ++i) _mm512_storeu_si512(out + (p + i) * kChannels, sum[i]);
-}
-
-PFRT_AVX512_VNNI void sums_512(const DepthwiseByteRow& row, int64_t n, int32_t* out) {
-  int64_t p = 0;
-  for (; p + 4 <= n; p += 4) quads_of<4>(row, p, out);
-  for (; p < n; ++p) quads_of<1>(row, p, out);
-}
-
-template <int N>
-PFRT_AVX2 void pairs_of_taps(const DepthwiseByteRow& row, int64_t p, int32_t* out) {
-  const auto* const start = reinterpret_cast<const __m256i*>(row.start);
-  const int64_t pairs = ceil_div(row.taps_x, int64_t{2}), step = row.step * kChannels;
-  __m256i low[N], high[N];
+    for (int j = 0; j < kLines; ++j)
+      scale[j] = _mm512_castsi512_ps(four_lanes(sink.to_bytes.scales + 4 * j));
+    const __m512i zero = _mm512_set1_epi16(sink.to_bytes.zero),
+                  flip = _mm512_set1_epi8(sink.to_bytes.flip);
 #pragma GCC unroll 2
-  for (int i = 0; i < N; ++i) {
-    low[i] = _mm256_loadu_si256(start);
-    high[i] = _mm256_loadu_si256(start + 1);
-  }
-  const auto* weights = static_cast<const __m256i*>(row.weights);
-  for (int64_t y = 0; y < row.taps_y; ++y) {
-    const uint8_t* pixels = row.tap_rows[y] + p * step;
-    for (int64_t q = 0; q < pairs; ++q, weights += 2, pixels += 2 * kChannels) {
-      const __m256i weight_low = _mm256_loadu_si256(weights),
-                    weight_high = _mm256_loadu_si256(weights + 1);
+    for (int r = 0; r < R; ++r)
 #pragma GCC unroll 2
-      for (int i = 0; i < N; ++i) {
-        const auto* const at = reinterpret_cast<const __m128i*>(pixels + i * step);
-        const __m128i a = _mm_loadu_si128(at), b = _mm_loadu_si128(at + 1);
-        low[i] = _mm256_add_epi32(
-            low[i], _mm256_madd_epi16(_mm256_cvtepu8_epi16(_mm_unpacklo_epi8(a, b)), weight_low));
-        high[i] = _mm256_add_epi32(
-            high[i], _mm256_madd_epi16(_mm256_cvtepu8_epi16(_mm_unpackhi_epi8(a, b)), weight_high));
+      for (int v = 0; v < N; ++v) {
+        const __m512i* const s = sums.of[r][v];
+        const __m512i low =
+                          _mm512_packs_epi32(whole_512(s[0], scale[0]), whole_512(s[1], scale[1])),
+                      high =
+                          _mm512_packs_epi32(whole_512(s[2], scale[2]), whole_512(s[3], scale[3]));
+        const __m512i bytes =
+            _mm512_packus_epi16(_mm512_adds_epi16(low, zero), _mm512_adds_epi16(high, zero));
+        put_pixels(sink.bytes[r] + (p + 4 * v) * kChannels, _mm512_xor_si512(bytes, flip),
+                   n - 4 * v);
       }
-    }
-  }
+  } else {
 #pragma GCC unroll 2
-  for (int i = 0; i < N; ++i) {
-    auto* const to = reinterpret_cast<__m256i*>(out + (p + i) * kChannels);
-    _mm256_storeu_si256(to, low[i]);
-    _mm256_storeu_si256(to + 1, high[i]);
-  }
-}
-
-PFRT_AVX2 void sums_256(const DepthwiseByteRow& row, int64_t n, int32_t* out) {
-  int64_t p = 0;
-  for (; p + 2 <= n; p += 2) pairs_of_taps<2>(row, p, out);
-  if (p < n) pairs_of_taps<1>(row, p, out);
-}
-
-void sums_generic(const DepthwiseByteRow& row, int64_t n, int32_t* out) {
-  const int64_t pairs = ceil_div(row.taps_x, int64_t{2});
-  for (int64_t p = 0; p < n; ++p)
-    for (int64_t c = 0; c < kChannels; ++c) {
-      int32_t sum = row.start[c];
-      const auto* weights = static_cast<const int16_t*>(row.weights) + 2 * c;
-      for (int64_t y = 0; y < row.taps_y; ++y)
-        for (int64_t q = 0; q < pairs; ++q, weights += 2 * kChannels) {
-          const uint8_t* const at = row.tap_rows[y] + (p * row.step + 2 * q) * kChannels + c;
-          sum += at[0] * weights[0] + at[kChannels] * weights[1];
+    for (int r = 0; r < R; ++r)
+#pragma GCC unroll 2
+      for (int v = 0; v < N; ++v)
+        for (int j = 0; j < kLines; ++j) {
+          alignas(64) int32_t lanes[16];
+          _mm512_store_si512(lanes, sums.of[r][v][j]);
+          for (int64_t i = 0; i < std::min<int64_t>(n - 4 * v, 4); ++i)
+            _mm_storeu_si128(
+                reinterpret_cast<__m128i*>(sink.sums[r] + (p + 4 * v + i) * kChannels + 4 * j),
+                _mm_load_si128(reinterpret_cast<const __m128i*>(lanes + 4 * i)));
         }
-      out[p * kChannels + c] = sum;
+  }
+}
+
+template <int R, int kTaps, bool kToBytes>
+void quads(const DepthwiseBytes& shape, const DepthwiseColumns& columns, int64_t n,
+           const Sink& sink) {
+  int64_t p = 0;
+  for (; p + 4 < n; p += 8) quads_of<R, 2, kTaps, kToBytes>(shape, columns, p, n - p, sink);
+  if (p < n) quads_of<R, 1, kTaps, kToBytes>(shape, columns, p, n - p, sink);
+}
+
+PFRT_AVX2_INLINE inline __m256i two_pixels(const uint8_t* from, int64_t stride, int64_t n) {
+  const auto* const first = reinterpret_cast<const __m128i*>(from);
+  return _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128(first)),
+                                 _mm_loadu_si128(n < 2 ? first : first + stride), 1);
+}
+
+PFRT_AVX2 void arrange_pairs(const uint8_t* const* rows, int64_t stride, int64_t n, uint8_t flip,
+                             uint8_t* out, int64_t pitch) {
+  const __m256i flips = _mm256_set1_epi8(static_cast<char>(flip)), none = _mm256_setzero_si256();
+  for (int64_t i = 0; i < n; i += 2) {
+    const int64_t left = n - i;
+    const __m256i a = _mm256_xor_si256(two_pixels(rows[0] + i * stride * kChannels, stride, left),
+                                       flips),
+                  b = _mm256_xor_si256(two_pixels(rows[1] + i * stride * kChannels, stride, left),
+                                       flips);
+    const __m256i low = _mm256_unpacklo_epi8(a, b), high = _mm256_unpackhi_epi8(a, b);
+    const __m256i lines[kLines] = {_mm256_unpacklo_epi8(low, none), _mm256_unpackhi_epi8(low, none),
+                                   _mm256_unpacklo_epi8(high, none),
+                                   _mm256_unpackhi_epi8(high, none)};
+#pragma GCC unroll 4
+    for (int j = 0; j < kLines; ++j) {
+      auto* const to = reinterpret_cast<__m128i*>(out + j * pitch + i * kColumn);
+      if (left >= 2)
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), lines[j]);
+      else
+        _mm_storeu_si128(to, _mm256_castsi256_si128(lines[j]));
     }
+  }
+}
+
+PFRT_AVX2_INLINE inline __m256i whole_256(__m256i sums, __m256 scale) {
+  return _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_cvtepi32_ps(sums), scale));
+}
+
+PFRT_AVX2_INLINE inline __m256i two_lanes(const void* from) {
+  return _mm256_broadcastsi128_si256(_mm_loadu_si128(static_cast<const __m128i*>(from)));
+}
+
+// Four positions from p on, of which |n| are there. Of 16 channels one half is summed after the
+// other, so that the sums stay in registers.
+template <int R, bool kToBytes>
+PFRT_AVX2 void pairs_of(const DepthwiseBytes& shape, const DepthwiseColumns& columns, int64_t p,
+                        int64_t n, const Sink& sink) {
+  constexpr int kN = 2, kHalf = 2;
+  const uint8_t* const first = columns.lines + p * kColumn;
+  __m256i words[2][R][kN];
+#pragma GCC unroll 2
+  for (int h = 0; h < 2; ++h) {
+    __m256i sum[R][kN][kHalf];
+#pragma GCC unroll 2
+    for (int j = 0; j < kHalf; ++j) {
+      const __m256i start = two_lanes(columns.start + 4 * (kHalf * h + j));
+#pragma GCC unroll 2
+      for (int r = 0; r < R; ++r) sum[r][0][j] = sum[r][1][j] = start;
+    }
+    const auto* weights = static_cast<const char*>(columns.weights) + kHalf * h * R * kColumn;
+    const uint8_t* lines = first + kHalf * h * columns.pitch;
+    for (int64_t g = shape.groups(); g > 0; --g, lines += kLines * columns.pitch)
+      for (int64_t t = 0; t < shape.taps_x; ++t, weights += kLines * R * kColumn) {
+#pragma GCC unroll 2
+        for (int j = 0; j < kHalf; ++j) {
+          const auto* const at =
+              reinterpret_cast<const __m256i*>(lines + columns.taps[t] + j * columns.pitch);
+          const __m256i a = _mm256_loadu_si256(at), b = _mm256_loadu_si256(at + 1);
+#pragma GCC unroll 2
+          for (int r = 0; r < R; ++r) {
+            const __m256i weight = two_lanes(weights + (j * R + r) * kColumn);
+            sum[r][0][j] = _mm256_add_epi32(sum[r][0][j], _mm256_madd_epi16(a, weight));
+            sum[r][1][j] = _mm256_add_epi32(sum[r][1][j], _mm256_madd_epi16(b, weight));
+          }
+        }
+      }
+#pragma GCC unroll 2
+    for (int r = 0; r < R; ++r)
+#pragma GCC unroll 2
+      for (int v = 0; v < kN; ++v) {
+        if constexpr (kToBytes) {
+          const float* const scales = sink.to_bytes.scales + 4 * kHalf * h;
+          const __m256 a = _mm256_castsi256_ps(two_lanes(scales)),
+                       b = _mm256_castsi256_ps(two_lanes(scales + 4));
+          words[h][r][v] = _mm256_adds_epi16(
+              _mm256_packs_epi32(whole_256(sum[r][v][0], a), whole_256(sum[r][v][1], b)),
+              _mm256_set1_epi16(sink.to_bytes.zero));
+        } else {
+          for (int j = 0; j < kHalf; ++j) {
+            int32_t* const to = sink.sums[r] + (p + 2 * v) * kChannels + 4 * (kHalf * h + j);
+            const __m256i s = sum[r][v][j];
+            if (n > 2 * v)
+              _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm256_castsi256_si128(s));
+            if (n > 2 * v + 1)
+              _mm_storeu_si128(reinterpret_cast<__m128i*>(to + kChannels),
+                               _mm256_extracti128_si256(s, 1));
+          }
+        }
+      }
+  }
+  if constexpr (kToBytes) {
+    const __m256i flip = _mm256_set1_epi8(sink.to_bytes.flip);
+#pragma GCC unroll 2
+    for (int r = 0; r < R; ++r)
+#pragma GCC unroll 2
+      for (int v = 0; v < kN; ++v) {
+        const __m256i bytes =
+            _mm256_xor_si256(_mm256_packus_epi16(words[0][r][v], words[1][r][v]), flip);
+        auto* const to = reinterpret_cast<__m128i*>(sink.bytes[r] + (p + 2 * v) * kChannels);
+        if (n >= 2 * v + 2)
+          _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), bytes);
+        else if (n > 2 * v)
+          _mm_storeu_si128(to, _mm256_castsi256_si128(bytes));
+      }
+  }
+}
+
+template <int R, bool kToBytes>
+void pairs(const DepthwiseBytes& shape, const DepthwiseColumns& columns, int64_t n,
+           const Sink& sink) {
+  for (int64_t p = 0; p < n; p += 4) pairs_of<R, kToBytes>(shape, columns, p, n - p, sink);
+}
+
+void arrange_generic(const uint8_t* const* rows, int64_t stride, int64_t n, uint8_t flip,
+                     uint8_t* out, int64_t pitch) {
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t c = 0; c < kChannels; ++c)
+      for (int64_t r = 0; r < 2; ++r) {
+        const auto pixel = static_cast<int16_t>(rows[r][i * stride * kChannels + c] ^ flip);
+        std::memcpy(out + c / 4 * pitch + i * kColumn + (c % 4 * 2 + r) * 2, &pixel, sizeof pixel);
+      }
+}
+
+void sums_generic(const DepthwiseBytes& shape, const DepthwiseColumns& columns, int64_t p,
+                  int64_t output, int32_t* out) {
+  std::copy_n(columns.start, kChannels, out);
+  const auto* weights = static_cast<const char*>(columns.weights) + output * kColumn;
+  for (int64_t g = 0; g < shape.groups(); ++g)
+    for (int64_t t = 0; t < shape.taps_x; ++t)
+      for (int64_t j = 0; j < kLines; ++j, weights += shape.outputs() * kColumn) {
+        int16_t pixel[8], weight[8];
+        std::memcpy(
+            pixel, columns.lines + (g * kLines + j) * columns.pitch + columns.taps[t] + p * kColumn,
+            sizeof pixel);
+        std::memcpy(weight, weights, sizeof weight);
+        for (int64_t c = 0; c < 4; ++c)
+          out[4 * j + c] += pixel[2 * c] * weight[2 * c] + pixel[2 * c + 1] * weight[2 * c + 1];
+      }
+}
+
+void generic(const DepthwiseBytes& shape, const DepthwiseColumns& columns, int64_t n,
+             const Sink& sink) {
+  for (int64_t r = 0; r < shape.outputs(); ++r)
+    for (int64_t p = 0; p < n; ++p) {
+      int32_t sums[kChannels];
+      sums_generic(shape, columns, p, r, sums);
+      if (sink.sums != nullptr) {
+        std::copy_n(sums, kChannels, sink.sums[r] + p * kChannels);
+        continue;
+      }
+      const bool is_signed = sink.to_bytes.flip != 0;
+      requantize_fns(is_signed ? PFRT_DTYPE_INT8 : PFRT_DTYPE_UINT8)
+          .columns(sums, sink.to_bytes.scales, sink.to_bytes.zero - (is_signed ? 128 : 0),
+                   kChannels, sink.bytes[r] + p * kChannels);
+    }
+}
+
+template <bool kToBytes>
+void compute(const DepthwiseBytes& shape, const DepthwiseColumns& columns, int64_t n,
+             const Sink& sink) {
+  if (shape.quads)
+    return shape.groups() == 1 && shape.taps_x == 3
+               ? shape.two_rows ? quads<2, 3, kToBytes>(shape, columns, n, sink)
+                                : quads<1, 3, kToBytes>(shape, columns, n, sink)
+           : shape.two_rows ? quads<2, 0, kToBytes>(shape, columns, n, sink)
+                            : quads<1, 0, kToBytes>(shape, columns, n, sink);
+  if (isa() < Isa::kAvx2) return generic(shape, columns, n, sink);
+  return shape.two_rows ? pairs<2, kToBytes>(shape, columns, n, sink)
+                        : pairs<1, kToBytes>(shape, columns, n, sink);
 }
 
 }  // namespace
 
-bool DepthwiseByteTaps::has_quads() { return dot_instructions() == DotInstructions::kByteEvex512; }
+bool DepthwiseBytes::has_quads() { return dot_instructions() == DotInstructions::kByteEvex512; }
 
-int64_t DepthwiseByteTaps::row_bytes(int64_t taps_x, bool quads) {
-  return ceil_div(taps_x, group(quads)) * kChannels * 4;
-}
-
-void DepthwiseByteTaps::pack(const int16_t* weights, int64_t taps_y, int64_t taps_x, bool quads,
-                             void* out) {
-  const int64_t count = group(quads);
+void DepthwiseBytes::pack(const int16_t* weights, void* out) const {
   auto* to = static_cast<char*>(out);
-  for (int64_t y = 0; y < taps_y; ++y)
-    for (int64_t x = 0; x < taps_x; x += count)
-      for (int64_t c = 0; c < kChannels; ++c)
-        for (int64_t i = 0; i < count; ++i) {
-          const int16_t weight =
-              x + i < taps_x ? weights[(y * taps_x + x + i) * kChannels + c] : int16_t{0};
-          if (quads)
-            *to = static_cast<char>(weight);
-          else
-            std::memcpy(to, &weight, sizeof weight);
-          to += quads ? 1 : 2;
-        }
+  for (int64_t g = 0; g < groups(); ++g)
+    for (int64_t x = 0; x < taps_x; ++x)
+      for (int64_t j = 0; j < kLines; ++j)
+        for (int64_t r = 0; r < outputs(); ++r)
+          for (int64_t c = 0; c < 4; ++c)
+            for (int64_t i = 0; i < group(); ++i) {
+              const int64_t y = g * group() + i - r;
+              const int16_t weight = y < 0 || y >= taps_y
+                                         ? int16_t{0}
+                                         : weights[(y * taps_x + x) * kChannels + 4 * j + c];
+              if (quads)
+                *to = static_cast<char>(weight);
+              else
+                std::memcpy(to, &weight, sizeof weight);
+              to += quads ? 1 : 2;
+            }
 }
 
-void depthwise_byte_sums(const DepthwiseByteRow& row, bool quads, int64_t n, int32_t* out) {
-  if (quads) return sums_512(row, n, out);
-  if (isa() >= Isa::kAvx2) return sums_256(row, n, out);
-  sums_generic(row, n, out);
+void DepthwiseBytes::arrange(const uint8_t* const* rows, int64_t stride, int64_t n, uint8_t flip,
+                             uint8_t* out, int64_t pitch) const {
+  if (quads) return arrange_quads(rows, stride, n, flip, out, pitch);
+  if (isa() >= Isa::kAvx2) return arrange_pairs(rows, stride, n, flip, out, pitch);
+  arrange_generic(rows, stride, n, flip, out, pitch);
+}
+
+void depthwise_sums(const DepthwiseBytes& shape, const DepthwiseColumns& columns, int64_t n,
+                    int32_t* const* out) {
+  compute<false>(shape, columns, n, Sink{out, nullptr, {}});
+}
+
+void depthwise_requantized(const DepthwiseBytes& shape, const DepthwiseColumns& columns, int64_t n,
+                           const float* scales, int32_t zero, bool is_signed, uint8_t* const* out) {
+  const int32_t more = is_signed ? 128 : 0;
+  compute<true>(
+      shape, columns, n,
+      Sink{nullptr,
+           out,
+           {scales, static_cast<int16_t>(zero + more), static_cast<char>(is_signed ? 0x80 : 0)}});
 }
 
 }  // namespace pfrt::cpu

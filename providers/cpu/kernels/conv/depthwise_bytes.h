@@ -1,39 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sums of depthwise convolutions of bytes: 16 channels of a row of positions, from lines of 16
-// bytes without sign, a pixel each. Neighbouring taps of a row are multiplied together: four by
-// vpdpbusd where weights are int8, or two as pairs of int16. The same bits either way. Pure
-// functions over the caller's memory; thread-safe.
+// Depthwise convolutions of bytes, 16 channels at a time. The pixels that a column of taps sees are
+// multiplied together, four rows by vpdpbusd where weights are int8, or two as pairs of int16: the
+// same bits either way. So that each pixel is arranged once for all taps of a row, rows of the
+// image become lines of columns first: 16 bytes hold those pixels of a column in four channels.
+// Where strides allow it, two rows of positions share the lines. Pure functions over the caller's
+// memory; thread-safe.
 #pragma once
 
 #include <cstdint>
 
 namespace pfrt::cpu {
 
-class DepthwiseByteTaps {
- public:
+struct DepthwiseBytes {
   static constexpr int64_t kChannels = 16;
-  static constexpr int64_t kSlack = 3;  // pixels that are read behind the last that a tap sees
+  static constexpr int64_t kLines = 4;    // of four channels each, for each group of rows
+  static constexpr int64_t kColumn = 16;  // bytes
+  static constexpr int64_t kSlack = 4;    // columns that are read behind the last
 
-  // Whether four taps can be multiplied together, if all weights are int8.
-  static bool has_quads();
-  static int64_t group(bool quads) { return quads ? 4 : 2; }
-  // Bytes of a tap row's weights, a multiple of 64.
-  static int64_t row_bytes(int64_t taps_x, bool quads);
-
-  // Weight (row, tap, channel) is weights[(row * taps_x + tap) * 16 + channel], within +-255, or
-  // int8 with |quads|; |out| has taps_y * row_bytes, aligned to 64.
-  static void pack(const int16_t* weights, int64_t taps_y, int64_t taps_x, bool quads, void* out);
-};
-
-struct DepthwiseByteRow {
-  const uint8_t* const* tap_rows;  // where the first position's taps begin, taps_y of them
   int64_t taps_y, taps_x;
-  int64_t step;          // pixels from position to position
-  const void* weights;   // packed
-  const int32_t* start;  // of 16 channels
+  bool two_rows;  // of positions at once, one below the other: tap 1 of the first is 0 of the other
+  bool quads;     // four rows together, with int8 weights; else two, and weights within +-255
+
+  // Whether the machine multiplies four together.
+  static bool has_quads();
+  int64_t outputs() const { return two_rows ? 2 : 1; }
+  int64_t group() const { return quads ? 4 : 2; }
+  int64_t rows() const { return taps_y + outputs() - 1; }  // that positions see
+  int64_t groups() const { return quads ? (rows() + 3) / 4 : (rows() + 1) / 2; }
+  // Of 16 channels; a multiple of 64.
+  int64_t weight_bytes() const { return groups() * taps_x * kLines * outputs() * kColumn; }
+
+  // Weight (y, x, channel) is weights[(y * taps_x + x) * 16 + channel].
+  void pack(const int16_t* weights, void* out) const;
+  // Columns of one group of rows: of pixel i * stride of |rows|, 16 bytes a pixel, for |n| pixels
+  // i. |flip| inverts bits of all bytes. The lines are |pitch| bytes apart.
+  void arrange(const uint8_t* const* rows, int64_t stride, int64_t n, uint8_t flip, uint8_t* out,
+               int64_t pitch) const;
 };
-// Writes 16 sums for each of |n| positions.
-void depthwise_byte_sums(const DepthwiseByteRow& row, bool quads, int64_t n, int32_t* out);
+
+struct DepthwiseColumns {
+  const uint8_t* lines;  // four for each group of rows
+  int64_t pitch;         // bytes from line to line
+  const int64_t* taps;   // where the columns of the first position's taps are, in bytes
+  const void* weights;   // packed
+  const int32_t* start;  // what sums begin with, of 16 channels
+};
+
+// Writes 16 sums for each of |n| positions of outputs() rows.
+void depthwise_sums(const DepthwiseBytes& shape, const DepthwiseColumns& columns, int64_t n,
+                    int32_t* const* out);
+// The same as bytes by the rule of RequantizeFns, with |scales| of 16 channels, all below 1 in
+// size: products with them are within int32.
+void depthwise_requantized(const DepthwiseBytes& shape, const DepthwiseColumns& columns, int64_t n,
+                           const float* scales, int32_t zero, bool is_signed, uint8_t* const* out);
 
 }  // namespace pfrt::cpu

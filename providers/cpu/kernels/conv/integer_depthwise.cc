@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ConvInteger and QLinearConv whose groups have one input channel. A task computes rows of
-// positions in 16 output channels; the pixels that they see become lines of 16 channels
-// (depthwise_bytes.h), int8 as uint8 of 128 more, with the zero point around the image. Zero points
-// of weights are subtracted from them first.
+// positions in 16 output channels. Those of the image that they see become columns of taps
+// (depthwise_bytes.h) right before they are read, int8 as uint8 of 128 more, with the zero point
+// around the image. Zero points of weights are subtracted from them first.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -25,7 +25,7 @@
 namespace pfrt::cpu {
 namespace {
 
-constexpr int64_t kChannels = DepthwiseByteTaps::kChannels;
+constexpr int64_t kChannels = DepthwiseBytes::kChannels, kColumn = DepthwiseBytes::kColumn;
 constexpr int64_t kBandBytes = 24 << 10;  // stays in the first-level cache
 constexpr int64_t kMostTaps = 1 << 12;
 constexpr Types kBytes{PFRT_DTYPE_INT8, PFRT_DTYPE_UINT8};
@@ -35,17 +35,26 @@ int64_t padded(int64_t bytes) { return ceil_div(bytes, int64_t{64}) * 64; }
 
 // Constant weights in blocks of 16 output channels, each with the sums of its channels behind it.
 struct PackedTaps {
-  int64_t channels, taps_y, taps_x;
-  bool quads;
+  int64_t channels;
+  DepthwiseBytes shape;
 
-  int64_t weight_bytes() const { return taps_y * DepthwiseByteTaps::row_bytes(taps_x, quads); }
-  int64_t block_bytes() const { return weight_bytes() + kChannels * int64_t{sizeof(int32_t)}; }
+  int64_t block_bytes() const {
+    return shape.weight_bytes() + kChannels * int64_t{sizeof(int32_t)};
+  }
   int64_t blocks() const { return ceil_div(channels, kChannels); }
   uint64_t bytes() const { return static_cast<uint64_t>(blocks() * block_bytes()); }
   std::string recipe() const {
-    return message("conv_depthwise_bytes/", quads ? "quads/" : "pairs/", channels, "x", taps_y, "x",
-                   taps_x);
+    return message("conv_depthwise_bytes/", shape.quads ? "quads/" : "pairs/",
+                   shape.two_rows ? "two_rows/" : "", channels, "x", shape.taps_y, "x",
+                   shape.taps_x);
   }
+};
+
+// Columns of taps that have the same place between two positions. Those in [begin, end) are pixels
+// of a row, |stride| apart from |pixel| on; the others are padding.
+struct Phase {
+  int64_t columns, begin, end, pixel;
+  int64_t at;  // of its first column in a line
 };
 
 struct Plan {
@@ -54,27 +63,40 @@ struct Plan {
   bool x_signed, w_signed, has_bias;
   Nchw16cSides nchw16c;
   Parameter x_zero, w_zeros;
-  int64_t rows;              // of positions, of a task
-  int64_t band_rows, width;  // pixels that these see
-  PackedTaps packed;         // where run.packed() is there
-  bool in_output;            // sums are made in the output, in nChw16c
+  PackedTaps packed;  // where run.packed() is there
+  int64_t rows;       // of positions, of a task
+  std::vector<Phase> phases;
+  std::vector<int64_t> taps;  // where their columns begin, in bytes of a line
+  int64_t pitch;              // bytes of a line of columns
 
   int64_t channels() const { return geometry.groups * geometry.group_out; }
   int64_t blocks() const { return ceil_div(channels(), kChannels); }
-  int64_t taps_y() const { return geometry.window.kernel[0]; }
-  int64_t taps_x() const { return geometry.window.kernel[1]; }
-  // Scratch: lines, packed weights, sums of a row of positions, bytes of it, weights and rows.
-  int64_t line_bytes() const {
-    return padded((band_rows * width + DepthwiseByteTaps::kSlack) * kChannels);
+  int64_t across() const { return geometry.window.positions[1]; }
+  const DepthwiseBytes& shape() const { return packed.shape; }
+  // Of weights that only a run knows; their lines and weights are the largest.
+  DepthwiseBytes pairs() const { return {shape().taps_y, shape().taps_x, shape().two_rows, false}; }
+  int64_t window_rows() const {
+    const Window& w = geometry.window;
+    return (rows - 1) * w.strides[0] + (w.kernel[0] - 1) * w.dilations[0] + 1;
   }
-  int64_t weight_bytes() const { return taps_y() * DepthwiseByteTaps::row_bytes(taps_x(), false); }
-  int64_t sum_bytes() const { return geometry.window.positions[1] * kChannels * 4; }
-  int64_t row_bytes() const { return padded(geometry.window.positions[1] * kChannels); }
-  int64_t tap_bytes() const { return padded(taps_y() * taps_x() * kChannels * 2); }
-  int64_t start_bytes() const { return padded(taps_y() * 8); }
+  // Scratch: pixels of an image in planes, a row of padding, columns twice, packed weights, sums of
+  // rows of positions, bytes of all rows, and weights.
+  int64_t pixel_bytes() const {
+    const Window& w = geometry.window;
+    return nchw16c.input ? 0 : padded(std::min(window_rows(), w.image[0]) * w.image[1] * kChannels);
+  }
+  int64_t pad_bytes() const { return padded(geometry.window.image[1] * kChannels); }
+  int64_t line_bytes() const {
+    return padded(pairs().groups() * DepthwiseBytes::kLines * pitch +
+                  DepthwiseBytes::kSlack * kColumn);
+  }
+  int64_t sum_bytes() const { return across() * kChannels * 4; }
+  int64_t row_bytes() const { return padded(rows * across() * kChannels); }
+  int64_t tap_bytes() const { return padded(shape().taps_y * shape().taps_x * kChannels * 2); }
   uint64_t scratch_bytes() const {
-    return static_cast<uint64_t>(line_bytes() + weight_bytes() + sum_bytes() + row_bytes() +
-                                 tap_bytes() + start_bytes());
+    return static_cast<uint64_t>(pixel_bytes() + pad_bytes() + 2 * line_bytes() +
+                                 pairs().weight_bytes() + 2 * sum_bytes() + row_bytes() +
+                                 tap_bytes());
   }
 };
 
@@ -85,71 +107,88 @@ struct Inputs {
   const uint32_t* bias;
 };
 
-// Sums of |n| positions from |from| on, 16 channels from |channel| on, counted over all images, of
-// which |count| are there.
-struct Row {
-  int64_t channel, count, from, n;
-  const int32_t* sums;
-  uint8_t* scratch;  // n lines of 16 bytes
-};
-
 // Memory of a task.
 struct Memory {
-  uint8_t* lines;
+  uint8_t *pixels, *pad, *lines[2];
   void* weights;
-  int32_t* sums;
-  uint8_t* row;
+  int32_t* sums[2];
+  uint8_t* bytes;
   int16_t* taps;
-  const uint8_t** starts;
 
   Memory(const Plan& plan, char* scratch) {
-    const auto next = [&](int64_t bytes) { return std::exchange(scratch, scratch + bytes); };
-    lines = reinterpret_cast<uint8_t*>(next(plan.line_bytes()));
-    weights = next(plan.weight_bytes());
-    sums = reinterpret_cast<int32_t*>(next(plan.sum_bytes()));
-    row = reinterpret_cast<uint8_t*>(next(plan.row_bytes()));
+    const auto next = [&](int64_t size) { return std::exchange(scratch, scratch + size); };
+    pixels = reinterpret_cast<uint8_t*>(next(plan.pixel_bytes()));
+    pad = reinterpret_cast<uint8_t*>(next(plan.pad_bytes()));
+    for (auto& line : lines) line = reinterpret_cast<uint8_t*>(next(plan.line_bytes()));
+    weights = next(plan.pairs().weight_bytes());
+    for (auto& sum : sums) sum = reinterpret_cast<int32_t*>(next(plan.sum_bytes()));
+    bytes = reinterpret_cast<uint8_t*>(next(plan.row_bytes()));
     taps = reinterpret_cast<int16_t*>(next(plan.tap_bytes()));
-    starts = reinterpret_cast<const uint8_t**>(next(plan.start_bytes()));
   }
 };
 
-// Pixels of the rows that positions from row |top| on see, of 16 output channels from |first| on.
-void fill_lines(const Plan& plan, const uint8_t* image, int64_t first, int64_t count, int64_t top,
-                uint8_t pad, uint8_t* lines) {
+// Positions of a task: |n| from |from| on, in rows; 16 channels from |channel| on, counted over all
+// images, of which |count| are there.
+struct Task {
+  int64_t channel, count, from, n;
+  const Memory& memory;
+};
+
+// Pixels of |n| rows of the image from row |top| on, of the channels that 16 output channels from
+// |first| on see.
+void fill_pixels(const Plan& plan, const uint8_t* image, int64_t first, int64_t count, int64_t top,
+                 int64_t n, uint8_t* pixels) {
   constexpr int64_t kPixels = 128;
-  const ConvGeometry& g = plan.geometry;
-  const Window& w = g.window;
-  const int64_t height = w.image[0], across = w.image[1], size = height * across;
-  const int64_t begin = std::clamp<int64_t>(w.pads[1], 0, plan.width);
-  const int64_t end = std::clamp<int64_t>(across + w.pads[1], begin, plan.width);
+  const int64_t size = plan.geometry.window.image_size(), across = plan.geometry.window.image[1];
+  const int64_t group_out = plan.geometry.group_out, end = (top + n) * across;
   alignas(16) uint8_t planes[kChannels * kPixels];
-  for (int64_t row = 0; row < plan.band_rows; ++row, lines += plan.width * kChannels) {
-    const int64_t y = top * w.strides[0] - w.pads[0] + row;
-    const bool inside = y >= 0 && y < height;
-    const int64_t last = inside ? end : begin;
-    std::memset(lines, pad, static_cast<size_t>(begin * kChannels));
-    std::memset(lines + last * kChannels, pad,
-                static_cast<size_t>((plan.width - last) * kChannels));
-    if (!inside) continue;
-    const int64_t at = y * across + begin - w.pads[1];
-    uint8_t* const to = lines + begin * kChannels;
-    if (plan.nchw16c.input) {
-      std::memcpy(to, image + first * size + at * kChannels,
-                  static_cast<size_t>((last - begin) * kChannels));
-    } else if (g.group_out == 1) {
-      bytes_to_lines(to, kChannels, kChannels, image + first * size + at, size, count,
-                     last - begin);
-    } else {
-      for (int64_t x = 0; x < last - begin; x += kPixels) {
-        const int64_t n = std::min(kPixels, last - begin - x);
-        for (int64_t c = 0; c < count; ++c)
-          std::memcpy(planes + c * kPixels, image + (first + c) / g.group_out * size + at + x,
-                      static_cast<size_t>(n));
-        bytes_to_lines(to + x * kChannels, kChannels, kChannels, planes, kPixels, count, n);
-      }
+  int64_t at = top * across;
+  if (group_out == 1)
+    return bytes_to_lines(pixels, kChannels, kChannels, image + first * size + at, size, count,
+                          end - at);
+  for (; at < end; at += kPixels, pixels += kPixels * kChannels) {
+    const int64_t some = std::min(kPixels, end - at);
+    for (int64_t c = 0; c < count; ++c)
+      std::memcpy(planes + c * kPixels, image + (first + c) / group_out * size + at,
+                  static_cast<size_t>(some));
+    bytes_to_lines(pixels, kChannels, kChannels, planes, kPixels, count, some);
+  }
+}
+
+// Columns that are padding for all rows.
+void fill_padding(const Plan& plan, const DepthwiseBytes& shape, uint8_t pad, uint8_t* lines) {
+  uint8_t column[kColumn];
+  for (int64_t i = 0; i < kColumn; ++i) column[i] = shape.quads || i % 2 == 0 ? pad : uint8_t{0};
+  const int64_t count = shape.groups() * DepthwiseBytes::kLines;
+  for (const Phase& phase : plan.phases)
+    for (int64_t line = 0; line < count; ++line) {
+      uint8_t* const out = lines + line * plan.pitch + phase.at * kColumn;
+      for (int64_t i = 0; i < phase.begin; ++i) std::memcpy(out + i * kColumn, column, kColumn);
+      for (int64_t i = phase.end; i < phase.columns; ++i)
+        std::memcpy(out + i * kColumn, column, kColumn);
     }
-    if (plan.x_signed)
-      for (int64_t i = 0; i < (last - begin) * kChannels; ++i) to[i] ^= 0x80;
+}
+
+// Columns of the rows that positions from row |y| on see; row 0 of the image is at |pixels|.
+void fill_columns(const Plan& plan, const DepthwiseBytes& shape, const uint8_t* pixels, int64_t y,
+                  const Memory& memory, uint8_t* lines) {
+  const Window& w = plan.geometry.window;
+  const int64_t step = shape.two_rows ? 1 : w.dilations[0], group = shape.group();
+  const int64_t height = w.image[0], row_bytes = w.image[1] * kChannels, stride = w.strides[1];
+  const int64_t groups = shape.groups(), pitch = plan.pitch;
+  const uint8_t flip = plan.x_signed ? 0x80 : 0;
+  int64_t row = y * w.strides[0] - w.pads[0], left = shape.rows();
+  for (int64_t g = 0; g < groups; ++g, lines += DepthwiseBytes::kLines * pitch) {
+    const uint8_t* starts[4];
+    for (int64_t r = 0; r < group; ++r, row += step, --left)
+      starts[r] = left > 0 && row >= 0 && row < height ? pixels + row * row_bytes : memory.pad;
+    for (const Phase& phase : plan.phases) {
+      if (phase.begin == phase.end) continue;
+      const uint8_t* from[4];
+      for (int64_t r = 0; r < group; ++r) from[r] = starts[r] + phase.pixel * kChannels;
+      shape.arrange(from, stride, phase.end - phase.begin, flip,
+                    lines + (phase.at + phase.begin) * kColumn, pitch);
+    }
   }
 }
 
@@ -178,20 +217,21 @@ bool widen_taps(const uint8_t* weights, bool is_signed, int64_t taps, int64_t fi
 // Weights as a task reads them, and what sums begin with; whether four are multiplied at once.
 bool prepare(const Run& run, const Plan& plan, const Inputs& inputs, int64_t first, int64_t count,
              const Memory& memory, const void*& weights, int32_t* start) {
-  bool quads = plan.packed.quads;
+  bool quads = plan.shape().quads;
   int32_t own[kChannels];
   const int32_t* sums = own;
   if (const char* const packed = run.packed<char>()) {
     weights = packed + first / kChannels * plan.packed.block_bytes();
     sums = reinterpret_cast<const int32_t*>(static_cast<const char*>(weights) +
-                                            plan.packed.weight_bytes());
+                                            plan.shape().weight_bytes());
   } else {
     const bool small = widen_taps(
         run.input<uint8_t>(plan.in.w), plan.w_signed, plan.geometry.window.taps(), first, count,
         [&](int64_t c) { return static_cast<int32_t>(inputs.zeros[static_cast<size_t>(c)]); },
         memory.taps, own);
-    quads = small && DepthwiseByteTaps::has_quads();
-    DepthwiseByteTaps::pack(memory.taps, plan.taps_y(), plan.taps_x(), quads, memory.weights);
+    DepthwiseBytes shape = plan.pairs();
+    shape.quads = quads = small && DepthwiseBytes::has_quads();
+    shape.pack(memory.taps, memory.weights);
     weights = memory.weights;
   }
   for (int64_t c = 0; c < count; ++c) {
@@ -202,8 +242,10 @@ bool prepare(const Run& run, const Plan& plan, const Inputs& inputs, int64_t fir
   return quads;
 }
 
-template <typename Put>
-pfrt_code run_plan(const Run& run, const Plan& plan, Put&& put) {
+// |rows| takes a task, the shape and the columns of a row of positions (or of two), its number
+// within the task, and how many there are; |done| takes the task where the output is in planes.
+template <typename Rows, typename Done>
+pfrt_code run_plan(const Run& run, const Plan& plan, Rows&& rows, Done&& done) {
   const ConvGeometry& g = plan.geometry;
   const Window& w = g.window;
   const int32_t shift = plan.x_signed ? 128 : 0;
@@ -213,36 +255,49 @@ pfrt_code run_plan(const Run& run, const Plan& plan, Put&& put) {
   const int64_t height = w.positions[0], across = w.positions[1];
   if (g.batch == 0 || height * across == 0) return run.stop();
   const int64_t tasks = ceil_div(height, plan.rows), blocks = plan.blocks();
+  const auto pad = static_cast<uint8_t>(inputs.zero);
   const OutputLayout layout{plan.nchw16c.output, height * across};
   run.parallel(g.batch * blocks * tasks, [&](int64_t i, uint32_t worker) {
     if (run.stopped()) return;
     const int64_t image = i / tasks / blocks, first = i / tasks % blocks * kChannels;
-    const int64_t top = i % tasks * plan.rows;
+    const int64_t top = i % tasks * plan.rows, end = std::min(top + plan.rows, height);
     const int64_t count = std::min(kChannels, plan.channels() - first);
     const Memory memory(plan, run.scratch<char>(worker));
     int32_t start[kChannels] = {};
     const void* weights = nullptr;
-    const bool quads = prepare(run, plan, inputs, first, count, memory, weights, start);
-    fill_lines(plan, run.input<uint8_t>(plan.in.x) + image * g.groups * w.image_size(), first,
-               count, top, static_cast<uint8_t>(inputs.zero), memory.lines);
-    const int64_t channel = image * plan.channels() + first;
-    const int64_t rows = std::min(plan.rows, height - top);
-    for (int64_t y = 0; y < rows; ++y) {
-      for (int64_t t = 0; t < plan.taps_y(); ++t)
-        memory.starts[t] =
-            memory.lines + (y * w.strides[0] + t * w.dilations[0]) * plan.width * kChannels;
-      const int64_t from = (top + y) * across;
-      int32_t* const sums =
-          plan.in_output ? run.output<int32_t>(0) + channel * height * across + from * kChannels
-                         : memory.sums;
-      depthwise_byte_sums(
-          {memory.starts, plan.taps_y(), plan.taps_x(), w.strides[1], weights, start}, quads,
-          across, sums);
-      put(Row{channel, count, from, across, sums, memory.row});
-      // Lines are still in the first-level cache.
-      if (layout.nchw16c) apply_epilogue(run, layout, channel, count, from, across);
+    DepthwiseBytes shape = plan.shape();
+    shape.quads = prepare(run, plan, inputs, first, count, memory, weights, start);
+    const uint8_t* pixels = run.input<uint8_t>(plan.in.x) + image * g.groups * w.image_size();
+    if (plan.nchw16c.input) {
+      pixels += first * w.image_size();
+    } else {
+      const int64_t above = top * w.strides[0] - w.pads[0];
+      const int64_t row = std::clamp<int64_t>(above, 0, w.image[0]);
+      const int64_t behind = std::clamp<int64_t>(above + plan.window_rows(), row, w.image[0]);
+      fill_pixels(plan, pixels, first, count, row, behind - row, memory.pixels);
+      pixels = memory.pixels - row * w.image[1] * kChannels;
     }
-    if (!layout.nchw16c) apply_epilogue(run, layout, channel, count, top * across, rows * across);
+    std::memset(memory.pad, pad ^ (plan.x_signed ? 0x80 : 0),
+                static_cast<size_t>(w.image[1] * kChannels));
+    for (uint8_t* const lines : memory.lines) fill_padding(plan, shape, pad, lines);
+    const Task task{image * plan.channels() + first, count, top * across, (end - top) * across,
+                    memory};
+    DepthwiseColumns columns{memory.lines[0], plan.pitch, plan.taps.data(), weights, start};
+    fill_columns(plan, shape, pixels, top, memory, memory.lines[0]);
+    for (int64_t y = top, turn = 0; y < end; y += shape.outputs(), turn ^= 1) {
+      // One ahead: bytes are not read in other pieces right after they are written.
+      if (y + shape.outputs() < end)
+        fill_columns(plan, shape, pixels, y + shape.outputs(), memory, memory.lines[turn ^ 1]);
+      columns.lines = memory.lines[turn];
+      const int64_t n = std::min(shape.outputs(), end - y);
+      rows(task, shape, columns, y - top, n);
+      // Lines are still in the first-level cache.
+      if (layout.nchw16c)
+        apply_epilogue(run, layout, task.channel, count, y * across, n * across);
+    }
+    if (layout.nchw16c) return;
+    done(task);
+    apply_epilogue(run, layout, task.channel, count, task.from, task.n);
   });
   return run.stop();
 }
@@ -267,18 +322,25 @@ std::string refuse(const KernelRequest& node, const IntegerInputs& in) {
 // The weights of a node that refuse let pass; |quads| as its constants allow.
 PackedTaps packed_taps(const SnapshotNode& node, const IntegerInputs& in) {
   const auto dims = node.input_dims(in.w);
-  PackedTaps taps{dims[0], dims.size() == 4 ? dims[2] : 1, dims.back(), false};
+  const auto one = [&](const char* attribute) {
+    const auto values = node.attr_ints(attribute);
+    return values.empty() || values.front() == 1;
+  };
+  PackedTaps taps{dims[0], {dims.size() == 4 ? dims[2] : 1, dims.back(), false, false}};
+  taps.shape.two_rows =
+      dims.size() == 4 && one("strides") && (one("dilations") || taps.shape.taps_y == 1);
   const auto* const weights = static_cast<const uint8_t*>(node.input_constant(in.w));
   const auto zeros = weight_zeros(node, in);
-  if (weights == nullptr || !zeros || !DepthwiseByteTaps::has_quads()) return taps;
-  taps.quads = true;
+  if (weights == nullptr || !zeros || !DepthwiseBytes::has_quads()) return taps;
+  bool& quads = taps.shape.quads;
+  quads = true;
   const bool is_signed = node.input_dtype(in.w) == PFRT_DTYPE_INT8;
-  const int64_t each = taps.taps_y * taps.taps_x;
-  for (int64_t i = 0; i < taps.channels * each && taps.quads; ++i) {
+  const int64_t each = taps.shape.taps_y * taps.shape.taps_x;
+  for (int64_t i = 0; i < taps.channels * each && quads; ++i) {
     const int32_t value =
         is_signed ? int32_t{static_cast<int8_t>(weights[i])} : int32_t{weights[i]};
     const int32_t weight = value - (*zeros)[static_cast<size_t>(i / each) % zeros->size()];
-    taps.quads = weight >= -128 && weight <= 127;
+    quads = weight >= -128 && weight <= 127;
   }
   return taps;
 }
@@ -294,7 +356,7 @@ std::optional<PackedInput> pack(const SnapshotNode& node, const IntegerInputs& i
   for (const int32_t zero : *zeros) packed.recipe += message("/", zero);
   packed.bytes = taps.bytes();
   packed.pack = [=, all = *zeros](const void* source, void* out) {
-    const int64_t each = taps.taps_y * taps.taps_x;
+    const int64_t each = taps.shape.taps_y * taps.shape.taps_x;
     std::vector<int16_t> wide(static_cast<size_t>(each * kChannels));
     auto* to = static_cast<char*>(out);
     for (int64_t first = 0; first < taps.channels; first += kChannels, to += taps.block_bytes()) {
@@ -302,11 +364,35 @@ std::optional<PackedInput> pack(const SnapshotNode& node, const IntegerInputs& i
           static_cast<const uint8_t*>(source), is_signed, each, first,
           std::min(kChannels, taps.channels - first),
           [&](int64_t c) { return all[static_cast<size_t>(c) % all.size()]; }, wide.data(),
-          reinterpret_cast<int32_t*>(to + taps.weight_bytes()));
-      DepthwiseByteTaps::pack(wide.data(), taps.taps_y, taps.taps_x, taps.quads, to);
+          reinterpret_cast<int32_t*>(to + taps.shape.weight_bytes()));
+      taps.shape.pack(wide.data(), to);
     }
   };
   return packed;
+}
+
+// Rows of positions of tasks, and where columns lie.
+void divide(Plan& plan) {
+  const Window& w = plan.geometry.window;
+  const int64_t height = std::max<int64_t>(w.positions[0], 1);
+  const int64_t fit = kBandBytes / std::max<int64_t>(w.image[1] * kChannels, 1);
+  const int64_t outputs = plan.shape().outputs();
+  plan.rows = std::clamp<int64_t>((fit - plan.window_rows()) / w.strides[0] + 1, 1, height);
+  plan.rows = ceil_div(ceil_div(height, ceil_div(height, plan.rows)), outputs) * outputs;
+  const int64_t stride = w.strides[1], taps = w.kernel[1];
+  int64_t at = 0;
+  for (int64_t first = 0; first < std::min(stride, taps); ++first) {
+    const int64_t columns = std::max<int64_t>(plan.across(), 1) + (taps - 1 - first) / stride;
+    const int64_t left = w.pads[1] - first;  // column i is pixel i * stride - left
+    const int64_t begin = left <= 0 ? 0 : std::min(ceil_div(left, stride), columns);
+    const int64_t last = w.image[1] - 1 + left;
+    const int64_t end = std::clamp(last < 0 ? 0 : last / stride + 1, begin, columns);
+    plan.phases.push_back({columns, begin, end, begin * stride - left, at});
+    at += columns;
+  }
+  for (int64_t t = 0; t < taps; ++t)
+    plan.taps.push_back((plan.phases[static_cast<size_t>(t % stride)].at + t / stride) * kColumn);
+  plan.pitch = at * kColumn;
 }
 
 Result<std::shared_ptr<const Plan>> make_plan(const KernelRequest& node, const IntegerInputs& in,
@@ -322,20 +408,12 @@ Result<std::shared_ptr<const Plan>> make_plan(const KernelRequest& node, const I
             node.sides,
             Parameter(node, in.x_zero),
             Parameter(node, in.w_zero),
-            1,
-            0,
-            0,
             packed_taps(node, in),
-            node.output_dtype(0) == PFRT_DTYPE_INT32 && node.sides.output};
-  const Window& w = plan.geometry.window;
-  plan.width = (std::max<int64_t>(w.positions[1], 1) - 1) * w.strides[1] +
-               (w.kernel[1] - 1) * w.dilations[1] + 1;
-  const int64_t window_rows = (w.kernel[0] - 1) * w.dilations[0] + 1;
-  const int64_t fit = kBandBytes / (plan.width * kChannels) - window_rows;
-  plan.rows = std::clamp<int64_t>(fit / w.strides[0] + 1, 1, std::max<int64_t>(w.positions[0], 1));
-  plan.rows = ceil_div(std::max<int64_t>(w.positions[0], 1),
-                       ceil_div(std::max<int64_t>(w.positions[0], 1), plan.rows));
-  plan.band_rows = (plan.rows - 1) * w.strides[0] + window_rows;
+            1,
+            {},
+            {},
+            0};
+  divide(plan);
   PFRT_TRY(plan.x_zero.check("X's zero point", 1));
   PFRT_TRY(plan.w_zeros.check("W's zero point", plan.channels()));
   if (node.packed != nullptr && !node.packed->recipe.starts_with(plan.packed.recipe()))
@@ -368,18 +446,55 @@ Result<Kernel> make_conv_integer_depthwise(const KernelRequest& node) {
   kernel.run = [plan](const Run& run) {
     const int64_t positions = plan->geometry.window.position_count();
     const bool vectors = DotMicrokernel::get() != nullptr;
-    return run_plan(run, *plan, [&](const Row& row) {
-      auto* const to = run.output<int32_t>(0) + row.channel * positions + row.from;
-      if (plan->in_output) return;
-      if (vectors)
-        return reorder_to_planes(reinterpret_cast<float*>(to), positions,
-                                 reinterpret_cast<const float*>(row.sums), row.count, row.n);
-      for (int64_t c = 0; c < row.count; ++c)
-        for (int64_t p = 0; p < row.n; ++p) to[c * positions + p] = row.sums[p * kChannels + c];
-    });
+    const auto rows = [&](const Task& task, const DepthwiseBytes& shape,
+                          const DepthwiseColumns& columns, int64_t row, int64_t n) {
+      const int64_t across = plan->across();
+      if (plan->nchw16c.output) {
+        auto* const to = run.output<int32_t>(0) + task.channel * positions +
+                         (task.from + row * across) * kChannels;
+        int32_t* const lines[2] = {to, n > 1 ? to + across * kChannels : task.memory.sums[1]};
+        return depthwise_sums(shape, columns, across, lines);
+      }
+      depthwise_sums(shape, columns, across, task.memory.sums);
+      for (int64_t r = 0; r < n; ++r) {
+        const int32_t* const sums = task.memory.sums[r];
+        auto* const to =
+            run.output<int32_t>(0) + task.channel * positions + task.from + (row + r) * across;
+        if (vectors) {
+          reorder_to_planes(reinterpret_cast<float*>(to), positions,
+                            reinterpret_cast<const float*>(sums), task.count, across);
+          continue;
+        }
+        for (int64_t c = 0; c < task.count; ++c)
+          for (int64_t p = 0; p < across; ++p) to[c * positions + p] = sums[p * kChannels + c];
+      }
+    };
+    return run_plan(run, *plan, rows, [](const Task&) {});
   };
   return kernel;
 }
+
+namespace {
+
+// Bytes of |n| rows of positions, 1 or 2, to |out|, lines of 16 channels.
+void requantize_rows(const Plan& plan, const RequantizedConv::Scales& scales, const Task& task,
+                     const DepthwiseBytes& shape, const DepthwiseColumns& columns, int64_t n,
+                     uint8_t* out) {
+  const int64_t first = task.channel % plan.channels(), across = plan.across();
+  if (scales.below_one) {
+    float scale[kChannels] = {};
+    std::copy_n(scales.scales.data() + first, task.count, scale);
+    uint8_t* const lines[2] = {
+        out, n > 1 ? out + across * kChannels : reinterpret_cast<uint8_t*>(task.memory.sums[1])};
+    return depthwise_requantized(shape, columns, across, scale, static_cast<int32_t>(scales.zero),
+                                 scales.is_signed, lines);
+  }
+  depthwise_sums(shape, columns, across, task.memory.sums);
+  for (int64_t r = 0; r < n; ++r)
+    scales.lines(task.memory.sums[r], first, task.count, across, out + r * across * kChannels);
+}
+
+}  // namespace
 
 std::string refuse_qlinear_conv_depthwise(const KernelRequest& node) {
   if (std::string why = refuse_qlinear_conv(node); !why.empty()) return why;
@@ -399,12 +514,18 @@ Result<Kernel> make_qlinear_conv_depthwise(const KernelRequest& node) {
   kernel.run = [plan, to_bytes](const Run& run) {
     const RequantizedConv::Scales scales = to_bytes.read(run);
     const int64_t positions = plan->geometry.window.position_count();
-    return run_plan(run, *plan, [&](const Row& row) {
-      auto* const out = run.output<uint8_t>(0) + row.channel * positions;
-      uint8_t* const lines = plan->nchw16c.output ? out + row.from * kChannels : row.scratch;
-      scales.lines(row.sums, row.channel % plan->channels(), row.count, row.n, lines);
-      if (!plan->nchw16c.output)
-        bytes_to_planes(out + row.from, positions, lines, row.count, row.n);
+    const auto out_of = [&](const Task& task) {
+      return run.output<uint8_t>(0) + task.channel * positions;
+    };
+    const auto rows = [&](const Task& task, const DepthwiseBytes& shape,
+                          const DepthwiseColumns& columns, int64_t row, int64_t n) {
+      uint8_t* const lines =
+          plan->nchw16c.output ? out_of(task) + task.from * kChannels : task.memory.bytes;
+      requantize_rows(*plan, scales, task, shape, columns, n,
+                      lines + row * plan->across() * kChannels);
+    };
+    return run_plan(run, *plan, rows, [&](const Task& task) {
+      bytes_to_planes(out_of(task) + task.from, positions, task.memory.bytes, task.count, task.n);
     });
   };
   return kernel;

@@ -32,11 +32,17 @@ Result<RequantizedConv> RequantizedConv::make(const SnapshotNode& node) {
 RequantizedConv::Scales RequantizedConv::read(const Run& run) const {
   const float sx = x_scale_.read<float>(run, 1, 1.0f)[0],
               sy = y_scale_.read<float>(run, 1, 1.0f)[0];
-  Scales out{w_scale_.read<float>(run, channels_, 1.0f), y_zero_.read<float>(run, 1, 0.0f)[0], true,
-             requantize_fns(dtype_), store_fn<float>(dtype_)};
+  Scales out{w_scale_.read<float>(run, channels_, 1.0f),
+             y_zero_.read<float>(run, 1, 0.0f)[0],
+             true,
+             true,
+             dtype_ == PFRT_DTYPE_INT8,
+             requantize_fns(dtype_),
+             store_fn<float>(dtype_)};
   for (float& scale : out.scales) {
     scale = sx * scale / sy;
     out.finite &= std::isfinite(scale);
+    out.below_one &= std::abs(scale) < 1;
   }
   return out;
 }

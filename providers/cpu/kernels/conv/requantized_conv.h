@@ -20,7 +20,8 @@ class RequantizedConv {
   struct Scales {
     std::vector<float> scales;  // by channel
     float zero;
-    bool finite;
+    bool finite, below_one;  // all scales
+    bool is_signed;
     RequantizeFns fns;
     StoreFn<float> store;
 
