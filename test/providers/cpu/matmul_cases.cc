@@ -167,7 +167,8 @@ Form random_form(Random& r, int64_t size) {
   if (depthwise && rank == 2 && !large) {  // rows of several vectors
     f.image[1] = std::max(f.image[1], of(r, 1, 71));
     if (r.once_in(3)) f.kernel[1] = std::clamp<int64_t>(f.image[1] / f.dilations[1], 1, 5);
-    if (f.kernel[1] > 3) f.kernel[0] = std::clamp<int64_t>((f.image[0] - 1) / f.dilations[0] + 1, 1, 6);
+    if (f.kernel[1] > 3)
+      f.kernel[0] = std::clamp<int64_t>((f.image[0] - 1) / f.dilations[0] + 1, 1, 6);
   }
   if (deep && r.once_in(3)) {  // what Winograd takes
     f.in = of(r, 32, 73);
@@ -178,7 +179,7 @@ Form random_form(Random& r, int64_t size) {
     f.extra = {0, 0};
     for (int64_t& side : f.image) side = taps == 5 ? 9 : std::clamp<int64_t>(side, 3, 7);
     if (taps == 3 && r.once_in(2)) f.image = {7, of(r, 14, 35)};  // more than are put out at once
-    if (taps == 3 && f.in == 47 && f.image[1] < 8) f.in += 240;  // more than a chunk has
+    if (taps == 3 && f.in == 47 && f.image[1] < 8) f.in += 240;   // more than a chunk has
   }
   return f;
 }

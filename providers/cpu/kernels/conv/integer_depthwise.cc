@@ -292,8 +292,7 @@ pfrt_code run_plan(const Run& run, const Plan& plan, Rows&& rows, Done&& done) {
       const int64_t n = std::min(shape.outputs(), end - y);
       rows(task, shape, columns, y - top, n);
       // Lines are still in the first-level cache.
-      if (layout.nchw16c)
-        apply_epilogue(run, layout, task.channel, count, y * across, n * across);
+      if (layout.nchw16c) apply_epilogue(run, layout, task.channel, count, y * across, n * across);
     }
     if (layout.nchw16c) return;
     done(task);
