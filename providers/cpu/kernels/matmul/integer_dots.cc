@@ -347,7 +347,7 @@ Result<Kernel> make_qlinear_matmul_dots(const KernelRequest& node) {
       run_matmul(
           run, *plan, batch, nullptr,
           [&](const DotMatmul::Tile& tile, uint32_t) {
-            float scales[DotMicrokernel::kMostPanels * kPanel];
+            float scales[DotMicrokernel::kMostPanels * kPanel] = {};
             for (int64_t i = 0, end; i < tile.rows; i = end) {
               const size_t r = static_cast<size_t>(tile.row + i);
               const auto as_first = [&](size_t other) {
