@@ -21,9 +21,10 @@ namespace {
 constexpr int kPanel = DotMicrokernel::kPanel;
 constexpr int kStep = DotMicrokernel::kStepBytes;
 constexpr int kLine = kPanel * kStep;  // bytes
-constexpr int kTogether = 4;           // steps of a turn of the loop
-constexpr int kRowsOfBase = 3;         // rows that one base register reaches
-constexpr int kFetched = 1024;         // bytes ahead of each panel that few rows read
+constexpr int kSumBytes = sizeof(int32_t);
+constexpr int kTogether = 4;    // steps of a turn of the loop
+constexpr int kRowsOfBase = 3;  // rows that one base register reaches
+constexpr int kFetched = 1024;  // bytes ahead of each panel that few rows read
 constexpr size_t kCapacity = 512 << 10;
 constexpr int kInstructions = 6;  // DotInstructions
 alignas(4096) uint8_t code_pages[kInstructions][kCapacity];
@@ -212,7 +213,7 @@ class Generator final : public Xbyak::CodeGenerator {
     L(one);
     multiply(0);
     advance(at_once());
-    sub(rcx, at_once());
+    sub(rcx, static_cast<uint32_t>(at_once()));
     jnz(one, T_NEAR);
     L(done);
   }
@@ -278,11 +279,11 @@ class Generator final : public Xbyak::CodeGenerator {
     test(rax, rax);
     jz(done, T_NEAR);
     for (int r = 0; r < rows_; ++r) {
-      const int offset = r * static_cast<int>(sizeof(int32_t));
+      const int offset = r * kSumBytes;
       vpbroadcastd(passing(0), ptr[rax + static_cast<size_t>(offset)]);
       for (int v = 0; v < vectors_; ++v) vpaddd(sum(r, v), sum(r, v), passing(0));
     }
-    add(rax, static_cast<uint32_t>(rows_ * sizeof(int32_t)));
+    add(rax, static_cast<uint32_t>(rows_ * kSumBytes));
     mov(arg(offsetof(Blocks, row_start)), rax);
     jmp(done, T_NEAR);
     L(from_c);

@@ -284,17 +284,24 @@ void DotConvPlan::fill_wide(const uint8_t* image, int64_t block, const Pixels& p
   for (int64_t c = 0; c < line; c += kLine) {
     const int64_t piece = std::min(kLine, line - c), channel = block * line + c;
     const int64_t count = std::clamp<int64_t>(geometry.group_in - channel, 0, piece);
+    if (nchw16c.input && count == kLine) {
+      const uint8_t* const from =
+          image + channel * geometry.window.image_size() + pixels.at * kLine;
+      widen_lines(x_signed, from, pixels.step * kLine, pixels.n, out + c, line);
+      continue;
+    }
     const int64_t pitch = piece < kLine / 2 ? piece : kLine;
     if (count > 0)
       copy_lines(image, channel, count, pixels, pitch, pitch, planes, lines);
     else
       std::memset(lines, 0, sizeof lines);
-    if (pitch == line) {
+    if (piece == kLine)
+      widen_lines(x_signed, lines, kLine, pixels.n, out + c, line);
+    else if (pitch == line)
       widen_bytes(x_signed, lines, pixels.n * line, out);
-      continue;
-    }
-    for (int64_t i = 0; i < pixels.n; ++i)
-      widen_bytes(x_signed, lines + i * pitch, piece, out + i * line + c);
+    else
+      for (int64_t i = 0; i < pixels.n; ++i)
+        widen_bytes(x_signed, lines + i * pitch, piece, out + i * line + c);
   }
 }
 

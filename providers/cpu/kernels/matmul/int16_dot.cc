@@ -41,6 +41,15 @@ void widen_bytes(bool is_signed, const uint8_t* bytes, int64_t n, int16_t* out) 
   for (; i < n; ++i) out[i] = wide(is_signed, bytes[i]);
 }
 
+void widen_lines(bool is_signed, const uint8_t* lines, int64_t pitch, int64_t n, int16_t* out,
+                 int64_t out_pitch) {
+  for (; n > 0; --n, lines += pitch, out += out_pitch) {
+    const Halves halves(is_signed, load(lines));
+    store(out, halves.low);
+    store(out + 8, halves.high);
+  }
+}
+
 void zip_int16_pairs(bool is_signed, const uint8_t* first, const uint8_t* second, int64_t n,
                      int16_t* out) {
   int64_t i = 0;
