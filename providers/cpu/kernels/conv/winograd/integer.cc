@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "providers/cpu/kernels/conv/integer_winograd.h"
-
 #include <algorithm>
 #include <functional>
 #include <memory>
@@ -8,6 +6,7 @@
 #include <vector>
 
 #include "providers/cpu/kernels/conv/integer_inputs.h"
+#include "providers/cpu/kernels/conv/integer_winograd.h"
 #include "providers/cpu/kernels/conv/requantized_conv.h"
 #include "providers/cpu/kernels/conv/winograd/dots.h"
 #include "providers/cpu/kernels/conv/winograd/driver.h"
