@@ -204,12 +204,39 @@ void DotConvPlan::fill(const Run& run, const uint8_t* image, int64_t top, uint8_
   const int64_t task_rows =
       std::clamp<int64_t>(kFillBytes / std::max<int64_t>(row_size, 1), 1, rows);
   const int64_t tasks = ceil_div(rows, task_rows);
+  const bool one_row = contiguous();
   run.parallel(blocks * tasks, [&](int64_t i, uint32_t) {
     if (run.stopped()) return;
     const int64_t block = i / tasks, first = i % tasks * task_rows;
-    for (int64_t row = first; row < std::min(first + task_rows, rows); ++row)
+    const int64_t last = std::min(first + task_rows, rows);
+    if (one_row) {
+      const Window& w = geometry.window;
+      const int64_t y = top * w.strides[0];
+      fill_pixels(block, image,
+                  {(y + first) * width, 1, (std::min(last, w.image[0] - y) - first) * width},
+                  out + (block * rows + first) * row_size);
+      return;
+    }
+    for (int64_t row = first; row < last; ++row)
       fill_row(block, row, image, top, pad, out + (block * rows + row) * row_size);
   });
+}
+
+bool DotConvPlan::contiguous() const {
+  const Window& w = geometry.window;
+  return no_padding(w) && !sparse && width == w.image[1];
+}
+
+void DotConvPlan::fill_pixels(int64_t block, const uint8_t* image, const Pixels& pixels,
+                              uint8_t* out) const {
+  for (int64_t i = 0; i < pixels.n; i += kPixels) {
+    const Pixels some{pixels.at + i * pixels.step, pixels.step, std::min(kPixels, pixels.n - i)};
+    uint8_t* const to = out + i * line * element();
+    if (element() == 2)
+      fill_wide(image, block, some, reinterpret_cast<int16_t*>(to));
+    else
+      fill_lines(image, block, some, to);
+  }
 }
 
 void DotConvPlan::fill_row(int64_t block, int64_t row, const uint8_t* image, int64_t top,
@@ -237,13 +264,8 @@ void DotConvPlan::fill_row(int64_t block, int64_t row, const uint8_t* image, int
   };
   fill_pad(0, begin);
   fill_pad(end, width);
-  for (int64_t x = begin; x < end; x += kPixels) {
-    const Pixels pixels{y * across + x * step - w.pads[1], step, std::min(kPixels, end - x)};
-    if (element() == 2)
-      fill_wide(image, block, pixels, reinterpret_cast<int16_t*>(out) + x * line);
-    else
-      fill_lines(image, block, pixels, out + x * line);
-  }
+  fill_pixels(block, image, {y * across + begin * step - w.pads[1], step, end - begin},
+              out + begin * line * element());
 }
 
 void DotConvPlan::copy_lines(const uint8_t* image, int64_t channel, int64_t count,

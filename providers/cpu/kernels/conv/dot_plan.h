@@ -108,6 +108,10 @@ struct DotConvPlan {
   struct Pixels {
     int64_t at, step, n;
   };
+  // Whether the pixels of a band are neighbours in the image as well.
+  bool contiguous() const;
+  // A block's channels of any number of pixels, to the lines of a band.
+  void fill_pixels(int64_t block, const uint8_t* image, const Pixels& pixels, uint8_t* out) const;
   // Of channels [channel, channel + count), 1 to 16, to lines |pitch| apart, of which it writes
   // |width| bytes: 16 or 8, or |count| where that is less. |planes| is for 16 bytes of each pixel.
   void copy_lines(const uint8_t* image, int64_t channel, int64_t count, const Pixels& pixels,

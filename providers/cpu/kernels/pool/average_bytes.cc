@@ -21,7 +21,7 @@ constexpr int64_t kLine = kBlockChannels;
 constexpr int64_t kTask = 1 << 15;      // bytes
 constexpr int64_t kMostTaps = 1 << 23;  // whose sum has 31 bits
 constexpr int64_t kTogether = 512;      // sums that become bytes at once, about
-constexpr int64_t kSlack = 8;           // sums that add_every may read beyond the last
+constexpr int64_t kSlack = 16;          // sums that add_every may read beyond the last
 
 struct BytePlan {
   PoolGeometry geometry;
@@ -41,6 +41,10 @@ struct BytePlan {
     seen_along.assign(seen.back().begin(), seen.back().end());
   }
   int64_t width() const { return geometry.window.image.back(); }
+  // Rows of the image that a row of positions sees.
+  int64_t most_rows() const {
+    return std::min(rows.tap_rows(), geometry.window.image_size() / std::max<int64_t>(width(), 1));
+  }
 };
 
 // Taps at row |row| of positions, of the dimensions but the row's own.
@@ -54,23 +58,26 @@ int64_t outer_taps(const std::vector<std::vector<int64_t>>& counts, int64_t row)
   return taps;
 }
 
-// Sums of row |row| of a plane; |across| has room for a row of the image and kSlack more.
-void sum_row_of_plane(const BytePlan& plan, const ByteAverages::Values& values, int64_t row,
-                      const uint8_t* plane, int32_t* across, int32_t* sums) {
+// Sums of row |row| of a plane; |across| has room for a row of the image and kSlack more, |starts|
+// for plan.most_rows().
+void sum_row_of_plane(const BytePlan& plan, const ByteAverages::Values& values, const RowSums& by,
+                      int64_t row, const uint8_t* plane, const uint8_t** starts, int32_t* across,
+                      int32_t* sums) {
   const WindowRows& rows = plan.rows;
   const int64_t width = plan.width(), length = rows.row_length();
-  std::fill_n(across, width + kSlack, 0);
+  int64_t count = 0;
   for (int64_t t = 0; t < rows.tap_rows(); ++t)
-    if (const int64_t start = rows.row_offset(row, t); start >= 0)
-      add_bytes(plane + start, width, values.flip, across);
+    if (const int64_t start = rows.row_offset(row, t); start >= 0) starts[count++] = plane + start;
+  by.add_rows(starts, count, width, values.flip, across);
+  std::fill_n(across + width, kSlack, 0);
   const int64_t zeros = -values.x_zero * outer_taps(plan.seen, row);
   for (int64_t p = 0; p < length; ++p)
     sums[p] = static_cast<int32_t>(zeros) * plan.seen_along[static_cast<size_t>(p)];
   for (int64_t x = 0; x < rows.row_taps(); ++x) {
     const WindowRows::Span& span = rows.span(x);
     if (span.begin < span.end)
-      add_every(across + span.first + span.begin * rows.stride(), rows.stride(),
-                span.end - span.begin, sums + span.begin);
+      by.add_every(across + span.first + span.begin * rows.stride(), rows.stride(),
+                   span.end - span.begin, sums + span.begin);
   }
 }
 
@@ -103,20 +110,23 @@ Kernel average_planes(std::shared_ptr<const BytePlan> plan) {
   Kernel kernel;
   kernel.flops = static_cast<double>(plan->geometry.planes) *
                  static_cast<double>(window.position_count()) * static_cast<double>(window.taps());
-  kernel.scratch_bytes = (static_cast<uint64_t>(sums_of_row) +
+  kernel.scratch_bytes = static_cast<uint64_t>(plan->most_rows()) * sizeof(uint8_t*) +
+                         (static_cast<uint64_t>(sums_of_row) +
                           2 * static_cast<uint64_t>(block) * static_cast<uint64_t>(length)) *
-                         sizeof(int32_t);
+                             sizeof(int32_t);
   kernel.run = [plan, sums_of_row, length, block](const Run& run) -> pfrt_code {
     const int64_t pixels = plan->geometry.window.image_size(), all = plan->rows.rows();
     const int64_t positions = length * all;
     if (positions == 0) return run.stop();
     const ByteAverages::Values values = plan->averages.read(run);
+    const RowSums by = RowSums::get(plan->width());
     const int64_t row_work = sums_of_row * plan->rows.tap_rows() + length * plan->rows.row_taps();
     const int64_t together = std::clamp<int64_t>(kTask / std::max<int64_t>(row_work, 1), 1, all);
     const int64_t tasks = (all + together - 1) / together;
     run.parallel(plan->geometry.planes * tasks, [&](int64_t i, uint32_t worker) {
       Pace pace(run);
-      auto* const across = run.scratch<int32_t>(worker);
+      auto** const starts = run.scratch<const uint8_t*>(worker);
+      auto* const across = reinterpret_cast<int32_t*>(starts + plan->most_rows());
       int32_t* const sums = across + sums_of_row;
       auto* const factors = reinterpret_cast<float*>(sums + block * length);
       const int64_t first = i % tasks * together, last = std::min(first + together, all);
@@ -126,7 +136,7 @@ Kernel average_planes(std::shared_ptr<const BytePlan> plan) {
         const int64_t rows = std::min(block, last - r);
         if (pace.stopped(rows * row_work)) return;
         for (int64_t j = 0; j < rows; ++j) {
-          sum_row_of_plane(*plan, values, r + j, plane, across, sums + j * length);
+          sum_row_of_plane(*plan, values, by, r + j, plane, starts, across, sums + j * length);
           factors_of_row(*plan, values, r + j, j, factors);
         }
         values.columns(sums, factors, rows * length, out + r * length);

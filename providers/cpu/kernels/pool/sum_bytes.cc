@@ -33,27 +33,31 @@ PFRT_AVX2_INLINE inline __m256i first_lanes(int64_t n) {
                             _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
 
-PFRT_AVX2 void add_bytes_avx2(const uint8_t* bytes, int64_t n, uint8_t flip, int32_t* sums) {
+PFRT_AVX2_INLINE inline __m256i wide_bytes(const uint8_t* from, __m128i inverted) {
+  return _mm256_cvtepu8_epi16(_mm_xor_si128(load_line(from), inverted));
+}
+
+// Sums of bytes [i, i + 16) of all rows.
+PFRT_AVX2_INLINE inline void add_rows_16(const uint8_t* const* rows, int64_t count, int64_t i,
+                                         __m128i inverted, int32_t* sums) {
+  __m256i low = _mm256_setzero_si256(), high = low;
+  for (int64_t r = 0; r < count;) {
+    __m256i few = _mm256_setzero_si256();
+    for (const int64_t end = std::min(count, r + kMostIn16); r < end; ++r)
+      few = _mm256_add_epi16(few, wide_bytes(rows[r] + i, inverted));
+    low = _mm256_add_epi32(low, _mm256_cvtepu16_epi32(_mm256_castsi256_si128(few)));
+    high = _mm256_add_epi32(high, _mm256_cvtepu16_epi32(_mm256_extracti128_si256(few, 1)));
+  }
+  store_sums(sums + i, low);
+  store_sums(sums + i + 8, high);
+}
+
+PFRT_AVX2 void add_rows_avx2(const uint8_t* const* rows, int64_t count, int64_t n, uint8_t flip,
+                             int32_t* sums) {
   const __m128i inverted = _mm_set1_epi8(static_cast<char>(flip));
-  int64_t i = 0;
-  for (; i + 8 <= n; i += 8) {
-    const __m128i eight =
-        _mm_xor_si128(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(bytes + i)), inverted);
-    store_sums(sums + i, _mm256_add_epi32(load_sums(sums + i), _mm256_cvtepu8_epi32(eight)));
-  }
-  if (i == n) return;
-  uint64_t last = 0;
-  if (n >= 8) {
-    std::memcpy(&last, bytes + n - 8, 8);
-    last >>= 8 * (8 - (n - i));
-  } else {
-    std::memcpy(&last, bytes + i, static_cast<size_t>(n - i));
-  }
-  const __m128i some = _mm_xor_si128(_mm_cvtsi64_si128(static_cast<int64_t>(last)), inverted);
-  const __m256i mask = first_lanes(n - i);
-  const __m256i sum =
-      _mm256_add_epi32(_mm256_maskload_epi32(sums + i, mask), _mm256_cvtepu8_epi32(some));
-  _mm256_maskstore_epi32(sums + i, mask, sum);
+  for (int64_t i = 0; i + kLine <= n; i += kLine) add_rows_16(rows, count, i, inverted, sums);
+  // The last 16 again.
+  if (n % kLine != 0) add_rows_16(rows, count, n - kLine, inverted, sums);
 }
 
 // How many it did.
@@ -70,12 +74,19 @@ PFRT_AVX2 int64_t add_every_avx2(const int32_t* from, int64_t step, int64_t n, i
     return n;
   }
   if (step == 2)
-    for (; i + 8 <= n; i += 8) {
+    for (; i < n; i += 8) {
       const __m256 low = _mm256_castsi256_ps(load_sums(from + 2 * i)),
                    high = _mm256_castsi256_ps(load_sums(from + 2 * i + 8));
       const __m256i even = _mm256_castps_si256(_mm256_shuffle_ps(low, high, 0x88));
       const __m256i inorder = _mm256_permute4x64_epi64(even, 0xd8);
-      store_sums(sums + i, _mm256_add_epi32(load_sums(sums + i), inorder));
+      if (i + 8 <= n) {
+        store_sums(sums + i, _mm256_add_epi32(load_sums(sums + i), inorder));
+        continue;
+      }
+      const __m256i mask = first_lanes(n - i);
+      const __m256i sum = _mm256_add_epi32(_mm256_maskload_epi32(sums + i, mask), inorder);
+      _mm256_maskstore_epi32(sums + i, mask, sum);
+      return n;
     }
   return i;
 }
@@ -170,13 +181,22 @@ void sum_lines(const uint8_t* lines, int64_t n, uint8_t flip, int64_t* sums) {
   }
 }
 
-void add_bytes(const uint8_t* bytes, int64_t n, uint8_t flip, int32_t* sums) {
-  if (isa() >= Isa::kAvx2) return add_bytes_avx2(bytes, n, flip, sums);
-  for (int64_t i = 0; i < n; ++i) sums[i] += bytes[i] ^ flip;
+namespace {
+void add_rows_plainly(const uint8_t* const* rows, int64_t count, int64_t n, uint8_t flip,
+                      int32_t* sums) {
+  std::fill_n(sums, n, 0);
+  for (int64_t r = 0; r < count; ++r)
+    for (int64_t i = 0; i < n; ++i) sums[i] += rows[r][i] ^ flip;
+}
+}  // namespace
+
+RowSums RowSums::get(int64_t width) {
+  return {width >= kLine && isa() >= Isa::kAvx2 ? add_rows_avx2 : add_rows_plainly,
+          isa() >= Isa::kAvx2};
 }
 
-void add_every(const int32_t* from, int64_t step, int64_t n, int32_t* sums) {
-  int64_t i = isa() >= Isa::kAvx2 ? add_every_avx2(from, step, n, sums) : 0;
+void RowSums::add_every(const int32_t* from, int64_t step, int64_t n, int32_t* sums) const {
+  int64_t i = vectors ? add_every_avx2(from, step, n, sums) : 0;
   for (; i < n; ++i) sums[i] += from[i * step];
 }
 
