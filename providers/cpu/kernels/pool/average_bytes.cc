@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Averages of bytes, of planes and of images in nChw16c. A row of a plane is summed across the
-// window first and then along it, so that h x w taps take h + w additions.
+// window first and then along it, so that h x w taps take h + w additions; planes with short rows
+// become nChw16c first, in a worker's memory.
 #include <algorithm>
 #include <limits>
 #include <memory>
@@ -11,6 +12,7 @@
 #include "providers/cpu/kernels/pool/make.h"
 #include "providers/cpu/kernels/pool/sum_bytes.h"
 #include "providers/cpu/kernels/window/nchw16c_row.h"
+#include "providers/cpu/kernels/window/reorder_bytes.h"
 #include "providers/cpu/row/pace.h"
 #include "providers/cpu/row/signature.h"
 
@@ -18,10 +20,11 @@ namespace pfrt::cpu {
 namespace {
 
 constexpr int64_t kLine = kBlockChannels;
-constexpr int64_t kTask = 1 << 15;      // bytes
-constexpr int64_t kMostTaps = 1 << 23;  // whose sum has 31 bits
-constexpr int64_t kTogether = 512;      // sums that become bytes at once, about
-constexpr int64_t kSlack = 16;          // sums that add_every may read beyond the last
+constexpr int64_t kTask = 1 << 15;                     // bytes
+constexpr int64_t kMostTaps = 1 << 23;                 // whose sum has 31 bits
+constexpr int64_t kTogether = 512;                     // sums that become bytes at once, about
+constexpr int64_t kShortRow = 32, kSmallPlane = 4096;  // positions; and pixels
+constexpr int64_t kSlack = 16;  // sums that add_every may read beyond the last
 
 struct BytePlan {
   PoolGeometry geometry;
@@ -101,15 +104,18 @@ void factors_of_row(const BytePlan& plan, const ByteAverages::Values& values, in
   }
 }
 
+double flops_of(const PoolGeometry& g) {
+  return static_cast<double>(g.planes) * static_cast<double>(g.window.position_count()) *
+         static_cast<double>(g.window.taps());
+}
+
 Kernel average_planes(std::shared_ptr<const BytePlan> plan) {
-  const Window& window = plan->geometry.window;
   const int64_t sums_of_row = plan->width() + kSlack, length = plan->rows.row_length();
   // Rows that become bytes together.
   const int64_t block =
       std::clamp<int64_t>(kTogether / std::max<int64_t>(length, 1), 1, plan->rows.rows());
   Kernel kernel;
-  kernel.flops = static_cast<double>(plan->geometry.planes) *
-                 static_cast<double>(window.position_count()) * static_cast<double>(window.taps());
+  kernel.flops = flops_of(plan->geometry);
   kernel.scratch_bytes = static_cast<uint64_t>(plan->most_rows()) * sizeof(uint8_t*) +
                          (static_cast<uint64_t>(sums_of_row) +
                           2 * static_cast<uint64_t>(block) * static_cast<uint64_t>(length)) *
@@ -161,15 +167,22 @@ void finish_lines(const BytePlan& plan, const ByteAverages::Values& values, int6
   }
 }
 
+// Rows [first, last) of 16 planes in nChw16c; |sums| has room for a row of lines.
+void average_lines(const BytePlan& plan, const ByteAverages::Values& values, Pace& pace,
+                   int64_t first, int64_t last, const uint8_t* image, int32_t* sums, uint8_t* out) {
+  const int64_t length = plan.rows.row_length(), work = length * plan.geometry.window.taps();
+  for (int64_t r = first; r < last && !pace.stopped(work); ++r) {
+    sum_window_nchw16c(plan.rows, r, image, values.flip, -values.x_zero, sums);
+    finish_lines(plan, values, r, sums, out + r * length * kLine);
+  }
+}
+
 Kernel average_nchw16c(std::shared_ptr<const BytePlan> plan) {
-  const Window& window = plan->geometry.window;
   Kernel kernel;
-  kernel.flops = static_cast<double>(plan->geometry.planes) *
-                 static_cast<double>(window.position_count()) * static_cast<double>(window.taps());
+  kernel.flops = flops_of(plan->geometry);
   kernel.scratch_bytes = static_cast<uint64_t>(plan->rows.row_length()) * (kLine * sizeof(int32_t));
   kernel.run = [plan](const Run& run) -> pfrt_code {
-    const Window& w = plan->geometry.window;
-    const int64_t pixels = w.image_size(), length = plan->rows.row_length();
+    const int64_t pixels = plan->geometry.window.image_size(), length = plan->rows.row_length();
     const int64_t all = plan->rows.rows();
     if (length * all == 0) return run.stop();
     const ByteAverages::Values values = plan->averages.read(run);
@@ -177,14 +190,46 @@ Kernel average_nchw16c(std::shared_ptr<const BytePlan> plan) {
     const int64_t tasks = (all + together - 1) / together;
     run.parallel(plan->geometry.planes / kLine * tasks, [&](int64_t i, uint32_t worker) {
       Pace pace(run);
-      auto* const sums = run.scratch<int32_t>(worker);
       const int64_t first = i % tasks * together, last = std::min(first + together, all);
-      const uint8_t* const image = run.input<uint8_t>(0) + i / tasks * pixels * kLine;
-      uint8_t* const out = run.output<uint8_t>(0) + i / tasks * all * length * kLine;
-      for (int64_t r = first; r < last && !pace.stopped(length * w.taps()); ++r) {
-        sum_window_nchw16c(plan->rows, r, image, values.flip, -values.x_zero, sums);
-        finish_lines(*plan, values, r, sums, out + r * length * kLine);
-      }
+      average_lines(
+          *plan, values, pace, first, last, run.input<uint8_t>(0) + i / tasks * pixels * kLine,
+          run.scratch<int32_t>(worker), run.output<uint8_t>(0) + i / tasks * all * length * kLine);
+    });
+    return run.stop();
+  };
+  return kernel;
+}
+
+// Planes whose rows are too short for vectors, 16 of them together as lines.
+bool are_small(const BytePlan& plan) {
+  const Window& w = plan.geometry.window;
+  return isa() >= Isa::kAvx2 && plan.geometry.planes >= kLine && w.positions.back() <= kShortRow &&
+         w.image_size() <= kSmallPlane && w.position_count() <= kSmallPlane;
+}
+
+Kernel average_small_planes(std::shared_ptr<const BytePlan> plan) {
+  const int64_t pixels = plan->geometry.window.image_size(), length = plan->rows.row_length();
+  const int64_t positions = length * plan->rows.rows();
+  Kernel kernel;
+  kernel.flops = flops_of(plan->geometry);
+  kernel.scratch_bytes =
+      static_cast<uint64_t>(kLine) *
+      (static_cast<uint64_t>(length) * sizeof(int32_t) + static_cast<uint64_t>(pixels + positions));
+  kernel.run = [=](const Run& run) -> pfrt_code {
+    if (positions == 0) return run.stop();
+    const ByteAverages::Values values = plan->averages.read(run);
+    const int64_t planes = plan->geometry.planes;
+    run.parallel((planes + kLine - 1) / kLine, [&](int64_t i, uint32_t worker) {
+      Pace pace(run);
+      auto* const sums = run.scratch<int32_t>(worker);
+      auto* const image = reinterpret_cast<uint8_t*>(sums + length * kLine);
+      uint8_t* const averages = image + pixels * kLine;
+      const int64_t first = i * kLine, count = std::min(kLine, planes - first);
+      bytes_to_lines(image, kLine, kLine, run.input<uint8_t>(0) + first * pixels, pixels, count,
+                     pixels);
+      average_lines(*plan, values, pace, 0, plan->rows.rows(), image, sums, averages);
+      bytes_to_planes(run.output<uint8_t>(0) + first * positions, positions, averages, count,
+                      positions);
     });
     return run.stop();
   };
@@ -270,6 +315,20 @@ Result<Kernel> global_average(const SnapshotNode& node, bool nchw16c) {
   return kernel;
 }
 
+// Whether the only position sees the whole image.
+bool is_global(const Window& w) {
+  const auto is_zero = [](int64_t pad) { return pad == 0; };
+  return w.position_count() == 1 && w.kernel == w.image && std::ranges::all_of(w.pads, is_zero) &&
+         std::ranges::all_of(w.dilations, [](int64_t d) { return d == 1; });
+}
+
+Result<Kernel> average(const SnapshotNode& node, bool nchw16c) {
+  PFRT_ASSIGN(auto plan, plan_of_bytes(node));
+  if (is_global(plan->geometry.window)) return global_average(node, nchw16c);
+  if (nchw16c) return average_nchw16c(std::move(plan));
+  return are_small(*plan) ? average_small_planes(std::move(plan)) : average_planes(std::move(plan));
+}
+
 }  // namespace
 
 std::string refuse_average_bytes(const KernelRequest& node) {
@@ -285,13 +344,9 @@ std::string refuse_average_bytes(const KernelRequest& node) {
   return "";
 }
 
-Result<Kernel> make_average_bytes(const KernelRequest& node) {
-  PFRT_ASSIGN(auto plan, plan_of_bytes(node));
-  return average_planes(std::move(plan));
-}
+Result<Kernel> make_average_bytes(const KernelRequest& node) { return average(node, false); }
 Result<Kernel> make_average_bytes_nchw16c(const SnapshotNode& node, Nchw16cSides) {
-  PFRT_ASSIGN(auto plan, plan_of_bytes(node));
-  return average_nchw16c(std::move(plan));
+  return average(node, true);
 }
 Result<Kernel> make_global_average_bytes(const KernelRequest& node) {
   return global_average(node, false);

@@ -33,31 +33,37 @@ PFRT_AVX2_INLINE inline __m256i first_lanes(int64_t n) {
                             _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
 
-PFRT_AVX2_INLINE inline __m256i wide_bytes(const uint8_t* from, __m128i inverted) {
-  return _mm256_cvtepu8_epi16(_mm_xor_si128(load_line(from), inverted));
-}
-
-// Sums of bytes [i, i + 16) of all rows.
-PFRT_AVX2_INLINE inline void add_rows_16(const uint8_t* const* rows, int64_t count, int64_t i,
-                                         __m128i inverted, int32_t* sums) {
+// Sums of bytes [i, i + 16) of all rows, or [i, i + 8).
+template <int64_t kBytes>
+PFRT_AVX2_INLINE inline void add_some_of_rows(const uint8_t* const* rows, int64_t count, int64_t i,
+                                              __m128i inverted, int32_t* sums) {
   __m256i low = _mm256_setzero_si256(), high = low;
   for (int64_t r = 0; r < count;) {
     __m256i few = _mm256_setzero_si256();
-    for (const int64_t end = std::min(count, r + kMostIn16); r < end; ++r)
-      few = _mm256_add_epi16(few, wide_bytes(rows[r] + i, inverted));
+    for (const int64_t end = std::min(count, r + kMostIn16); r < end; ++r) {
+      const __m128i bytes = kBytes == kLine
+                                ? load_line(rows[r] + i)
+                                : _mm_loadl_epi64(reinterpret_cast<const __m128i*>(rows[r] + i));
+      few = _mm256_add_epi16(few, _mm256_cvtepu8_epi16(_mm_xor_si128(bytes, inverted)));
+    }
     low = _mm256_add_epi32(low, _mm256_cvtepu16_epi32(_mm256_castsi256_si128(few)));
     high = _mm256_add_epi32(high, _mm256_cvtepu16_epi32(_mm256_extracti128_si256(few, 1)));
   }
   store_sums(sums + i, low);
-  store_sums(sums + i + 8, high);
+  if (kBytes == kLine) store_sums(sums + i + 8, high);
 }
 
 PFRT_AVX2 void add_rows_avx2(const uint8_t* const* rows, int64_t count, int64_t n, uint8_t flip,
                              int32_t* sums) {
   const __m128i inverted = _mm_set1_epi8(static_cast<char>(flip));
-  for (int64_t i = 0; i + kLine <= n; i += kLine) add_rows_16(rows, count, i, inverted, sums);
+  if (n < kLine) {  // 8 or more
+    add_some_of_rows<8>(rows, count, 0, inverted, sums);
+    return add_some_of_rows<8>(rows, count, n - 8, inverted, sums);
+  }
+  for (int64_t i = 0; i + kLine <= n; i += kLine)
+    add_some_of_rows<kLine>(rows, count, i, inverted, sums);
   // The last 16 again.
-  if (n % kLine != 0) add_rows_16(rows, count, n - kLine, inverted, sums);
+  if (n % kLine != 0) add_some_of_rows<kLine>(rows, count, n - kLine, inverted, sums);
 }
 
 // How many it did.
@@ -191,7 +197,7 @@ void add_rows_plainly(const uint8_t* const* rows, int64_t count, int64_t n, uint
 }  // namespace
 
 RowSums RowSums::get(int64_t width) {
-  return {width >= kLine && isa() >= Isa::kAvx2 ? add_rows_avx2 : add_rows_plainly,
+  return {width >= 8 && isa() >= Isa::kAvx2 ? add_rows_avx2 : add_rows_plainly,
           isa() >= Isa::kAvx2};
 }
 

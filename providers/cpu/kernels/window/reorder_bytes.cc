@@ -71,6 +71,30 @@ PFRT_AVX2 int64_t lines_of_32(uint8_t* out, int64_t pitch, const uint8_t* planes
   return i;
 }
 
+// The same, of lines of 8 bytes.
+int64_t short_lines_of_16(uint8_t* out, int64_t pitch, const uint8_t* planes, int64_t plane,
+                          int64_t count, int64_t n) {
+  constexpr int64_t kLine = kSide / 2;
+  int64_t i = 0;
+  for (; i + kSide <= n; i += kSide) {
+    __m128i rows[kLine], other[kLine];
+    for (int64_t c = 0; c < kLine; ++c)
+      rows[c] = c < count ? load_line(planes + c * plane + i) : _mm_setzero_si128();
+    __m128i *from = rows, *to = other;
+    for (int64_t stage = 0; stage < 3; ++stage, std::swap(from, to))
+      for (int64_t c = 0; c < kLine / 2; ++c) {
+        to[2 * c] = _mm_unpacklo_epi8(from[c], from[c + kLine / 2]);
+        to[2 * c + 1] = _mm_unpackhi_epi8(from[c], from[c + kLine / 2]);
+      }
+    uint8_t* line = out + i * pitch;
+    for (int64_t c = 0; c < kLine; ++c, line += 2 * pitch) {
+      _mm_storel_epi64(reinterpret_cast<__m128i*>(line), from[c]);
+      _mm_storeh_pd(reinterpret_cast<double*>(line + pitch), _mm_castsi128_pd(from[c]));
+    }
+  }
+  return i;
+}
+
 // As bytes_to_planes, for the first of |n| lines; returns how many.
 PFRT_AVX2 int64_t planes_of_32(uint8_t* out, int64_t plane, const uint8_t* lines, int64_t count,
                                int64_t n) {
@@ -164,8 +188,10 @@ void bytes_to_lines(uint8_t* out, int64_t line, int64_t pitch, const uint8_t* pl
   }
   if (count == line && count == pitch && count > 1 && count <= 4 && n >= kSide && have_vectors())
     return few_lines(out, planes, plane, count, n);
-  const bool wide = n >= 2 * kSide && line == kSide && have_vectors();
-  const int64_t done = wide ? lines_of_32(out, pitch, planes, plane, count, n) : 0;
+  int64_t done = 0;
+  if (n >= 2 * kSide && line == kSide && have_vectors())
+    done = lines_of_32(out, pitch, planes, plane, count, n);
+  if (line == kSide / 2) done = short_lines_of_16(out, pitch, planes, plane, count, n);
   blocks_of_16(done, n, [&](int64_t i, int64_t pixels) {
     __m128i rows[kSide];
     for (int64_t c = 0; c < kSide; ++c)
