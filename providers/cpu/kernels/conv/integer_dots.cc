@@ -15,9 +15,7 @@
 #include "providers/cpu/isa/target.h"
 #include "providers/cpu/kernels/conv/dot_plan.h"
 #include "providers/cpu/kernels/conv/integer_inputs.h"
-#include "providers/cpu/kernels/conv/requantized_conv.h"
-#include "providers/cpu/kernels/window/reorder.h"
-#include "providers/cpu/kernels/window/reorder_bytes.h"
+#include "providers/cpu/kernels/conv/put_lines.h"
 #include "providers/cpu/row/ceil_div.h"
 
 namespace pfrt::cpu {
@@ -53,15 +51,6 @@ DotWeights weights_of(const SnapshotNode& node, const IntegerInputs& in) {
   w.ones = !one || zeros->front() + w.shift != 0;
   return w;
 }
-
-// Sums of a task, as lines of 16 channels from |channel| on, counted over all images: |lines|, at
-// positions [from, from + n). |scratch| is for n lines of 16 bytes.
-struct Lines {
-  int64_t channel, channels, from, n;
-  int32_t* sums;
-  uint8_t* scratch;
-};
-using PutLines = std::function<void(const Run&, const Lines&)>;
 
 struct Conv {
   DotConvPlan plan;
@@ -187,8 +176,10 @@ void run_task(const Run& run, const Conv& conv, const Start& start, const uint8_
       correct(reinterpret_cast<uint32_t*>(lines),
               reinterpret_cast<const uint32_t*>(positions.sums + begin * kPanel), zeros, n);
     }
-    put(run, {image * g.group_out + first, count, from, n, lines,
+    const int64_t channel = image * g.group_out + first;
+    put(run, {channel, count, from, n, lines,
               reinterpret_cast<uint8_t*>(scratch + 2 * plan.task_positions * kPanel)});
+    apply_epilogue(run, {plan.nchw16c.output, plane}, channel, count, from, n);
   }
 }
 
@@ -288,16 +279,10 @@ std::optional<PackedInput> pack_conv_integer_dots(const SnapshotNode& node) {
 
 Result<Kernel> make_conv_integer_dots(const KernelRequest& node) {
   PFRT_ASSIGN(const std::shared_ptr<const Conv> conv, make_conv(node, kConvInteger, false));
-  const bool in_output = conv->in_output;
   Kernel kernel =
       kernel_of(*conv, conv->plan.tiles != nullptr ? "conv_integer_tiles" : "conv_integer_dots");
-  const int64_t positions = conv->plan.geometry.window.position_count();
-  const PutLines put = [positions, in_output](const Run& run, const Lines& s) {
-    auto* const to = run.output<float>(0) + s.channel * positions + s.from;
-    if (!in_output)
-      reorder_to_planes(to, positions, reinterpret_cast<const float*>(s.sums), s.channels, s.n);
-    apply_epilogue(run, {in_output, positions}, s.channel, s.channels, s.from, s.n);
-  };
+  const PutLines put =
+      put_sums(conv->plan.geometry.window.position_count(), conv->plan.nchw16c.output);
   kernel.run = [conv, put](const Run& run) {
     return run_conv(run, *conv, "conv_integer_dots", put);
   };
@@ -322,15 +307,9 @@ Result<Kernel> make_qlinear_conv_dots(const KernelRequest& node) {
       kernel_of(*conv, conv->plan.tiles != nullptr ? "qlinear_conv_tiles" : "qlinear_conv_dots");
   kernel.run = [conv, to_bytes](const Run& run) {
     const RequantizedConv::Scales scales = to_bytes.read(run);
-    const int64_t positions = conv->plan.geometry.window.position_count();
-    const bool nchw16c = conv->plan.nchw16c.output;
-    const PutLines put = [&, positions, nchw16c](const Run& r, const Lines& s) {
-      auto* const out = r.output<uint8_t>(0) + s.channel * positions;
-      uint8_t* const lines = nchw16c ? out + s.from * kPanel : s.scratch;
-      scales.lines(s.sums, s.channel % conv->channels(), s.channels, s.n, lines);
-      if (!nchw16c) bytes_to_planes(out + s.from, positions, lines, s.channels, s.n);
-      apply_epilogue(r, {nchw16c, positions}, s.channel, s.channels, s.from, s.n);
-    };
+    const PutLines put =
+        put_bytes(scales, conv->channels(), conv->plan.geometry.window.position_count(),
+                  conv->plan.nchw16c.output);
     return run_conv(run, *conv, "qlinear_conv_dots", put);
   };
   return kernel;

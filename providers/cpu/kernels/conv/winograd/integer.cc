@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "providers/cpu/kernels/conv/integer_inputs.h"
 #include "providers/cpu/kernels/conv/integer_winograd.h"
-#include "providers/cpu/kernels/conv/requantized_conv.h"
+#include "providers/cpu/kernels/conv/put_lines.h"
 #include "providers/cpu/kernels/conv/winograd/dots.h"
 #include "providers/cpu/kernels/conv/winograd/driver.h"
-#include "providers/cpu/kernels/window/reorder.h"
-#include "providers/cpu/kernels/window/reorder_bytes.h"
 #include "providers/cpu/row/ceil_div.h"
 
 namespace pfrt::cpu {
@@ -39,15 +36,6 @@ struct Conv {
            static_cast<uint64_t>(2 * plan.tiles_x * kPanel);
   }
 };
-
-// A row of positions of 16 channels from |channel| on, counted over all images, of which |channels|
-// exist: |n| lines for positions from |from| on. |scratch| is for n lines of 16 bytes.
-struct Lines {
-  int64_t channel, channels, from, n;
-  const int32_t* sums;
-  uint8_t* scratch;
-};
-using PutLines = std::function<void(const Run&, const Lines&)>;
 
 std::string refuse(const KernelRequest& node, const IntegerInputs& in) {
   const DotMicrokernel* const dots = DotMicrokernel::get();
@@ -204,15 +192,7 @@ std::optional<PackedInput> pack_conv_integer_winograd(const SnapshotNode& node) 
 Result<Kernel> make_conv_integer_winograd(const KernelRequest& node) {
   PFRT_ASSIGN(const std::shared_ptr<const Conv> conv, make_winograd(node, kConvInteger, false));
   Kernel kernel = kernel_of(*conv, "conv_integer_winograd");
-  const int64_t positions = conv->plan.geometry.window.position_count();
-  const PutLines put = [positions, nchw16c = node.sides.output](const Run& run, const Lines& s) {
-    if (nchw16c) {
-      auto* const lines = run.output<int32_t>(0) + s.channel * positions + s.from * kPanel;
-      return void(std::copy_n(s.sums, s.n * kPanel, lines));
-    }
-    auto* const to = run.output<float>(0) + s.channel * positions + s.from;
-    reorder_to_planes(to, positions, reinterpret_cast<const float*>(s.sums), s.channels, s.n);
-  };
+  const PutLines put = put_sums(conv->plan.geometry.window.position_count(), conv->nchw16c);
   kernel.run = [conv, put](const Run& run) {
     return run_conv(run, *conv, "conv_integer_winograd", put);
   };
@@ -234,15 +214,10 @@ Result<Kernel> make_qlinear_conv_winograd(const KernelRequest& node) {
               make_winograd(node, kQLinearConv, node.has_input(8)));
   PFRT_ASSIGN(const RequantizedConv to_bytes, RequantizedConv::make(node));
   Kernel kernel = kernel_of(*conv, "qlinear_conv_winograd");
-  kernel.run = [conv, to_bytes, nchw16c = node.sides.output](const Run& run) {
+  kernel.run = [conv, to_bytes](const Run& run) {
     const RequantizedConv::Scales scales = to_bytes.read(run);
-    const int64_t positions = conv->plan.geometry.window.position_count();
-    const PutLines put = [&, positions](const Run& r, const Lines& s) {
-      auto* const out = r.output<uint8_t>(0) + s.channel * positions;
-      uint8_t* const lines = nchw16c ? out + s.from * kPanel : s.scratch;
-      scales.lines(s.sums, s.channel % conv->channels(), s.channels, s.n, lines);
-      if (!nchw16c) bytes_to_planes(out + s.from, positions, lines, s.channels, s.n);
-    };
+    const PutLines put = put_bytes(scales, conv->channels(),
+                                   conv->plan.geometry.window.position_count(), conv->nchw16c);
     return run_conv(run, *conv, "qlinear_conv_winograd", put);
   };
   return kernel;
