@@ -15,18 +15,7 @@ bool large_enough(uint16_t largest) { return largest == 0 || largest >= kLeastWo
 
 }  // namespace pfrt::cpu
 
-// No templates of the standard library from here on: they would be compiled for AVX-512, and the
-// linker may take those for the whole program.
-#ifdef __clang__
-#pragma clang attribute push( \
-    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16"))), apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wuninitialized"  // gcc 12, of its own header
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")
-#endif
+#include "providers/cpu/isa/avx512_bf16_begin.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -366,9 +355,4 @@ void add_reference_products(float* sums, const float* in, int64_t step, int64_t 
 
 }  // namespace pfrt::cpu
 
-#ifdef __clang__
-#pragma clang attribute pop
-#else
-#pragma GCC diagnostic pop
-#pragma GCC pop_options
-#endif
+#include "providers/cpu/isa/avx512_bf16_end.h"

@@ -3,17 +3,7 @@
 
 #include <immintrin.h>
 
-// As in matmul/bf16_pairs.cc.
-#ifdef __clang__
-#pragma clang attribute push( \
-    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16"))), apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wuninitialized"  // gcc 12, of its own header
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")
-#endif
+#include "providers/cpu/isa/avx512_bf16_begin.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -53,9 +43,4 @@ void transform_pixels_to_pairs(const float* in, int64_t row, float* out, int64_t
 
 }  // namespace pfrt::cpu
 
-#ifdef __clang__
-#pragma clang attribute pop
-#else
-#pragma GCC diagnostic pop
-#pragma GCC pop_options
-#endif
+#include "providers/cpu/isa/avx512_bf16_end.h"
