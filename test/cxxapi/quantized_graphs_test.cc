@@ -191,9 +191,10 @@ class RandomQuantizedGraph {
     if (x.shape.size() == 4) {
       constexpr void (RandomQuantizedGraph::*kOfImages[])() = {
           &RandomQuantizedGraph::conv,      &RandomQuantizedGraph::conv,
-          &RandomQuantizedGraph::depthwise, &RandomQuantizedGraph::sum,
-          &RandomQuantizedGraph::concat,    &RandomQuantizedGraph::pool,
-          &RandomQuantizedGraph::larger,    &RandomQuantizedGraph::activation};
+          &RandomQuantizedGraph::depthwise, &RandomQuantizedGraph::transposed,
+          &RandomQuantizedGraph::sum,       &RandomQuantizedGraph::concat,
+          &RandomQuantizedGraph::pool,      &RandomQuantizedGraph::larger,
+          &RandomQuantizedGraph::activation};
       (this->*kOfImages[below(std::size(kOfImages))])();
     } else {
       constexpr void (RandomQuantizedGraph::*kOfMatrices[])() = {
@@ -233,6 +234,22 @@ class RandomQuantizedGraph {
     const std::string made =
         node("Conv", inputs, {{"pads", Extents{1, 1, 1, 1}}, {"group", AttributeValue(channels)}});
     push("depthwise Conv", maybe_cut(made, x.spread), x.shape, x.spread);
+  }
+
+  void transposed() {
+    const Real x = values_.back();
+    const auto k = static_cast<int64_t>(2 + below(3));
+    const int64_t channels = int64_t{4} * (1 + static_cast<int64_t>(below(5)));
+    const int64_t pad = k == 2 ? 0 : 1;
+    const Weights w = weights({x.shape[1], channels, k, k}, 1, x.shape[1] * k * k / 4);
+    std::vector<std::string> inputs{x.name, w.name};
+    if (chance(70)) inputs.push_back(bias(x, w, channels));
+    const std::string made =
+        node("ConvTranspose", inputs,
+             {{"pads", Extents{pad, pad, pad, pad}}, {"strides", Extents{2, 2}}});
+    const auto size = [&](int64_t n) { return 2 * (n - 1) + k - 2 * pad; };
+    push("ConvTranspose", maybe_cut(made, x.spread),
+         {x.shape[0], channels, size(x.shape[2]), size(x.shape[3])}, x.spread);
   }
 
   void matmul() {

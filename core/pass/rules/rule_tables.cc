@@ -17,6 +17,7 @@ std::span<const RuleFamily> rule_families() {
       {RulePass::kFusion, "cast", cast_rules},
       {RulePass::kFusion, "quantized_moves", quantized_move_rules},
       {RulePass::kFusion, "quantized_matmuls", quantized_matmul_rules},
+      {RulePass::kFusion, "quantized_transposed", quantized_transposed_rules},
       {RulePass::kFusion, "quantized_pools", quantized_pool_rules},
       {RulePass::kFusion, "raise_norm", normalization_rules},
       {RulePass::kFusion, "normalization", normalization_parameter_rules},

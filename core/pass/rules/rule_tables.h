@@ -43,7 +43,8 @@ std::span<const Rule> cast_rules();               // chains of casts
 std::span<const Rule> transpose_rules();          // transposes that meet, and that move to meet
 std::span<const Rule> quantized_move_rules();     // DequantizeLinear towards QuantizeLinear
 std::span<const Rule> quantized_matmul_rules();   // products between the two, of integers
-std::span<const Rule> quantized_pool_rules();     // averages between the two, of bytes
+std::span<const Rule> quantized_transposed_rules();  // ConvTranspose between the two
+std::span<const Rule> quantized_pool_rules();        // averages between the two, of bytes
 
 struct RuleFamily {
   RulePass pass;

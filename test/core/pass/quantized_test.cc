@@ -149,6 +149,72 @@ TEST(QuantizedRules, convolutions_whose_steps_are_cut_within_the_range) {
   EXPECT_EQ(optimised(w), "QuantizeLinear, QLinearConv, Clip, DequantizeLinear");
 }
 
+struct TransposedForm {
+  int64_t taps, stride, pad, group = 1;
+  bool each = false, relu = false, bias_of_numbers = false;  // each: a scale a channel
+  int64_t more = 0;                                          // output_padding
+};
+
+Quantized transposed_conv(const TransposedForm& form) {
+  Quantized w;
+  w.input("image", {"N", "4", "5", "7"});
+  w.parameters("x", 0.017, 121);
+  w.parameters("y", 0.031, form.relu ? 0 : 100);
+  w.quantize("image", "xq", "x");
+  w.dequantize("xq", "xr", "x");
+  w.weights8("w", {4, 3, form.taps, form.taps}, form.each ? 1 : -1);
+  if (form.bias_of_numbers)
+    w.floats("b", {3}, {0.11, 0.07, -0.3});
+  else
+    w.bias32("b", "x", "w", 3 * form.group);
+  w.node("ConvTranspose", {"xr", "w", "b"}, {"c"},
+         {pads({form.pad, form.pad, form.pad, form.pad}),
+          Attribute::of_ints("strides", {form.stride, form.stride}),
+          Attribute::of_ints("output_padding", {form.more, form.more}),
+          Attribute::of_int("group", form.group)});
+  if (form.relu) w.node("Relu", {"c"}, {"r"});
+  w.quantize(form.relu ? "r" : "c", "yq", "y");
+  w.dequantize("yq", "out", "y");
+  w.output("out");
+  return w;
+}
+
+TEST(QuantizedRules, transposed_convolutions) {
+  const std::string whole = "QuantizeLinear, QLinearConv, DepthToSpace, DequantizeLinear",
+                    with_edges =
+                        "QuantizeLinear, QLinearConv, DepthToSpace, Slice, DequantizeLinear";
+  for (const TransposedForm& form :
+       {TransposedForm{.taps = 2, .stride = 2, .pad = 0},
+        TransposedForm{.taps = 2, .stride = 2, .pad = 0, .group = 2},
+        TransposedForm{.taps = 2, .stride = 2, .pad = 0, .each = true, .relu = true},
+        TransposedForm{.taps = 3, .stride = 3, .pad = 0}}) {
+    Quantized w = transposed_conv(form);
+    EXPECT_EQ(optimised(w), whole) << form.taps << form.group << form.each;
+  }
+  for (const TransposedForm& form :
+       {TransposedForm{.taps = 4, .stride = 2, .pad = 1},
+        TransposedForm{.taps = 4, .stride = 2, .pad = 1, .group = 2},
+        TransposedForm{.taps = 3, .stride = 2, .pad = 1, .more = 1},
+        TransposedForm{.taps = 5, .stride = 2, .pad = 2, .each = true},
+        TransposedForm{.taps = 4, .stride = 2, .pad = 3},
+        TransposedForm{.taps = 6, .stride = 4, .pad = 1, .relu = true, .more = 2}}) {
+    Quantized w = transposed_conv(form);
+    EXPECT_EQ(optimised(w), with_edges) << form.taps << form.pad << form.group;
+  }
+  Quantized dense = transposed_conv({.taps = 3, .stride = 1, .pad = 1});
+  EXPECT_EQ(optimised(dense), "QuantizeLinear, QLinearConv, DequantizeLinear");
+}
+
+// Most taps would not be there; a bias that is no steps.
+TEST(QuantizedRules, transposed_convolutions_that_stay) {
+  for (const TransposedForm& form :
+       {TransposedForm{.taps = 1, .stride = 2, .pad = 0},
+        TransposedForm{.taps = 2, .stride = 2, .pad = 0, .bias_of_numbers = true}}) {
+    Quantized w = transposed_conv(form);
+    EXPECT_NE(optimised(w).find(", ConvTranspose,"), std::string::npos);
+  }
+}
+
 // A bias that is no steps, or somebody else who wants the result: sums of integers, then float32.
 TEST(QuantizedRules, convolutions_in_sums_of_integers) {
   Quantized numbers = conv({.axis = 0, .bias_of_numbers = true});

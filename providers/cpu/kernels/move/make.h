@@ -15,6 +15,8 @@ Result<Kernel> make_reshape(const KernelRequest& node);
 Result<Kernel> make_transpose(const KernelRequest& node);
 Result<Kernel> make_expand(const KernelRequest& node);
 Result<Kernel> make_tile(const KernelRequest& node);
+
+// space.cc
 Result<Kernel> make_depth_to_space(const KernelRequest& node);
 Result<Kernel> make_space_to_depth(const KernelRequest& node);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "providers/cpu/kernels/move/make.h"
+#include "providers/cpu/kernels/move/permute.h"
 #include "providers/cpu/row/signature.h"
 #include "providers/cpu/row/strided.h"
 
@@ -18,7 +19,8 @@ Kernel copy_kernel(const SnapshotNode& node, std::span<const int64_t> dims,
   return kernel;
 }
 
-// Input 0 seen as |dims|, with its dimensions in the order |perm|.
+}  // namespace
+
 Result<Kernel> permute(const SnapshotNode& node, std::span<const int64_t> dims,
                        std::span<const int64_t> perm) {
   const std::vector<int64_t> strides = dense_strides(dims);
@@ -32,23 +34,6 @@ Result<Kernel> permute(const SnapshotNode& node, std::span<const int64_t> dims,
                         SnapshotNode::elements(out));
   return copy_kernel(node, out, from);
 }
-
-// N, C, H, W and the block size of the two space operators.
-struct Blocks {
-  int64_t n, c, h, w, block;
-};
-
-Result<Blocks> read_blocks(const SnapshotNode& node) {
-  PFRT_TRY(need(node, 1, 1));
-  const auto dims = node.input_dims(0);
-  const int64_t block = node.attr_int("blocksize", 0);
-  if (dims.size() != 4 || block < 1 || block > (1 << 20))
-    return kernel_error("needs rank 4 and a positive blocksize, found rank ", dims.size(),
-                        " and blocksize ", block);
-  return Blocks{dims[0], dims[1], dims[2], dims[3], block};
-}
-
-}  // namespace
 
 Result<Kernel> make_reshape(const KernelRequest& node) {
   PFRT_TRY(need(node, 1, 1));
@@ -119,30 +104,6 @@ Result<Kernel> make_tile(const KernelRequest& node) {
     strides.insert(strides.end(), {0, dense[d]});
   }
   return copy_kernel(node, dims, strides);
-}
-
-Result<Kernel> make_depth_to_space(const KernelRequest& node) {
-  PFRT_ASSIGN(const Blocks b, read_blocks(node));
-  if (b.c % (b.block * b.block) != 0)
-    return kernel_error(b.c, " channels are not a multiple of blocksize squared");
-  const int64_t depth = b.c / (b.block * b.block);
-  const std::string_view mode = node.attr_string("mode", "DCR");
-  if (mode == "CRD") {
-    const int64_t dims[] = {b.n, depth, b.block, b.block, b.h, b.w}, perm[] = {0, 1, 4, 2, 5, 3};
-    return permute(node, dims, perm);
-  }
-  if (mode != "DCR") return kernel_error("mode is '", mode, "', expected DCR or CRD");
-  const int64_t dims[] = {b.n, b.block, b.block, depth, b.h, b.w}, perm[] = {0, 3, 4, 1, 5, 2};
-  return permute(node, dims, perm);
-}
-
-Result<Kernel> make_space_to_depth(const KernelRequest& node) {
-  PFRT_ASSIGN(const Blocks b, read_blocks(node));
-  if (b.h % b.block != 0 || b.w % b.block != 0)
-    return kernel_error("image ", b.h, " x ", b.w, " is not a multiple of blocksize ", b.block);
-  const int64_t dims[] = {b.n, b.c, b.h / b.block, b.block, b.w / b.block, b.block},
-                perm[] = {0, 3, 5, 1, 2, 4};
-  return permute(node, dims, perm);
 }
 
 }  // namespace pfrt::cpu
