@@ -40,6 +40,9 @@ bool same_quantization(const Editor& editor, const Quantization& a, const Quanti
 // Why the Conv, MatMul or Gemm |product|, a factor of which is dequantized, is left in float32.
 std::string why_not_in_integers(Editor& editor, Node& product);
 
+// The same of a ConvTranspose, which becomes a QLinearConv where it is quantized again.
+std::string why_not_transposed(Editor& editor, Node& node);
+
 struct IntegerRange {
   int64_t low, high;
 };

@@ -17,6 +17,7 @@ constexpr std::array<std::string_view, 2> kAveragesOfBytes{"QLinearAveragePool",
                                                            "QLinearGlobalAveragePool"};
 constexpr std::array<std::string_view, 2> kAverages{"AveragePool", "GlobalAveragePool"};
 constexpr std::array<std::string_view, 3> kProducts{"Conv", "Gemm", "MatMul"};
+constexpr std::array<std::string_view, 1> kTransposed{"ConvTranspose"};
 constexpr std::array<std::string_view, 2> kQuantizing{"DequantizeLinear", "QuantizeLinear"};
 
 bool is_any(const Node& node, std::span<const std::string_view> ops) {
@@ -48,6 +49,7 @@ class Reporter {
     if (moves_steps(node)) return add(node, "");
     if (std::ranges::none_of(node.inputs, [&](ValueId v) { return is_dequantized(v); })) return;
     if (is_any(node, kProducts)) return add(node, why_not_in_integers(editor_, node));
+    if (is_any(node, kTransposed)) return add(node, why_not_transposed(editor_, node));
     if (is_any(node, kAverages)) return add(node, why_no_average_of_bytes(node));
     if (!is_elementwise(node)) return add(node, message("there is no ", node.op, " of integers"));
     add(node, why_no_loop_of_bytes(node));

@@ -147,20 +147,31 @@ Result<ValueId> cut_edges(Editor& editor, const Transposed& t, ValueId image) {
   return editor.add("Slice", t.product.node->name, {image, starts, ends, axes, steps});
 }
 
+// The bias in steps, one a channel; none where there is none. |why| gets what hinders, or nothing.
+Result<std::optional<Tensor>> steps_of(Editor& editor, const Transposed& t, std::string* why) {
+  const QuantizedProduct& p = t.product;
+  std::optional<Tensor> bias;
+  std::string hindrance;
+  if (!zeros_of(editor, p.b) || !sum_scales(editor, p))
+    hindrance = "a scale or zero point is not constant, or a scale no normal number above 0";
+  if (hindrance.empty() && p.bias != kNoId) {
+    PFRT_ASSIGN(bias, bias_steps(editor, p, static_cast<size_t>(t.groups * t.outs)));
+    if (!bias) hindrance = "the bias is not constant, or not of whole steps of the product";
+  }
+  *why = std::move(hindrance);
+  return bias;
+}
+
 Result<bool> transposed(Editor& editor, Node& node, const RuleContext& context) {
   const auto found = transposed_before(editor, node);
   if (!found) return false;
   const Transposed& t = *found;
   const QuantizedProduct& p = t.product;
-  const auto zeros = zeros_of(editor, p.b);
-  if (!zeros || !sum_scales(editor, p)) return false;
-  std::optional<Tensor> bias;
-  if (p.bias != kNoId) {
-    PFRT_ASSIGN(bias, bias_steps(editor, p, static_cast<size_t>(t.groups * t.outs)));
-    if (!bias) return false;
-  }
+  std::string why;
+  PFRT_ASSIGN(const std::optional<Tensor> bias, steps_of(editor, t, &why));
+  if (!why.empty()) return false;
   const auto& [y, x] = t.spans;
-  PFRT_ASSIGN(Tensor weights, weights_of(editor, t, *zeros));
+  PFRT_ASSIGN(Tensor weights, weights_of(editor, t, *zeros_of(editor, p.b)));
   Node made;
   made.op = "QLinearConv";
   made.canonical = true;
@@ -203,6 +214,20 @@ constexpr Rule kQuantizedTransposedRules[] = {
 };
 
 }  // namespace
+
+std::string why_not_transposed(Editor& editor, Node& node) {
+  std::string why;
+  if (!product_of(editor, node, &why)) return why;
+  const Node* next = editor.only_user(node.outputs[0]);
+  if (next && (next->op == "Relu" || next->op == "Clip")) next = editor.only_user(next->outputs[0]);
+  if (!next || next->op != "QuantizeLinear") return "the result is not quantized next";
+  const auto found = transposed_before(editor, *next);
+  if (!found)
+    return "weights are not constant, strides differ, taps are dilated, or most of the taps of a "
+           "convolution in its place would be zeros";
+  if (auto steps = steps_of(editor, *found, &why); !steps.ok()) return steps.status().message();
+  return why.empty() ? "the provider takes no such product" : why;
+}
 
 std::span<const Rule> quantized_transposed_rules() { return kQuantizedTransposedRules; }
 
