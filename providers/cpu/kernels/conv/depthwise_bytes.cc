@@ -103,6 +103,23 @@ PFRT_AVX512_INLINE inline __m512i four_lanes(const void* from) {
   return _mm512_maskz_broadcast_i32x4(0xffff, _mm_loadu_si128(static_cast<const __m128i*>(from)));
 }
 
+// Sums of up to 4 positions, as lines of 16: of |lines|, each has four channels of each position.
+PFRT_AVX512_INLINE inline void put_sums(const __m512i* lines, int64_t n, int32_t* out) {
+  const __m512i low_a = _mm512_maskz_shuffle_i32x4(0xffff, lines[0], lines[1], 0x44),
+                high_a = _mm512_maskz_shuffle_i32x4(0xffff, lines[0], lines[1], 0xee),
+                low_b = _mm512_maskz_shuffle_i32x4(0xffff, lines[2], lines[3], 0x44),
+                high_b = _mm512_maskz_shuffle_i32x4(0xffff, lines[2], lines[3], 0xee);
+  if (n > 0) _mm512_storeu_si512(out, _mm512_maskz_shuffle_i32x4(0xffff, low_a, low_b, 0x88));
+  if (n > 1)
+    _mm512_storeu_si512(out + kChannels, _mm512_maskz_shuffle_i32x4(0xffff, low_a, low_b, 0xdd));
+  if (n > 2)
+    _mm512_storeu_si512(out + 2 * kChannels,
+                        _mm512_maskz_shuffle_i32x4(0xffff, high_a, high_b, 0x88));
+  if (n > 3)
+    _mm512_storeu_si512(out + 3 * kChannels,
+                        _mm512_maskz_shuffle_i32x4(0xffff, high_a, high_b, 0xdd));
+}
+
 template <int R, int N>
 struct Sums512 {
   __m512i of[R][N][kLines];
@@ -179,14 +196,7 @@ PFRT_AVX512_VNNI void quads_of(const DepthwiseBytes& shape, const DepthwiseColum
     for (int r = 0; r < R; ++r)
 #pragma GCC unroll 2
       for (int v = 0; v < N; ++v)
-        for (int j = 0; j < kLines; ++j) {
-          alignas(64) int32_t lanes[16];
-          _mm512_store_si512(lanes, sums.of[r][v][j]);
-          for (int64_t i = 0; i < std::min<int64_t>(n - 4 * v, 4); ++i)
-            _mm_storeu_si128(
-                reinterpret_cast<__m128i*>(sink.sums[r] + (p + 4 * v + i) * kChannels + 4 * j),
-                _mm_load_si128(reinterpret_cast<const __m128i*>(lanes + 4 * i)));
-        }
+        put_sums(sums.of[r][v], n - 4 * v, sink.sums[r] + (p + 4 * v) * kChannels);
   }
 }
 
