@@ -8,6 +8,7 @@
 #include "core/pass/rules/numbers.h"
 #include "core/pass/rules/quantized_product.h"
 #include "core/pass/rules/rule_tables.h"
+#include "core/pass/rules/transpose_propagation.h"
 
 namespace pfrt {
 namespace {
@@ -59,6 +60,11 @@ Result<bool> convolution(Editor& editor, Node& node, const RuleContext& context)
 // Gemm's second factor as MatMul has it.
 Result<ValueId> right_factor(Editor& editor, const QuantizedProduct& p) {
   if (p.node->op != "Gemm" || p.node->attr_int("transB", 0) == 0) return p.b.quantized;
+  // However large: it is read once, by who packs it.
+  if (const Tensor* const constant = editor.constant(p.b.quantized)) {
+    PFRT_ASSIGN(Tensor turned, transposed(*constant, {1, 0}));
+    return editor.add_constant(p.node->name, std::move(turned));
+  }
   return editor.add("Transpose", p.node->name, {p.b.quantized},
                     {Attribute::of_ints("perm", {1, 0})});
 }

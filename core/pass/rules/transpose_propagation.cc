@@ -249,6 +249,21 @@ std::optional<Permutations> permutations_of(const Editor& editor, const Node& no
   return out;
 }
 
+namespace {
+
+// A matrix in squares, whose lines stay in the first-level cache.
+void transpose_matrix(const char* from, int64_t rows, int64_t columns, size_t size, char* to) {
+  constexpr int64_t kSide = 64;
+  for (int64_t r = 0; r < rows; r += kSide)
+    for (int64_t c = 0; c < columns; c += kSide)
+      for (int64_t j = c; j < std::min(c + kSide, columns); ++j)
+        for (int64_t i = r; i < std::min(r + kSide, rows); ++i)
+          std::memcpy(to + static_cast<size_t>(j * rows + i) * size,
+                      from + static_cast<size_t>(i * columns + j) * size, size);
+}
+
+}  // namespace
+
 Result<Tensor> transposed(const Tensor& tensor, const Perm& perm) {
   const size_t rank = perm.size();
   Dims dims(rank), strides(rank, 1);
@@ -260,6 +275,7 @@ Result<Tensor> transposed(const Tensor& tensor, const Perm& perm) {
     const size_t size = dtype_bits(tensor.dtype) / 8;
     const char* from = readable->as<const char>();
     char* to = static_cast<char*>(out);
+    if (perm == Perm{1, 0}) return transpose_matrix(from, dims[1], dims[0], size, to);
     Dims at(rank, 0);
     int64_t source = 0;
     for (int64_t left = tensor.count(); left > 0; --left, to += size) {

@@ -70,7 +70,8 @@ class Quantized : public Writer {
 
 // The operators left in order, after both graphs were found to give the same; in |lines| what
 // became of quantized groups.
-std::string optimised(Writer& w, std::vector<std::string>* lines = nullptr) {
+std::string optimised(Writer& w, std::vector<std::string>* lines = nullptr,
+                      std::vector<std::string> skip_passes = {}) {
   const std::shared_ptr<Graph> before = w.canonical();
   std::shared_ptr<Graph> after = before->clone();
   PassServices services({cpu_alone(), packed(), &silent_logger(), Progress()});
@@ -78,6 +79,7 @@ std::string optimised(Writer& w, std::vector<std::string>* lines = nullptr) {
   PipelineConfig config;
   config.level = OptLevel::kAll;
   config.validate_after_pass = true;
+  config.skip_passes = std::move(skip_passes);
   Pipeline pipeline = Pipeline::standard(config, &silent_logger());
   PassResult all;
   const Status status = pipeline.run_until_fixed_point(after, context, all);
@@ -286,6 +288,14 @@ TEST(QuantizedRules, products_of_matrices) {
   for (Quantized w : {product(true, true, true, 0), product(true, false, true, -1),
                       product(false, false, true, 1), product(false, false, true, -1, true)})
     EXPECT_EQ(optimised(w), sums);
+}
+
+// Weights that are too large to be folded are transposed as well, when they are packed.
+TEST(QuantizedRules, swapped_constants_are_transposed_without_folding) {
+  Quantized w = product(true, true, false, 0), sums = product(true, true, true, 0);
+  EXPECT_EQ(optimised(w, nullptr, {"ConstantFoldingPass"}),
+            "QuantizeLinear, QLinearMatMul, DequantizeLinear");
+  EXPECT_EQ(optimised(sums, nullptr, {"ConstantFoldingPass"}).find("Transpose"), std::string::npos);
 }
 
 TEST(QuantizedRules, scales_along_the_wrong_axis_stay) {
