@@ -227,9 +227,7 @@ std::string refuse(const KernelRequest& node, const IntegerInputs& in) {
   const int64_t elements = SnapshotNode::elements(weights);
   if (elements <= 0 || !node.is_constant(in.w)) return "panels are for constant weights";
   const int64_t groups = node.attr_int("group", 1);
-  if (groups < 1 || weights[0] / groups < kPanel / 2)
-    return message("panels are for many output channels, not ", weights[0], " in ", groups,
-                   " groups");
+  if (groups < 1 || weights[0] < groups) return message("there are ", groups, " groups");
   if (elements / weights[0] > kMostDepth) return "sums of so many terms are left to the reference";
   if ((node.sides.input && weights[1] % kPanel != 0) ||
       (node.sides.output && weights[0] / groups % kPanel != 0))
