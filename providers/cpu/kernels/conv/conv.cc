@@ -158,7 +158,7 @@ constexpr KernelRow kRows[] = {
               pack_conv_integer_winograd, kEpilogue | kNchw16c),
     with_pack(long_step({"", "ConvInteger", kBytes, "conv_integer_dots", "avx2",
                          refuse_conv_integer_dots, make_conv_integer_dots}),
-              pack_conv_integer_dots, kEpilogue | kNchw16c),
+              pack_conv_integer_dots, kEpilogue | kNchw16c | kPackOptional),
     with_epilogue(long_step({"", "ConvInteger", kBytes, "conv_integer_implicit_gemm", "generic",
                              refuse_conv_integer, make_conv_integer})),
     with_pack(long_step({"", "QLinearConv", kBytes, "qlinear_conv_depthwise", "generic",
@@ -169,7 +169,7 @@ constexpr KernelRow kRows[] = {
               pack_qlinear_conv_winograd, kEpilogue | kNchw16c),
     with_pack(long_step({"", "QLinearConv", kBytes, "qlinear_conv_dots", "avx2",
                          refuse_qlinear_conv_dots, make_qlinear_conv_dots}),
-              pack_qlinear_conv_dots, kEpilogue | kNchw16c),
+              pack_qlinear_conv_dots, kEpilogue | kNchw16c | kPackOptional),
     with_epilogue(long_step({"", "QLinearConv", kBytes, "qlinear_conv_implicit_gemm", "generic",
                              refuse_qlinear_conv, make_qlinear_conv})),
 };

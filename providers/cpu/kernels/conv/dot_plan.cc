@@ -89,6 +89,14 @@ void DotWeights::pack(const uint8_t* source, char* out) const {
   const ChunkOrder chunk_order = order();
   const int64_t taps = taps_y * taps_x, depth = chunk_order.depth(), step = microkernel->step();
   const int64_t chunk_bytes = chunk_steps() * kPanel * kStep;
+  std::vector<int64_t> places;  // of the elements of a filter, in bytes from their channel's
+  for (int64_t c = 0; c < channels; ++c)
+    for (int64_t t = 0; t < taps; ++t) {
+      const int64_t k = chunk_order.k(t, c), in_chunk = k % depth;
+      const int64_t line =
+          k / depth * chunk_bytes + microkernel->line(in_chunk / step) * kPanel * kStep;
+      places.push_back(line + in_chunk % step * (kStep / step));
+    }
   std::memset(out, 0, bytes());
   auto* const all_sums = const_cast<int32_t*>(sums(out, 0));
   for (int64_t g = 0; g < groups; ++g)
@@ -98,22 +106,19 @@ void DotWeights::pack(const uint8_t* source, char* out) const {
       char* const to = out + (g * panels() + o / kPanel) * panel_bytes() + o % kPanel * kStep;
       const uint8_t* const from = source + (g * outs + o) * channels * taps;
       int32_t sum = 0;
-      for (int64_t c = 0; c < channels; ++c)
-        for (int64_t t = 0; t < taps; ++t) {
-          const uint8_t byte = one ? 0 : from[c * taps + t];
-          const int32_t value =
-              one ? 1 : (is_signed ? int32_t{static_cast<int8_t>(byte)} : int32_t{byte}) + shift;
-          sum += value;
-          const int64_t k = chunk_order.k(t, c), in_chunk = k % depth;
-          char* const at =
-              to + k / depth * chunk_bytes + microkernel->line(in_chunk / step) * kPanel * kStep;
-          if (step == 4) {
-            at[in_chunk % 4] = static_cast<char>(value);
-          } else {
-            const auto wide = static_cast<int16_t>(value);
-            std::memcpy(at + in_chunk % 2 * 2, &wide, sizeof wide);
-          }
+      for (int64_t i = 0; i < channels * taps; ++i) {
+        const uint8_t byte = one ? 0 : from[i];
+        const int32_t value =
+            one ? 1 : (is_signed ? int32_t{static_cast<int8_t>(byte)} : int32_t{byte}) + shift;
+        sum += value;
+        char* const at = to + places[static_cast<size_t>(i)];
+        if (step == 4) {
+          *at = static_cast<char>(value);
+        } else {
+          const auto wide = static_cast<int16_t>(value);
+          std::memcpy(at, &wide, sizeof wide);
         }
+      }
       all_sums[g * panels() * kPanel + o] = sum;
     }
   if (!microkernel->crosswise()) return;

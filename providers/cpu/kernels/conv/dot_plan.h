@@ -42,9 +42,10 @@ struct DotWeights {
   const int32_t* sums(const void* packed, int64_t group) const;
   const uint32_t* own_products(const void* packed, int64_t group) const;  // modulo 2^32
   PackedInput packed(uint32_t input) const;
+  // |out| has bytes().
+  void pack(const uint8_t* source, char* out) const;
 
  private:
-  void pack(const uint8_t* source, char* out) const;
   void add_own_products(const char* panel, uint32_t* own) const;
 };
 

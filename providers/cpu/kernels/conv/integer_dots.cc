@@ -7,6 +7,7 @@
 #include "providers/cpu/kernels/conv/integer_dots.h"
 
 #include <algorithm>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -33,8 +34,8 @@ DotWeights weights_of(const SnapshotNode& node, const IntegerInputs& in) {
   DotWeights w{};
   w.groups = groups;
   w.outs = dims[0] / groups;
-  w.channels = dims[1];
-  w.taps_y = dims.size() == 4 ? dims[2] : 1;
+  w.channels = dims.size() == 5 ? dims[1] * dims[2] : dims[1];
+  w.taps_y = dims.size() > 3 ? dims[dims.size() - 2] : 1;
   w.taps_x = dims.back();
   const bool dilated =
       std::ranges::any_of(node.attr_ints("dilations"), [](int64_t d) { return d != 1; });
@@ -52,31 +53,64 @@ DotWeights weights_of(const SnapshotNode& node, const IntegerInputs& in) {
   return w;
 }
 
+// The first of three spatial dimensions. A slice of positions is a convolution of two, whose
+// channels are those of all slices of the image that it sees, the slices of a channel together.
+struct Slices {
+  int64_t kernel = 1, stride = 1, dilation = 1, pad = 0, image = 1, positions = 1;
+
+  // Of |g|, which has two dimensions from now on.
+  static Slices take(ConvGeometry& g) {
+    Window& w = g.window;
+    if (w.rank() != 3) return {};
+    const Slices slices{w.kernel[0], w.strides[0], w.dilations[0],
+                        w.pads[0],   w.image[0],   w.positions[0]};
+    for (auto* list :
+         {&w.image, &w.positions, &w.kernel, &w.strides, &w.dilations, &w.pads, &w.end_pads})
+      list->erase(list->begin());
+    g.group_in *= slices.kernel;
+    return slices;
+  }
+};
+
 struct Conv {
   DotConvPlan plan;
   IntegerInputs in;
   Parameter x_zero, w_zeros;
-  bool has_bias;           // input 8
-  bool in_output = false;  // sums are made in the output, in nChw16c
+  bool has_bias;      // input 8
+  bool in_output;     // sums are made in the output, in nChw16c
+  bool packs_itself;  // weights that only a run knows
+  bool in_slices;
+  Slices slices;
 
+  int64_t positions() const { return slices.positions * plan.geometry.window.position_count(); }
+  // Of a group, with three spatial dimensions: the slices that a slice of positions sees.
+  int64_t slices_bytes() const {
+    return in_slices ? plan.geometry.group_in * plan.geometry.window.image_size() : 0;
+  }
+  uint64_t weight_bytes() const { return packs_itself ? plan.weights.bytes() : 0; }
   int64_t channels() const { return plan.geometry.groups * plan.geometry.group_out; }
   uint64_t band_bytes() const { return (plan.band_bytes() + 63) / 64 * 64; }
   bool starts_positions() const {
     return plan.weights.ones || plan.weights.microkernel->crosswise();
   }
-  // Of the step: the band, and for each of its positions what its sums begin with, and a line
-  // where pixels are summed.
-  uint64_t shared_bytes() const {
+  // Of the step: weights, the band, and for each of its positions what its sums begin with, and a
+  // line where pixels are summed; then slices.
+  uint64_t starts_bytes() const {
     const int64_t each = starts_positions() + (plan.weights.ones ? kPanel : 0);
-    return band_bytes() + static_cast<uint64_t>(plan.positions() * each) * sizeof(int32_t);
+    return static_cast<uint64_t>(plan.positions() * each) * sizeof(int32_t);
   }
+  uint64_t band_at() const { return (weight_bytes() + 63) / 64 * 64; }
+  uint64_t starts_at() const { return band_at() + band_bytes(); }
+  uint64_t slices_at() const { return starts_at() + starts_bytes(); }
+  uint64_t shared_bytes() const { return slices_at() + static_cast<uint64_t>(slices_bytes()); }
   uint64_t scratch_bytes() const {
     return plan.scratch_bytes() + static_cast<uint64_t>(plan.task_positions * kPanel);
   }
 };
 
-// What is known of zero points once a run begins.
+// What is known of weights and zero points once a run begins.
 struct Start {
+  const void* packed;
   int32_t zero;                // of x, as pixels count
   std::vector<int32_t> zeros;  // of weights, as they count, by channel
   bool one_zero;
@@ -91,6 +125,11 @@ Start start_of(const Run& run, const Conv& conv) {
   const DotWeights& w = conv.plan.weights;
   const ConvGeometry& g = conv.plan.geometry;
   Start start;
+  start.packed = run.packed<void>();
+  if (conv.packs_itself) {
+    w.pack(run.input<uint8_t>(conv.in.w), run.shared<char>());
+    start.packed = run.shared<char>();
+  }
   start.zero = static_cast<int32_t>(conv.x_zero.read<uint32_t>(run, 1, 0)[0]) + conv.plan.x_shift();
   const std::vector<uint32_t> zeros = conv.w_zeros.read<uint32_t>(run, conv.channels(), 0);
   start.zeros.resize(zeros.size());
@@ -104,7 +143,7 @@ Start start_of(const Run& run, const Conv& conv) {
   start.sums.resize(static_cast<size_t>(g.groups * line));
   for (int64_t group = 0; group < g.groups; ++group) {
     int32_t* const sums = start.sums.data() + group * line;
-    const int32_t* const weights = w.sums(run.packed<void>(), group);
+    const int32_t* const weights = w.sums(start.packed, group);
     for (int64_t o = 0; o < g.group_out; ++o) {
       const int64_t channel = group * g.group_out + o;
       uint32_t sum = bias != nullptr ? bias[channel] : 0;
@@ -113,7 +152,7 @@ Start start_of(const Run& run, const Conv& conv) {
       sums[o] = static_cast<int32_t>(sum);
     }
     if (!w.microkernel->crosswise()) continue;
-    const uint32_t* const own = w.own_products(run.packed<void>(), group);
+    const uint32_t* const own = w.own_products(start.packed, group);
     for (int64_t o = 0; o < line; ++o)
       sums[o] = static_cast<int32_t>(static_cast<uint32_t>(sums[o]) - own[o]);
   }
@@ -131,13 +170,13 @@ struct Positions {
   int32_t *starts, *sums;
 };
 
-void start_positions(const Run& run, const Conv& conv, const Start& start, const uint8_t* pixels,
-                     int64_t group, int64_t begin, int64_t end, const Positions& out) {
+void start_positions(const Conv& conv, const Start& start, const uint8_t* pixels, int64_t group,
+                     int64_t begin, int64_t end, const Positions& out) {
   const DotConvPlan& plan = conv.plan;
   const DotWeights& w = plan.weights;
   plan.start_positions(pixels, begin, end, out.starts);
   if (!w.ones) return;
-  plan.sums(pixels, run.packed<void>(), group, w.ones_panel(), 1, begin, end,
+  plan.sums(pixels, start.packed, group, w.ones_panel(), 1, begin, end,
             {start.channels(w, group, w.ones_panel()), out.starts}, out.sums + begin * kPanel, 0);
   if (!start.one_zero) return;
   for (int64_t i = begin; i < end; ++i)
@@ -146,22 +185,27 @@ void start_positions(const Run& run, const Conv& conv, const Start& start, const
                                              static_cast<uint32_t>(start.zeros[0]));
 }
 
+// Where a band is: its image, counted in groups, its slice of positions and its first row.
+struct BandPlace {
+  int64_t image, slice, top;
+};
+
 // Sums of positions [begin, end) of a band, panels of a task.
 void run_task(const Run& run, const Conv& conv, const Start& start, const uint8_t* pixels,
-              const Positions& positions, int64_t image, int64_t task_panel, int64_t top,
-              int64_t begin, int64_t end, int32_t* scratch, const PutLines& put) {
+              const Positions& positions, const BandPlace& at, int64_t task_panel, int64_t begin,
+              int64_t end, int32_t* scratch, const PutLines& put) {
   const DotConvPlan& plan = conv.plan;
   const ConvGeometry& g = plan.geometry;
-  const int64_t group = image % g.groups, panel = task_panel * 2;
+  const int64_t image = at.image, group = image % g.groups, panel = task_panel * 2;
   const int64_t panels = std::min<int64_t>(2, plan.out_panels() - panel);
-  const int64_t n = end - begin, from = top * g.window.positions[1] + begin;
-  const int64_t plane = g.window.position_count();
+  const int64_t slice = at.slice * g.window.position_count(), plane = conv.positions();
+  const int64_t n = end - begin, from = slice + at.top * g.window.positions[1] + begin;
   const int64_t stride = (conv.in_output ? plane : plan.task_positions) * kPanel;
   int32_t* const sums =
       conv.in_output
           ? run.output<int32_t>(0) + (image * g.group_out + panel * kPanel) * plane + from * kPanel
           : scratch;
-  plan.sums(pixels, run.packed<void>(), group, panel, panels, begin, end,
+  plan.sums(pixels, start.packed, group, panel, panels, begin, end,
             {start.channels(plan.weights, group, panel),
              conv.starts_positions() ? positions.starts : nullptr},
             sums, stride);
@@ -183,37 +227,70 @@ void run_task(const Run& run, const Conv& conv, const Start& start, const uint8_
   }
 }
 
-pfrt_code run_conv(const Run& run, const Conv& conv, std::string_view name, const PutLines& put) {
+// The slices of group |image| that slice |slice| of positions sees; |pad| is the zero point.
+void gather_slices(const Run& run, const Conv& conv, int64_t image, int64_t slice, uint8_t pad,
+                   uint8_t* out) {
+  const Slices& s = conv.slices;
+  const int64_t size = conv.plan.geometry.window.image_size(),
+                channels = conv.plan.geometry.group_in / s.kernel;
+  const uint8_t* const from = run.input<uint8_t>(conv.in.x) + image * channels * s.image * size;
+  run.parallel(conv.plan.geometry.group_in, [&](int64_t i, uint32_t) {
+    if (run.stopped()) return;
+    const int64_t at = slice * s.stride - s.pad + i % s.kernel * s.dilation;
+    if (at < 0 || at >= s.image)
+      std::memset(out + i * size, pad, static_cast<size_t>(size));
+    else
+      std::memcpy(out + i * size, from + (i / s.kernel * s.image + at) * size,
+                  static_cast<size_t>(size));
+  });
+}
+
+// All bands of an image, of group |at.image| and slice |at.slice|.
+void run_image(const Run& run, const Conv& conv, const Start& start, const uint8_t* image,
+               BandPlace at, uint8_t pad, const PutLines& put) {
   const DotConvPlan& plan = conv.plan;
   const ConvGeometry& g = plan.geometry;
-  if (run.packed<void>() == nullptr) return fail_unpacked(run, name);
-  const Start start = start_of(run, conv);
-  const auto pad = static_cast<uint8_t>(start.zero - plan.x_shift());
-  auto* const band = run.shared<uint8_t>();
-  auto* const starts = reinterpret_cast<int32_t*>(band + conv.band_bytes());
+  uint8_t* const band = run.shared<uint8_t>() + conv.band_at();
+  auto* const starts = reinterpret_cast<int32_t*>(run.shared<uint8_t>() + conv.starts_at());
   const Positions of_band{starts, starts + plan.positions()};
   const int64_t height = g.window.positions[0], width = g.window.positions[1];
   const int64_t columns = plan.columns();
+  const uint8_t* const pixels = plan.in_place ? image : band;
+  for (; at.top < height && !run.stopped(); at.top += plan.band) {
+    plan.fill(run, image, at.top, pad, band);
+    const int64_t positions = std::min(plan.band, height - at.top) * width;
+    if (conv.starts_positions())
+      run.blocks(positions, plan.task_positions, [&](int64_t begin, int64_t end) {
+        if (!run.stopped())
+          start_positions(conv, start, pixels, at.image % g.groups, begin, end, of_band);
+      });
+    run.parallel(ceil_div(positions, plan.task_positions) * columns, [&](int64_t i,
+                                                                         uint32_t worker) {
+      if (run.stopped()) return;
+      const int64_t begin = i / columns * plan.task_positions;
+      run_task(run, conv, start, pixels, of_band, at, i % columns, begin,
+               std::min(begin + plan.task_positions, positions), run.scratch<int32_t>(worker), put);
+    });
+  }
+}
+
+pfrt_code run_conv(const Run& run, const Conv& conv, std::string_view name, const PutLines& put) {
+  const ConvGeometry& g = conv.plan.geometry;
+  if (run.packed<void>() == nullptr && !conv.packs_itself) return fail_unpacked(run, name);
+  if (run.stopped()) return run.stop();
+  const Start start = start_of(run, conv);
+  const auto pad = static_cast<uint8_t>(start.zero - conv.plan.x_shift());
+  uint8_t* const slices = run.shared<uint8_t>() + conv.slices_at();
   for (int64_t image = 0; image < g.batch * g.groups && !run.stopped(); ++image) {
-    const uint8_t* const from =
-        run.input<uint8_t>(conv.in.x) + image * g.group_in * g.window.image_size();
-    const uint8_t* const pixels = plan.in_place ? from : band;
-    for (int64_t top = 0; top < height && !run.stopped(); top += plan.band) {
-      plan.fill(run, from, top, pad, band);
-      const int64_t positions = std::min(plan.band, height - top) * width;
-      if (conv.starts_positions())
-        run.blocks(positions, plan.task_positions, [&](int64_t begin, int64_t end) {
-          if (!run.stopped())
-            start_positions(run, conv, start, pixels, image % g.groups, begin, end, of_band);
-        });
-      run.parallel(ceil_div(positions, plan.task_positions) * columns,
-                   [&](int64_t i, uint32_t worker) {
-                     if (run.stopped()) return;
-                     const int64_t begin = i / columns * plan.task_positions;
-                     run_task(run, conv, start, pixels, of_band, image, i % columns, top, begin,
-                              std::min(begin + plan.task_positions, positions),
-                              run.scratch<int32_t>(worker), put);
-                   });
+    if (!conv.in_slices) {
+      run_image(run, conv, start,
+                run.input<uint8_t>(conv.in.x) + image * g.group_in * g.window.image_size(),
+                {image, 0, 0}, pad, put);
+      continue;
+    }
+    for (int64_t slice = 0; slice < conv.slices.positions && !run.stopped(); ++slice) {
+      gather_slices(run, conv, image, slice, pad, slices);
+      run_image(run, conv, start, slices, {image, slice, 0}, pad, put);
     }
   }
   return run.stop();
@@ -222,13 +299,15 @@ pfrt_code run_conv(const Run& run, const Conv& conv, std::string_view name, cons
 std::string refuse(const KernelRequest& node, const IntegerInputs& in) {
   if (DotMicrokernel::get() == nullptr) return "the machine, or PFRT_ISA, has no AVX2";
   const auto weights = node.input_dims(in.w);
-  if (weights.size() != 3 && weights.size() != 4)
-    return "panels are for one or two spatial dimensions";
+  if (weights.size() < 3 || weights.size() > 5)
+    return "panels are for one to three spatial dimensions";
   const int64_t elements = SnapshotNode::elements(weights);
-  if (elements <= 0 || !node.is_constant(in.w)) return "panels are for constant weights";
+  if (elements <= 0) return "there are no weights";
   const int64_t groups = node.attr_int("group", 1);
   if (groups < 1 || weights[0] < groups) return message("there are ", groups, " groups");
   if (elements / weights[0] > kMostDepth) return "sums of so many terms are left to the reference";
+  if (node.any_nchw16c() && (weights.size() != 4 || !node.is_constant(in.w)))
+    return "nChw16c is for images and constant weights";
   if ((node.sides.input && weights[1] % kPanel != 0) ||
       (node.sides.output && weights[0] / groups % kPanel != 0))
     return "nChw16c is for multiples of 16 channels";
@@ -241,14 +320,17 @@ Result<std::shared_ptr<const Conv>> make_conv(const KernelRequest& node, const I
   PFRT_ASSIGN(ConvGeometry g, conv_geometry(node, in.x, in.w));
   if (DotMicrokernel::get() == nullptr)
     return error(Code::kUNSUPPORTED, "AVX2 is not usable any more");
+  const bool in_slices = g.window.rank() == 3;
+  const Slices slices = Slices::take(g);
   g.window = two_dimensional(std::move(g.window));
   const DotWeights weights = weights_of(node, in);
-  if (node.packed == nullptr || node.packed->recipe != weights.packed(in.w).recipe)
+  const bool constant = node.is_constant(in.w);
+  if (constant && (node.packed == nullptr || node.packed->recipe != weights.packed(in.w).recipe))
     return error(Code::kUNSUPPORTED, "the weights are packed for other instructions");
   const DotConvPlan plan(g, weights, node.input_dtype(in.x), node.sides);
-  auto conv = std::make_shared<const Conv>(
-      Conv{plan, in, Parameter(node, in.x_zero), Parameter(node, in.w_zero), has_bias,
-           node.output_dtype(0) == PFRT_DTYPE_INT32 && node.sides.output});
+  auto conv = std::make_shared<const Conv>(Conv{
+      plan, in, Parameter(node, in.x_zero), Parameter(node, in.w_zero), has_bias,
+      node.output_dtype(0) == PFRT_DTYPE_INT32 && node.sides.output, !constant, in_slices, slices});
   PFRT_TRY(conv->x_zero.check("X's zero point", 1));
   PFRT_TRY(conv->w_zeros.check("W's zero point", conv->channels()));
   return conv;
@@ -257,8 +339,8 @@ Result<std::shared_ptr<const Conv>> make_conv(const KernelRequest& node, const I
 Kernel kernel_of(const Conv& conv, std::string_view name) {
   Kernel kernel;
   kernel.name = name;
-  kernel.packed_alone = true;
-  kernel.flops = conv.plan.geometry.flops();
+  kernel.packed_alone = !conv.packs_itself;
+  kernel.flops = conv.plan.geometry.flops() * static_cast<double>(conv.slices.positions);
   kernel.scratch_bytes = conv.scratch_bytes();
   kernel.shared_bytes = conv.shared_bytes();
   return kernel;
@@ -272,6 +354,7 @@ std::string refuse_conv_integer_dots(const KernelRequest& node) {
 }
 
 std::optional<PackedInput> pack_conv_integer_dots(const SnapshotNode& node) {
+  if (!node.is_constant(kConvInteger.w)) return std::nullopt;
   return weights_of(node, kConvInteger).packed(kConvInteger.w);
 }
 
@@ -279,8 +362,7 @@ Result<Kernel> make_conv_integer_dots(const KernelRequest& node) {
   PFRT_ASSIGN(const std::shared_ptr<const Conv> conv, make_conv(node, kConvInteger, false));
   Kernel kernel =
       kernel_of(*conv, conv->plan.tiles != nullptr ? "conv_integer_tiles" : "conv_integer_dots");
-  const PutLines put =
-      put_sums(conv->plan.geometry.window.position_count(), conv->plan.nchw16c.output);
+  const PutLines put = put_sums(conv->positions(), conv->plan.nchw16c.output);
   kernel.run = [conv, put](const Run& run) {
     return run_conv(run, *conv, "conv_integer_dots", put);
   };
@@ -293,6 +375,7 @@ std::string refuse_qlinear_conv_dots(const KernelRequest& node) {
 }
 
 std::optional<PackedInput> pack_qlinear_conv_dots(const SnapshotNode& node) {
+  if (!node.is_constant(kQLinearConv.w)) return std::nullopt;
   return weights_of(node, kQLinearConv).packed(kQLinearConv.w);
 }
 
@@ -306,8 +389,7 @@ Result<Kernel> make_qlinear_conv_dots(const KernelRequest& node) {
   kernel.run = [conv, to_bytes](const Run& run) {
     const RequantizedConv::Scales scales = to_bytes.read(run);
     const PutLines put =
-        put_bytes(scales, conv->channels(), conv->plan.geometry.window.position_count(),
-                  conv->plan.nchw16c.output);
+        put_bytes(scales, conv->channels(), conv->positions(), conv->plan.nchw16c.output);
     return run_conv(run, *conv, "qlinear_conv_dots", put);
   };
   return kernel;
