@@ -301,11 +301,12 @@ Result<Kernel> global_average(const SnapshotNode& node, bool nchw16c) {
                  OneFactor sums(values, factor, to + begin * width);
                  for (int64_t i = begin; i < end && !pace.stopped(pixels * width); ++i) {
                    const uint8_t* const from = run.input<uint8_t>(0) + i * pixels * width;
+                   if (!nchw16c) {
+                     sums.add(sum_bytes(from, pixels, values.flip) - zeros);
+                     continue;
+                   }
                    int64_t sum[kLine] = {};
-                   if (nchw16c)
-                     sum_lines(from, pixels, values.flip, sum);
-                   else
-                     sum[0] = sum_bytes(from, pixels, values.flip);
+                   sum_lines(from, pixels, values.flip, sum);
                    for (int64_t c = 0; c < width; ++c) sums.add(sum[c] - zeros);
                  }
                  sums.finish();
