@@ -60,7 +60,7 @@ void Lstm::sweep(const Run& run, int64_t direction, const char* packed, const Le
   Levels levels;
   columns = of_h.columns(run, direction, packed == nullptr ? nullptr : packed + w.packed_bytes());
   for (int64_t s = 0; s < layer.time && !run.stopped(); ++s) {
-    levels.fill(state.data(), batch * hidden);
+    levels.fill(r.fns(), state.data(), batch * hidden);
     const auto time_of = [&](int64_t b) {
       const int64_t length = lengths[static_cast<size_t>(b)];
       return layer.reversed(direction) && s < length ? length - 1 - s : s;
@@ -111,7 +111,7 @@ pfrt_code Lstm::run(const Run& run) const {
     }
   }
   Levels x;
-  x.fill(run.input<float>(kInputX), layer.time * layer.batch * layer.features);
+  x.fill(w.fns(), run.input<float>(kInputX), layer.time * layer.batch * layer.features);
   const uint64_t bytes = packed_bytes();
   for (int64_t d = 0; d < layer.directions && !run.stopped(); ++d) {
     const char* packed = nullptr;

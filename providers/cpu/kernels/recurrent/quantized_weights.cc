@@ -5,7 +5,6 @@
 
 #include "providers/cpu/isa/isa.h"
 #include "providers/cpu/isa/target.h"
-#include "providers/cpu/kernels/quantize/byte_steps.h"
 #include "providers/cpu/row/load.h"
 #include "providers/cpu/row/signature.h"
 
@@ -17,11 +16,16 @@ constexpr Types kWeightTypes{PFRT_DTYPE_INT8, PFRT_DTYPE_UINT8};
 void add_scaled_plainly(const int32_t* sums, int32_t total, const int32_t* zeros, float scale,
                         const float* scales, int64_t n, float* to) {
   for (int64_t j = 0; j < n; ++j)
-    to[j] += static_cast<float>(sums[j] - total * zeros[j]) * (scale * scales[j]);
+    to[j] += static_cast<float>(sums[j] - (zeros == nullptr ? 0 : total * zeros[j])) *
+             (scale * scales[j]);
 }
 
 PFRT_AVX2 void add_scaled_avx2(const int32_t* sums, int32_t total, const int32_t* zeros,
                                float scale, const float* scales, int64_t n, float* to) {
+  if (zeros == nullptr) {
+    for (int64_t j = 0; j < n; ++j) to[j] += static_cast<float>(sums[j]) * (scale * scales[j]);
+    return;
+  }
   for (int64_t j = 0; j < n; ++j)
     to[j] += static_cast<float>(sums[j] - total * zeros[j]) * (scale * scales[j]);
 }
@@ -32,18 +36,18 @@ PFRT_AVX2 void multiply_all(int32_t factor, const int32_t* x, int64_t n, int32_t
 
 }  // namespace
 
-void add_scaled(const int32_t* sums, int32_t total, const int32_t* zeros, float scale,
-                const float* scales, int64_t n, float* to) {
-  (isa() >= Isa::kAvx2 ? add_scaled_avx2 : add_scaled_plainly)(sums, total, zeros, scale, scales, n,
-                                                               to);
+QuantizedFns QuantizedFns::here() {
+  const Isa have = isa();
+  return {range_fn(have), byte_steps_fn(have),
+          have >= Isa::kAvx2 ? add_scaled_avx2 : add_scaled_plainly};
 }
 
-void Levels::fill(const float* x, int64_t n) {
-  const ByteSteps by = byte_steps_of(range_fn(isa())(x, n));
-  scale = by.scale;
-  zero = static_cast<int32_t>(by.zero);
+void Levels::fill(const QuantizedFns& by, const float* x, int64_t n) {
+  const ByteSteps found = byte_steps_of(by.range(x, n));
+  scale = found.scale;
+  zero = static_cast<int32_t>(found.zero);
   steps.resize(static_cast<size_t>(n));
-  byte_steps_fn(isa())(by, x, n, steps.data());
+  by.steps(found, x, n, steps.data());
 }
 
 Result<QuantizedWeights> QuantizedWeights::make(const SnapshotNode& node, uint32_t input,

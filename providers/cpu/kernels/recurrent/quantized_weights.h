@@ -10,9 +10,21 @@
 #include <vector>
 
 #include "providers/cpu/kernels/matmul/dot_matmul.h"
+#include "providers/cpu/kernels/quantize/byte_steps.h"
 #include "providers/cpu/row/row.h"
 
 namespace pfrt::cpu {
+
+// What is done for each row, by PFRT_ISA as it is when a plan is made.
+struct QuantizedFns {
+  RangeFn range;
+  ByteStepsFn steps;
+  // to[j] += (sums[j] - total * zeros[j]) * (scale * scales[j]); |zeros| null: all are 0.
+  void (*add)(const int32_t* sums, int32_t total, const int32_t* zeros, float scale,
+              const float* scales, int64_t n, float* to);
+
+  static QuantizedFns here();
+};
 
 // Rows of floats as steps of their common range, which holds 0: value = (step - zero) * scale.
 struct Levels {
@@ -20,7 +32,7 @@ struct Levels {
   float scale = 1;
   int32_t zero = 0;
 
-  void fill(const float* x, int64_t n);
+  void fill(const QuantizedFns& by, const float* x, int64_t n);
 };
 
 // Of all directions.
@@ -35,6 +47,7 @@ class QuantizedWeights {
   // Names that layout completely; empty where there is none.
   std::string recipe() const;
   void pack(const void* source, int64_t direction, void* out) const;
+  const QuantizedFns& fns() const { return fns_; }
 
   // What matmuls of |rows| rows take.
   class Product {
@@ -68,16 +81,13 @@ class QuantizedWeights {
  private:
   QuantizedWeights(uint32_t input, uint32_t scale, uint32_t zero)
       : input_(input), scale_input_(scale), zero_input_(zero) {}
+  QuantizedFns fns_ = QuantizedFns::here();
   uint32_t input_, scale_input_, zero_input_;
   pfrt_dtype dtype_ = PFRT_DTYPE_UNSET;
   int64_t depth_ = 0, columns_ = 0, parameters_ = 1;  // a direction
   std::optional<DotColumns> dot_columns_;
   std::optional<DotRows> dot_rows_;
 };
-
-// to[j] += (sums[j] - total * zeros[j]) * (scale * scales[j])
-void add_scaled(const int32_t* sums, int32_t total, const int32_t* zeros, float scale,
-                const float* scales, int64_t n, float* to);
 
 template <typename To>
 void QuantizedWeights::Product::add(const Run& run, Columns& columns, const Levels& levels,
@@ -119,9 +129,9 @@ void QuantizedWeights::Product::add(const Run& run, Columns& columns, const Leve
       [&](const DotMatmul::Tile& tile, uint32_t) {
         for (int64_t i = 0; i < tile.rows; ++i) {
           const int64_t row = tile.row + i;
-          add_scaled(tile.sums + i * tile.stride,
+          w.fns_.add(tile.sums + i * tile.stride,
                      columns.any_zero ? totals[static_cast<size_t>(row)] : 0,
-                     columns.zeros.data() + tile.col, levels.scale,
+                     columns.any_zero ? columns.zeros.data() + tile.col : nullptr, levels.scale,
                      columns.scales.data() + tile.col, tile.cols, to(row) + tile.col);
         }
       },
