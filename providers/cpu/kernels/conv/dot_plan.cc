@@ -85,46 +85,56 @@ void DotWeights::add_own_products(const char* panel, uint32_t* own) const {
     }
 }
 
-void DotWeights::pack(const uint8_t* source, char* out) const {
+std::vector<int64_t> DotWeights::places() const {
   const ChunkOrder chunk_order = order();
   const int64_t taps = taps_y * taps_x, depth = chunk_order.depth(), step = microkernel->step();
   const int64_t chunk_bytes = chunk_steps() * kPanel * kStep;
-  std::vector<int64_t> places;  // of the elements of a filter, in bytes from their channel's
+  std::vector<int64_t> places;
+  places.reserve(static_cast<size_t>(channels * taps));
   for (int64_t c = 0; c < channels; ++c)
     for (int64_t t = 0; t < taps; ++t) {
       const int64_t k = chunk_order.k(t, c), in_chunk = k % depth;
-      const int64_t line =
-          k / depth * chunk_bytes + microkernel->line(in_chunk / step) * kPanel * kStep;
-      places.push_back(line + in_chunk % step * (kStep / step));
+      places.push_back(k / depth * chunk_bytes +
+                       microkernel->line(in_chunk / step) * kPanel * kStep +
+                       in_chunk % step * (kStep / step));
     }
-  std::memset(out, 0, bytes());
-  auto* const all_sums = const_cast<int32_t*>(sums(out, 0));
-  for (int64_t g = 0; g < groups; ++g)
-    for (int64_t o = 0; o < panels() * kPanel; ++o) {
-      const bool one = ones && o == ones_panel() * kPanel;
-      if (!one && o >= outs) continue;
-      char* const to = out + (g * panels() + o / kPanel) * panel_bytes() + o % kPanel * kStep;
-      const uint8_t* const from = source + (g * outs + o) * channels * taps;
-      int32_t sum = 0;
-      for (int64_t i = 0; i < channels * taps; ++i) {
-        const uint8_t byte = one ? 0 : from[i];
-        const int32_t value =
-            one ? 1 : (is_signed ? int32_t{static_cast<int8_t>(byte)} : int32_t{byte}) + shift;
-        sum += value;
-        char* const at = to + places[static_cast<size_t>(i)];
-        if (step == 4) {
-          *at = static_cast<char>(value);
-        } else {
-          const auto wide = static_cast<int16_t>(value);
-          std::memcpy(at, &wide, sizeof wide);
-        }
+  return places;
+}
+
+void DotWeights::pack_panel(const uint8_t* source, const std::vector<int64_t>& places, int64_t p,
+                            void* packed) const {
+  const int64_t group = p / panels(), first = p % panels() * kPanel;
+  auto* const out = const_cast<char*>(panel(packed, 0, p));
+  auto* const all_sums = const_cast<int32_t*>(sums(packed, 0)) + p * kPanel;
+  std::memset(out, 0, static_cast<size_t>(panel_bytes()));
+  std::fill_n(all_sums, kPanel, 0);
+  const auto terms = static_cast<int64_t>(places.size());
+  for (int64_t j = 0; j < kPanel; ++j) {
+    const int64_t o = first + j;
+    const bool one = ones && o == ones_panel() * kPanel;
+    if (!one && o >= outs) continue;
+    char* const to = out + j * kStep;
+    const uint8_t* const from = source + (group * outs + o) * terms;
+    int32_t sum = 0;
+    for (int64_t i = 0; i < terms; ++i) {
+      const uint8_t byte = one ? 0 : from[i];
+      const int32_t value =
+          one ? 1 : (is_signed ? int32_t{static_cast<int8_t>(byte)} : int32_t{byte}) + shift;
+      sum += value;
+      char* const at = to + places[static_cast<size_t>(i)];
+      if (microkernel->bytes()) {
+        *at = static_cast<char>(value);
+      } else {
+        const auto wide = static_cast<int16_t>(value);
+        std::memcpy(at, &wide, sizeof wide);
       }
-      all_sums[g * panels() * kPanel + o] = sum;
     }
+    all_sums[j] = sum;
+  }
   if (!microkernel->crosswise()) return;
-  auto* const own = const_cast<uint32_t*>(own_products(out, 0));
-  for (int64_t p = 0; p < groups * panels(); ++p)
-    add_own_products(panel(out, 0, p), own + p * kPanel);
+  auto* const own = const_cast<uint32_t*>(own_products(packed, 0)) + p * kPanel;
+  std::fill_n(own, kPanel, 0);
+  add_own_products(out, own);
 }
 
 PackedInput DotWeights::packed(uint32_t input) const {
@@ -136,7 +146,9 @@ PackedInput DotWeights::packed(uint32_t input) const {
                      for_tiles ? message("/tiles", order().line) : "");
   p.bytes = bytes();
   p.pack = [weights = *this](const void* source, void* out) {
-    weights.pack(static_cast<const uint8_t*>(source), static_cast<char*>(out));
+    const std::vector<int64_t> places = weights.places();
+    for (int64_t i = 0; i < weights.groups * weights.panels(); ++i)
+      weights.pack_panel(static_cast<const uint8_t*>(source), places, i, out);
   };
   return p;
 }

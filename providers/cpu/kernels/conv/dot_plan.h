@@ -42,8 +42,11 @@ struct DotWeights {
   const int32_t* sums(const void* packed, int64_t group) const;
   const uint32_t* own_products(const void* packed, int64_t group) const;  // modulo 2^32
   PackedInput packed(uint32_t input) const;
-  // |out| has bytes().
-  void pack(const uint8_t* source, char* out) const;
+  // Where the elements of a filter lie in a panel, in bytes from their channel's place.
+  std::vector<int64_t> places() const;
+  // Panel |p| of all groups, with what |packed| of bytes() has of it.
+  void pack_panel(const uint8_t* source, const std::vector<int64_t>& places, int64_t p,
+                  void* packed) const;
 
  private:
   void add_own_products(const char* panel, uint32_t* own) const;

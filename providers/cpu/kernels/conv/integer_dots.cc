@@ -127,8 +127,12 @@ Start start_of(const Run& run, const Conv& conv) {
   Start start;
   start.packed = run.packed<void>();
   if (conv.packs_itself) {
-    w.pack(run.input<uint8_t>(conv.in.w), run.shared<char>());
-    start.packed = run.shared<char>();
+    start.packed = run.shared<void>();
+    const std::vector<int64_t> places = w.places();
+    run.parallel(w.groups * w.panels(), [&](int64_t p, uint32_t) {
+      if (!run.stopped())
+        w.pack_panel(run.input<uint8_t>(conv.in.w), places, p, run.shared<void>());
+    });
   }
   start.zero = static_cast<int32_t>(conv.x_zero.read<uint32_t>(run, 1, 0)[0]) + conv.plan.x_shift();
   const std::vector<uint32_t> zeros = conv.w_zeros.read<uint32_t>(run, conv.channels(), 0);
