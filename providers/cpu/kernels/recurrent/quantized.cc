@@ -39,16 +39,18 @@ struct Lstm {
 void Lstm::sweep(const Run& run, int64_t direction, const char* packed, const Levels& x,
                  const std::vector<int64_t>& lengths) const {
   const int64_t hidden = layer.hidden, batch = layer.batch, wide = columns();
-  std::vector<float> gates(static_cast<size_t>(layer.time * batch * wide), 0.0f);
+  const auto gates =
+      std::make_unique_for_overwrite<float[]>(static_cast<size_t>(layer.time * batch * wide));
   const float* const bias =
       layer.has(kInputB) ? run.input<float>(kInputB) + direction * 2 * wide : nullptr;
-  if (bias != nullptr)
-    run.parallel(layer.time * batch, [&](int64_t row, uint32_t) {
-      float* const to = gates.data() + row * wide;
-      for (int64_t j = 0; j < wide; ++j) to[j] = bias[j] + bias[wide + j];
-    });
+  run.parallel(layer.time * batch, [&](int64_t row, uint32_t) {
+    if (run.stopped()) return;
+    float* const to = gates.get() + row * wide;
+    for (int64_t j = 0; j < wide; ++j) to[j] = bias == nullptr ? 0 : bias[j] + bias[wide + j];
+  });
+  if (run.stopped()) return;
   auto columns = of_x.columns(run, direction, packed);
-  of_x.add(run, columns, x, [&](int64_t row) { return gates.data() + row * wide; });
+  of_x.add(run, columns, x, [&](int64_t row) { return gates.get() + row * wide; });
 
   const size_t states = static_cast<size_t>(batch * hidden);
   std::vector<float> state(states, 0.0f), next(states), cell(states, 0.0f);
@@ -66,7 +68,7 @@ void Lstm::sweep(const Run& run, int64_t direction, const char* packed, const Le
       return layer.reversed(direction) && s < length ? length - 1 - s : s;
     };
     of_h.add(run, columns, levels,
-             [&](int64_t b) { return gates.data() + (time_of(b) * batch + b) * wide; });
+             [&](int64_t b) { return gates.get() + (time_of(b) * batch + b) * wide; });
     run.parallel(batch, [&](int64_t b, uint32_t) {
       const bool over = s >= lengths[static_cast<size_t>(b)];
       const int64_t t = time_of(b);
@@ -77,7 +79,7 @@ void Lstm::sweep(const Run& run, int64_t direction, const char* packed, const Le
         Units<float> units{};
         units.n = hidden;
         for (int64_t g = 0; g < 4; ++g)
-          units.gates[g] = gates.data() + (t * batch + b) * wide + g * hidden;
+          units.gates[g] = gates.get() + (t * batch + b) * wide + g * hidden;
         units.before = state.data() + b * hidden;
         units.state = cell.data() + b * hidden;
         if (layer.has(kInputPeepholes))
