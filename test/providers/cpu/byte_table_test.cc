@@ -42,7 +42,8 @@ TEST_P(ByteTables, look_up_each_byte) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Isa, ByteTables, testing::Values(Isa::kAvx2, Isa::kAvx512),
+INSTANTIATE_TEST_SUITE_P(Isa, ByteTables,
+                         testing::Values(Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vnni),
                          [](const auto& each) { return std::string(cpu::isa_name(each.param)); });
 
 // A graph of many elements against its first ones alone, which are too few for a table.
