@@ -15,6 +15,9 @@ namespace pfrt::cpu {
 namespace {
 
 constexpr size_t kMostNodes = kMostEpilogue + 1;
+// A function of bytes of so many operations takes longer than looking it up (epilogue/byte_table.h)
+// and keeping the bytes in memory before.
+constexpr ptrdiff_t kLeastForTable = 16;
 
 class Grouping {
  public:
@@ -73,6 +76,17 @@ class Grouping {
         if (from == kNone || !elementwise_[from] || !same_shape(from, at)) continue;
         merge(group_of_[from], group_of_[at]);
       }
+    }
+  }
+
+  // Where a loop that reads more goes on with bytes alone, the rest becomes a loop of its own,
+  // which looks up what it makes of a byte.
+  void divide_at_bytes() {
+    for (size_t g = 0, all = groups_.size(); g < all; ++g) {
+      if (groups_[g].size() < 2 || !elementwise_[groups_[g].front()]) continue;
+      if (const auto whole = plan(groups_[g]); !whole || makes_bytes_of_bytes(*whole)) continue;
+      for (const size_t at : groups_[g])
+        if (divide_after(g, at)) break;
     }
   }
 
@@ -242,6 +256,31 @@ class Grouping {
     groups_[lower].clear();
   }
 
+  static bool makes_bytes_of_bytes(const LoopPlan& loop) {
+    return loop.inputs.size() == 1 && loop.outputs.size() == 1 &&
+           std::ranges::all_of(loop.types, [](pfrt_dtype type) { return dtype_size(type) == 1; });
+  }
+
+  // Whether group |g| could be divided: what reads node |at| of it, by way of others, goes.
+  bool divide_after(size_t g, size_t at) {
+    const SnapshotNode last(snapshot_.snapshot(), nodes_[at]);
+    if (dtype_size(last.output_dtype(0)) != 1 || used_outside(last.output_index(0), groups_[g]))
+      return false;
+    Positions before, after;
+    for (const size_t other : groups_[g])
+      (other > at && depends(other, at) ? after : before).push_back(other);
+    const std::optional<LoopPlan> lower = plan(after);
+    if (!lower || !makes_bytes_of_bytes(*lower) || !plan(before)) return false;
+    const ptrdiff_t operations =
+        std::ranges::count_if(lower->expression.operations(),
+                              [](const Operation& op) { return operand_count(op.prim) > 0; });
+    if (operations < kLeastForTable) return false;
+    for (const size_t moved : after) group_of_[moved] = groups_.size();
+    groups_[g] = std::move(before);
+    groups_.push_back(std::move(after));
+    return true;
+  }
+
   // Whether |lower| depends on |upper| through a third group: one loop could then not run them
   // both.
   bool detour(size_t upper, size_t lower) const {
@@ -337,6 +376,7 @@ std::vector<FusionGroup> find_fusion_groups(const SnapshotCopy& snapshot,
   if (joins) {
     grouping.join_epilogues();
     grouping.merge_all();
+    grouping.divide_at_bytes();
   }
   std::vector<FusionGroup> groups = grouping.fusion_groups();
   if (groups.empty() && !nodes.empty())

@@ -3,7 +3,8 @@
 // A shuffle looks up 16 results by the lower four bits of an index, and gives 0 where the index is
 // negative. From one of the 16 tables to the next, indices are lowered by 16, until they are
 // negative; what has been looked up until then adds up, by exclusive or, to the result. Indices
-// from 128 on are a second row of eight tables.
+// from 128 on are a second row of eight tables. Where there are permutations of bytes, two of them
+// look up 128 results each.
 #include "providers/cpu/epilogue/byte_table.h"
 
 #include <immintrin.h>
@@ -71,12 +72,31 @@ PFRT_AVX512 int64_t vectors_avx512(const ByteTable::Results& differences, const 
   return i;
 }
 
+PFRT_AVX512_VBMI int64_t vectors_by_permutes(const ByteTable::Results& results, const uint8_t* x,
+                                             int64_t n, uint8_t* y) {
+  constexpr int64_t kLanes = 64;
+  __m512i tables[4];
+  for (int64_t t = 0; t < 4; ++t) tables[t] = _mm512_loadu_si512(results.data() + kLanes * t);
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    const __m512i v = _mm512_loadu_si512(x + i);
+    const __m512i low = _mm512_permutex2var_epi8(tables[0], v, tables[1]);
+    const __m512i high = _mm512_permutex2var_epi8(tables[2], v, tables[3]);
+    _mm512_storeu_si512(y + i, _mm512_mask_blend_epi8(_mm512_movepi8_mask(v), low, high));
+  }
+  return i;
+}
+
 }  // namespace
 
 ByteTable::ByteTable(const Results& results, Isa isa)
     : results_(results),
       differences_(results),
       vectors_(isa >= Isa::kAvx512 ? vectors_avx512 : vectors_avx2) {
+  if (isa >= Isa::kAvx512Vnni && machine_has_byte_permutes()) {
+    vectors_ = vectors_by_permutes;
+    return;
+  }
   for (int t = 0; t < kTables; ++t) {
     if (t % kHalf == 0) continue;
     for (size_t e = 0; e < kEntries; ++e) {

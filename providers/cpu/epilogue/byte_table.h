@@ -22,7 +22,8 @@ class ByteTable {
  private:
   Results results_;
   // By the upper four bits of x: results of 16 neighbours, but those of the 16 before them within
-  // the same half are taken off (exclusive or).
+  // the same half are taken off (exclusive or); the results themselves where that is what vectors_
+  // takes.
   alignas(16) Results differences_;
   int64_t (*vectors_)(const Results& differences, const uint8_t* x, int64_t n, uint8_t* y);
 };

@@ -43,11 +43,12 @@ void store_row(Pace& pace, pfrt_dtype dtype, void* data, int64_t first, int64_t 
   });
 }
 
+// |avx2|: of what the machine may use; results have the same bits.
 template <typename T>
-double row_sum(Pace& pace, const T* x, int64_t n);
+double row_sum(Pace& pace, const T* x, int64_t n, bool avx2 = false);
 // Sum of (x - center)^2.
 template <typename T>
-double row_squares(Pace& pace, const T* x, int64_t n, double center);
+double row_squares(Pace& pace, const T* x, int64_t n, double center, bool avx2 = false);
 template <typename T>
 double row_magnitudes(Pace& pace, const T* x, int64_t n);
 
@@ -55,7 +56,13 @@ struct RowNormalisation {
   int64_t length;
   double epsilon;
   bool centered;
+  bool avx2 = false;  // as above
 };
+
+// y = (x - center) * factor * scale + bias for |n| elements; |bias| may be null, |y| may be |x|.
+template <typename T>
+void scale_and_shift(const T* x, T center, T factor, const T* scale, const T* bias, T* y, int64_t n,
+                     bool avx2);
 
 // y = (x - mean) * scale / deviation + bias, without the mean where not centered; |bias| may be
 // null, |y| may be |x|. Gives the mean and 1 / deviation.
@@ -63,13 +70,13 @@ template <typename T>
 void normalise_row(Pace& pace, const RowNormalisation& f, const T* x, const T* scale, const T* bias,
                    T* y, double* out_mean, double* out_inverse) {
   const double n = static_cast<double>(std::max<int64_t>(f.length, 1));
-  const double mean = f.centered ? row_sum(pace, x, f.length) / n : 0;
-  const double inverse = 1 / std::sqrt(row_squares(pace, x, f.length, mean) / n + f.epsilon);
+  const double mean = f.centered ? row_sum(pace, x, f.length, f.avx2) / n : 0;
+  const double inverse =
+      1 / std::sqrt(row_squares(pace, x, f.length, mean, f.avx2) / n + f.epsilon);
   const T center = static_cast<T>(mean), factor = static_cast<T>(inverse);
   in_chunks(pace, f.length, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) y[i] = (x[i] - center) * factor * scale[i];
-    if (bias)
-      for (int64_t i = begin; i < end; ++i) y[i] += bias[i];
+    scale_and_shift(x + begin, center, factor, scale + begin,
+                    bias == nullptr ? nullptr : bias + begin, y + begin, end - begin, f.avx2);
   });
   *out_mean = mean;
   *out_inverse = inverse;

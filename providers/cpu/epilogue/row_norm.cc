@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "providers/cpu/epilogue/norm_rows.h"
+#include "providers/cpu/isa/isa.h"
 #include "providers/cpu/row/pace.h"
 
 namespace pfrt::cpu {
@@ -39,7 +40,8 @@ RowNorm::RowNorm(const SnapshotNode& norm)
     : rows_(SnapshotNode::elements(norm.input_dims(0).first(norm.input_dims(0).size() - 1))),
       length_(norm.input_dims(0).back()),
       epsilon_(static_cast<double>(norm.attr_float("epsilon", 1e-5F))),
-      centered_(norm.op() == "LayerNormalization") {}
+      centered_(norm.op() == "LayerNormalization"),
+      avx2_(isa() >= Isa::kAvx2) {}
 
 double RowNorm::flops() const {
   return 8.0 * static_cast<double>(rows_) * static_cast<double>(length_);
@@ -64,7 +66,7 @@ void RowNorm::apply(void* const* buffers, int64_t begin, int64_t end) const {
     }
     Pace pace;
     double mean, inverse;
-    normalise_row(pace, {length_, epsilon_, centered_},
+    normalise_row(pace, {length_, epsilon_, centered_, avx2_},
                   static_cast<const float*>(buffers[at_.x]) + row * length_, scale, bias,
                   static_cast<float*>(buffers[at_.y]) + row * length_, &mean, &inverse);
   }

@@ -36,7 +36,7 @@ class RowNorm {
  private:
   int64_t rows_, length_;
   double epsilon_;
-  bool centered_;
+  bool centered_, avx2_;
   Buffers at_{};
 };
 

@@ -38,7 +38,7 @@ uint32_t saved_state() {
 
 struct Machine {
   Isa isa = Isa::kGeneric;
-  bool vex_vnni = false, evex_vnni = false, int8_tiles = false;
+  bool vex_vnni = false, evex_vnni = false, int8_tiles = false, byte_permutes = false;
 };
 
 Machine detect() {
@@ -56,7 +56,8 @@ Machine detect() {
   constexpr unsigned kF = 16, kDq = 17, kCd = 28, kBw = 30, kVl = 31;
   if (!all(saved, {5, 6, 7}) || !all(seven.ebx, {kF, kDq, kCd, kBw, kVl})) return out;
   out.isa = Isa::kAvx512;
-  constexpr unsigned kVnni = 11, kBf16 = 5;
+  constexpr unsigned kVbmi = 1, kVnni = 11, kBf16 = 5;
+  out.byte_permutes = all(seven.ecx, {kVbmi});
   if (!all(seven.ecx, {kVnni})) return out;
   out.evex_vnni = true;
   out.isa = Isa::kAvx512Vnni;
@@ -87,6 +88,8 @@ void set_amx_emulated(bool on) { emulated = on; }
 bool amx_emulated() { return emulated; }
 
 bool machine_has_int8_tiles() { return machine().int8_tiles || amx_emulated(); }
+
+bool machine_has_byte_permutes() { return machine().byte_permutes; }
 
 DotInstructions dot_instructions() {
   const Isa have = isa();

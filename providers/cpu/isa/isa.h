@@ -48,6 +48,10 @@ DotInstructions dot_instructions();
 // kAmx. amx.h says whether a process may use them.
 bool machine_has_int8_tiles();
 
+// Whether the machine has permutations of bytes in 512 bits (AVX-512 VBMI), whatever PFRT_ISA says;
+// levels from avx512_vnni on may use them.
+bool machine_has_byte_permutes();
+
 // For a process that carries out tile instructions itself where the machine has none, as tests do:
 // from now on, or no longer, tiles count as usable (amx.h) unless PFRT_ISA excludes them. isa()
 // tells of kAmx only if the machine has all that is before it, so that kernels need not run on

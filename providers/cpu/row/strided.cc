@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "providers/cpu/row/strided.h"
 
-#include <xmmintrin.h>
+#include <emmintrin.h>
 
 #include <algorithm>
 #include <array>
@@ -79,6 +79,55 @@ void copy_tile<uint32_t>(const char* from, int64_t from_stride, char* to, int64_
   };
   rest(0, whole_rows, whole_cols, cols);
   rest(whole_rows, rows, 0, cols);
+}
+
+// Squares of 16 x 16: four times, lines of either half take turns.
+template <>
+void copy_tile<uint8_t>(const char* from, int64_t from_stride, char* to, int64_t to_stride,
+                        int64_t rows, int64_t cols) {
+  constexpr int64_t kSide = 16;
+  const int64_t whole_rows = rows / kSide * kSide, whole_cols = cols / kSide * kSide;
+  for (int64_t r = 0; r < whole_rows; r += kSide)
+    for (int64_t c = 0; c < whole_cols; c += kSide) {
+      __m128i lines[kSide], turned[kSide];
+      for (int64_t i = 0; i < kSide; ++i)
+        lines[i] =
+            _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + (c + i) * from_stride + r));
+      for (int round = 0; round < 4; ++round) {
+        for (int64_t i = 0; i < kSide / 2; ++i) {
+          turned[2 * i] = _mm_unpacklo_epi8(lines[i], lines[i + kSide / 2]);
+          turned[2 * i + 1] = _mm_unpackhi_epi8(lines[i], lines[i + kSide / 2]);
+        }
+        std::swap(lines, turned);
+      }
+      for (int64_t i = 0; i < kSide; ++i)
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(to + (r + i) * to_stride + c), lines[i]);
+    }
+  const auto rest = [&](int64_t row, int64_t row_end, int64_t col) {
+    for (int64_t r = row; r < row_end; ++r)
+      for (int64_t c = col; c < cols; ++c) to[r * to_stride + c] = from[c * from_stride + r];
+  };
+  rest(0, whole_rows, whole_cols);
+  rest(whole_rows, rows, 0);
+}
+
+// |count| lines of |bytes|, whose strides are bytes too.
+void copy_lines(const char* from, int64_t from_stride, char* to, int64_t to_stride, int64_t bytes,
+                int64_t count) {
+  constexpr int64_t kVector = 16, kMostInVectors = 256;  // longer ones are worth a call
+  const auto copy = [](const char* source, char* target) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(target),
+                     _mm_loadu_si128(reinterpret_cast<const __m128i*>(source)));
+  };
+  for (; count > 0; --count, from += from_stride, to += to_stride) {
+    if (bytes < kVector || bytes > kMostInVectors) {
+      std::memcpy(to, from, static_cast<size_t>(bytes));
+      continue;
+    }
+    // The last vector may hold again what the one before it holds.
+    for (int64_t i = 0; i < bytes - kVector; i += kVector) copy(from + i, to + i);
+    copy(from + bytes - kVector, to + bytes - kVector);
+  }
 }
 
 // Joins contiguous ranges of output 0 and has the epilogue run on each. The ranges begin at element
@@ -192,7 +241,18 @@ void StridedCopy::rows(const Run& run, const char* from, char* to, Output output
     for (int64_t i = begin; i < end;) {
       const int64_t n = std::min(length - at[last], end - i);
       if (from_[last] == 1 && to_[last] == 1) {
-        std::memcpy(to + target * bytes, from + source * bytes, static_cast<size_t>(n * bytes));
+        int64_t count = 1, from_line = 0, to_line = 0;
+        if (last > 0 && n == length) {
+          count = std::min(dims_[last - 1] - at[last - 1], (end - i) / length);
+          from_line = from_[last - 1], to_line = to_[last - 1];
+        }
+        copy_lines(from + source * bytes, from_line * bytes, to + target * bytes, to_line * bytes,
+                   n * bytes, count);
+        // The last line is counted below.
+        for (int64_t line = 1; line < count; ++line, target += to_line) ranges.add(target, n, 1);
+        source += (count - 1) * from_line;
+        if (last > 0) at[last - 1] += count - 1;
+        i += (count - 1) * n;
       } else {
         by_size(bytes_, [&]<typename E>() {
           copy_row<E>(from + source * bytes, from_[last], to + target * bytes, to_[last], n);

@@ -42,7 +42,8 @@ TEST_P(ByteTables, look_up_each_byte) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Isa, ByteTables, testing::Values(Isa::kAvx2, Isa::kAvx512),
+INSTANTIATE_TEST_SUITE_P(Isa, ByteTables,
+                         testing::Values(Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vnni),
                          [](const auto& each) { return std::string(cpu::isa_name(each.param)); });
 
 // A graph of many elements against its first ones alone, which are too few for a table.
@@ -79,6 +80,50 @@ TEST(ByteTableLoops, have_the_bits_of_loops) {
         for (size_t i = 0; i < many.outputs[0].size(); ++i)
           ASSERT_EQ(many.outputs[0][i], few.outputs[0][i % 256]) << op << " of " << i % 256;
       }
+}
+
+// Bytes plus a row, to bytes; then |op| of those, to bytes. The loop is not divided where the bytes
+// between are an output too.
+Graph sum_and_function(const char* op, bool gives_sum) {
+  constexpr int64_t kRows = 40, kColumns = 52;
+  Graph g;
+  const std::vector<Attr> attrs{{"axis", int64_t{0}}, {"block_size", int64_t{0}}};
+  const Dims dims{kRows, kColumns};
+  const auto one = [&](pfrt_dtype type, double v) { return g.add(Data{type, {}, {v}, true}); };
+  const auto widen = [&](uint32_t v, double scale, double zero) {
+    return g.add("DequantizeLinear",
+                 {v, one(PFRT_DTYPE_FLOAT32, scale), one(PFRT_DTYPE_UINT8, zero)}, dims, attrs);
+  };
+  const auto narrow = [&](uint32_t v, double scale, double zero) {
+    v = g.add("QuantizeLinear", {v, one(PFRT_DTYPE_FLOAT32, scale), one(PFRT_DTYPE_UINT8, zero)},
+              dims, attrs);
+    g.values[v].dtype = PFRT_DTYPE_UINT8;
+    return v;
+  };
+  Data x{PFRT_DTYPE_UINT8, dims, {}}, row{PFRT_DTYPE_FLOAT32, {kColumns}, {}};
+  for (int64_t i = 0; i < kRows * kColumns; ++i) x.values.push_back(static_cast<double>(i % 256));
+  for (int64_t i = 0; i < kColumns; ++i) row.values.push_back(static_cast<double>(i) / 9 - 2.5);
+  const uint32_t bytes = g.add(std::move(x)), addend = g.add(std::move(row));
+  const uint32_t sum = narrow(g.add("Add", {widen(bytes, 0.03, 120), addend}, dims), 0.041, 131);
+  g.outputs = {narrow(g.add(op, {widen(sum, 0.041, 131)}, dims), 0.03, 17)};
+  if (gives_sum) g.outputs.push_back(sum);
+  return g;
+}
+
+TEST(ByteTableLoops, go_on_from_bytes_within_a_loop) {
+  for (const char* const op : {"Gelu", "Tanh", "Mish"}) {
+    const GraphOutcome divided = run(sum_and_function(op, false), 2),
+                       whole = run(sum_and_function(op, true), 2);
+    ASSERT_EQ(divided.fault + whole.fault, "") << op;
+    if (cpu::isa() >= Isa::kAvx2) {
+      EXPECT_EQ(divided.kernels.size(), 2U) << op;
+      EXPECT_EQ(whole.kernels.size(), 1U) << op;
+    }
+    EXPECT_EQ(divided.outputs[0], whole.outputs[0]) << op;
+  }
+  // Few operations stay where they are.
+  EXPECT_EQ(run(sum_and_function("Relu", false)).kernels.size(),
+            cpu::isa() >= Isa::kAvx2 ? 1U : 6U);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "providers/cpu/kernels/matmul/dot_columns.h"
 #include "test/providers/cpu/guarded.h"
 
 namespace pfrt::test {
@@ -168,6 +169,45 @@ TEST_P(DotMicrokernels, are_exact) {
               << rows << " rows, " << panels << " panels, flipped " << flipped << ", "
               << sums.chunks << " chunks of " << sums.depth;
         }
+}
+
+// Rows of all lengths as they count: their sums, and copies with what fills them up.
+TEST_P(DotMicrokernels, rows_are_summed_and_copied) {
+  const char* const set = std::getenv("PFRT_ISA");
+  const std::string before = set == nullptr ? "" : set;
+  setenv("PFRT_ISA", GetParam(), 1);
+  const DotMicrokernel* const microkernel = DotMicrokernel::get();
+  setenv("PFRT_ISA", before.c_str(), 1);
+  if (microkernel == nullptr) GTEST_SKIP() << "needs avx2";
+  std::mt19937_64 random(9);
+  for (int64_t k = 1; k <= 300; k += k < 150 ? 1 : 7)
+    for (const pfrt_dtype dtype : {PFRT_DTYPE_INT8, PFRT_DTYPE_UINT8}) {
+      const cpu::DotRows rows(k, dtype, *microkernel);
+      Guarded row(static_cast<size_t>(k)), copy(static_cast<size_t>(rows.row_bytes()));
+      std::vector<int64_t> values;
+      int64_t sum = 0;
+      for (int64_t i = 0; i < k; ++i) {
+        const auto byte = static_cast<uint8_t>(k % 3 == 0 ? 255 : random());
+        row.data()[i] = static_cast<char>(byte);
+        values.push_back(dtype == PFRT_DTYPE_INT8 ? static_cast<int8_t>(byte) : int64_t{byte});
+        sum += values.back() + rows.shift();
+      }
+      row.make_read_only();
+      EXPECT_EQ(rows.sum(row.data()), sum) << k;
+      const uint32_t own = rows.copy(row.data(), copy.data());
+      if (microkernel->bytes()) {
+        EXPECT_EQ(std::memcmp(copy.data(), row.data(), row.size()), 0) << k;
+        EXPECT_EQ(own, 0U);
+        continue;
+      }
+      values.resize(static_cast<size_t>(rows.row_bytes()) / sizeof(int16_t));
+      int64_t expected = 0;
+      for (size_t i = 0; i < values.size(); i += 4)
+        expected += values[i] * values[i + 2] + values[i + 1] * values[i + 3];
+      const auto* const wide = reinterpret_cast<const int16_t*>(copy.data());
+      EXPECT_TRUE(std::equal(values.begin(), values.end(), wide)) << k;
+      EXPECT_EQ(own, static_cast<uint32_t>(expected)) << k;
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, DotMicrokernels,

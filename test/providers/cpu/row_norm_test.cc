@@ -8,9 +8,11 @@
 #include <cstring>
 
 #include "core/base/status.h"
+#include "providers/cpu/epilogue/norm_rows.h"
 #include "providers/cpu/isa/isa.h"
 #include "test/providers/cpu/cases.h"
 #include "test/providers/cpu/graph.h"
+#include "test/providers/cpu/guarded.h"
 
 namespace pfrt::test {
 namespace {
@@ -137,6 +139,35 @@ TEST_F(RowNorm, is_refused_with_a_reason) {
     const uint32_t a = g.add(random.data(PFRT_DTYPE_FLOAT32, {4, 3}));
     c.add(g, g.add("MatMul", {a, g.add(weights(random, {3, 8}))}, {4, 8}), random);
     EXPECT_NE(refused_epilogue(g, 0).find(c.reason), std::string::npos) << refused_epilogue(g, 0);
+  }
+}
+
+TEST(NormRows, vectors_have_the_bits_of_plain_code) {
+  if (cpu::isa() < cpu::Isa::kAvx2) GTEST_SKIP() << "no AVX2 here";
+  Random random(8);
+  for (int64_t n = 1; n <= 200; n += n < 70 ? 1 : 13) {
+    const auto numbers = [&](float size) {
+      Guarded memory(static_cast<size_t>(n) * sizeof(float), Placed::kAtEnd, sizeof(float));
+      auto* const x = reinterpret_cast<float*>(memory.data());
+      for (int64_t i = 0; i < n; ++i)
+        x[i] = (static_cast<float>(random.below(1 << 20)) * 0x1p-19F - 1) * size + size / 3;
+      return memory;
+    };
+    const auto of = [](Guarded& memory) { return reinterpret_cast<float*>(memory.data()); };
+    Guarded x = numbers(7), scale = numbers(2), bias = numbers(0.5F), plain = numbers(1),
+            vectors = numbers(1);
+    for (const bool centered : {false, true})
+      for (const bool has_bias : {false, true}) {
+        const float* const added = has_bias ? of(bias) : nullptr;
+        double mean[2], inverse[2];
+        cpu::Pace pace;
+        for (const bool avx2 : {false, true})
+          cpu::normalise_row(pace, {n, 1e-5, centered, avx2}, of(x), of(scale), added,
+                             avx2 ? of(vectors) : of(plain), &mean[avx2], &inverse[avx2]);
+        EXPECT_EQ(mean[0], mean[1]) << n;
+        EXPECT_EQ(inverse[0], inverse[1]) << n;
+        EXPECT_EQ(std::memcmp(plain.data(), vectors.data(), plain.size()), 0) << n;
+      }
   }
 }
 

@@ -164,21 +164,24 @@ class PanelAttend {
       }
     }
     if (t.special) count_hidden(run, reach, t, scratch + y_at_);
+    const bool in_place = f_.y.dtype == PFRT_DTYPE_FLOAT32;
     for (int64_t r = 0; r < t.count; ++r) {
       float* const y = scratch + y_at_ + r * v_width_;
+      const int64_t at = f_.y.at(t.batch, head_of(t, r), query_of(t, r));
+      float* const to = in_place ? run.output<float>(0) + at : y;
       const Row& row = t.rows[static_cast<size_t>(r)];
       // Where every score that the query sees is -infinity, the sum is still 0 and the result NaN.
-      if (!f_.nan_is_zero) {
-        if (row.sum != 0 || row.sees) math_.scale(y, y, f_.v_head, 1 / row.sum);
-      } else if (row.sum > 0) {
-        math_.scale(y, y, f_.v_head, 1 / row.sum);
-      } else if (std::isnan(row.sum)) {
-        if (run.stopped()) return;
-        std::fill_n(y, f_.v_head, 0.0f);
-        add_hidden(run, f_, t.batch, t.kv_head, f_.all(reach), y, v_width_, 1);
+      if (f_.nan_is_zero ? row.sum > 0 : row.sum != 0 || row.sees) {
+        math_.scale(y, to, f_.v_head, 1 / row.sum);
+      } else {
+        if (f_.nan_is_zero && std::isnan(row.sum)) {
+          if (run.stopped()) return;
+          std::fill_n(y, f_.v_head, 0.0f);
+          add_hidden(run, f_, t.batch, t.kv_head, f_.all(reach), y, v_width_, 1);
+        }
+        if (in_place) std::copy_n(y, f_.v_head, to);
       }
-      store_fn<float>(f_.y.dtype)(run.output(0), f_.y.at(t.batch, head_of(t, r), query_of(t, r)), y,
-                                  f_.v_head);
+      if (!in_place) store_fn<float>(f_.y.dtype)(run.output(0), at, y, f_.v_head);
     }
   }
 
@@ -197,9 +200,13 @@ class PanelAttend {
     const float scale = static_cast<float>(f_.scale);
     for (int64_t r = 0; r < t.count; ++r) {
       float* const q = scratch + r * f_.head;
-      load_fn<float>(f_.q.dtype)(q, run.input(0), f_.q.at(t.batch, head_of(t, r), query_of(t, r)),
-                                 1, f_.head);
-      for (int64_t i = 0; i < f_.head; ++i) q[i] *= scale;
+      const int64_t at = f_.q.at(t.batch, head_of(t, r), query_of(t, r));
+      const float* from = q;
+      if (f_.q.dtype == PFRT_DTYPE_FLOAT32)
+        from = run.input<float>(0) + at;
+      else
+        load_fn<float>(f_.q.dtype)(q, run.input(0), at, 1, f_.head);
+      for (int64_t i = 0; i < f_.head; ++i) q[i] = from[i] * scale;
       pair_row(t.pairs, q, f_.head);
       const float sink = sinks[static_cast<size_t>(head_of(t, r))];
       t.rows[static_cast<size_t>(r)] = {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "providers/cpu/kernels/matmul/dot_columns.h"
 
-#include <emmintrin.h>
+#include <immintrin.h>
 
 #include <algorithm>
 #include <cstring>
 
 #include "core/base/status.h"
+#include "providers/cpu/isa/target.h"
 #include "providers/cpu/kernels/matmul/int16_dot.h"
 
 namespace pfrt::cpu {
@@ -103,13 +104,67 @@ void DotColumns::add_own_products(const char* panel, int64_t s, int32_t* own) {
                                                       load(first + (kPanel + j) * kStep))));
 }
 
+namespace {
+
+PFRT_AVX2_INLINE inline int64_t sum_of_lanes(__m256i sums) {
+  const __m128i half =
+      _mm_add_epi64(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
+  return _mm_cvtsi128_si64(_mm_add_epi64(half, _mm_unpackhi_epi64(half, half)));
+}
+
+// Bytes as int16, and their own products; gives how many bytes there were in whole vectors.
+PFRT_AVX2 int64_t widen_vectors(bool is_signed, const uint8_t* bytes, int64_t n, int16_t* out,
+                                uint32_t* own) {
+  __m256i sums = _mm256_setzero_si256();
+  int64_t i = 0;
+  for (; i + 16 <= n; i += 16) {
+    const __m128i x = load(bytes + i);
+    const __m256i wide = is_signed ? _mm256_cvtepi8_epi16(x) : _mm256_cvtepu8_epi16(x);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i), wide);
+    // The second of two pairs meets the first, and nothing meets the second.
+    sums = _mm256_add_epi32(sums, _mm256_madd_epi16(wide, _mm256_srli_epi64(wide, 32)));
+  }
+  *own = static_cast<uint32_t>(sum_of_lanes(sums));
+  return i;
+}
+
+// Of each eight neighbours of 32 bytes, after |flips|.
+PFRT_AVX2_INLINE inline __m256i sums_of_eight(const uint8_t* bytes, __m256i flips) {
+  const __m256i x = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(bytes));
+  return _mm256_sad_epu8(_mm256_xor_si256(x, flips), _mm256_setzero_si256());
+}
+
+// Of bytes of whole vectors, each after |flip|; gives how many there were.
+PFRT_AVX2 int64_t sum_vectors(const uint8_t* bytes, int64_t n, uint8_t flip, int64_t* sum) {
+  constexpr int64_t kLanes = 32;
+  const __m256i flips = _mm256_set1_epi8(static_cast<char>(flip));
+  __m256i sums = _mm256_setzero_si256(), others = sums;
+  int64_t i = 0;
+  for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
+    sums = _mm256_add_epi64(sums, sums_of_eight(bytes + i, flips));
+    others = _mm256_add_epi64(others, sums_of_eight(bytes + i + kLanes, flips));
+  }
+  if (i + kLanes <= n) {
+    sums = _mm256_add_epi64(sums, sums_of_eight(bytes + i, flips));
+    i += kLanes;
+  }
+  *sum = sum_of_lanes(_mm256_add_epi64(sums, others));
+  return i;
+}
+
+}  // namespace
+
 uint32_t DotRows::copy(const void* row, void* out) const {
   if (!bytes_) {
+    const auto* const bytes = static_cast<const uint8_t*>(row);
     auto* const wide = static_cast<int16_t*>(out);
     const int64_t steps = row_bytes_ / kStep;
-    widen_bytes(is_signed_, static_cast<const uint8_t*>(row), k_, wide);
+    uint32_t own = 0;
+    const int64_t done = widen_vectors(is_signed_, bytes, k_, wide, &own);
+    if (done == k_) return own;
+    widen_bytes(is_signed_, bytes + done, k_ - done, wide + done);
     std::fill(wide + k_, wide + 2 * steps, int16_t{0});
-    return own_products(out, kWhole, steps);
+    return own + own_products(wide + done, kWhole, steps - done / 2);
   }
   auto* const to = static_cast<char*>(out);
   std::memcpy(to, row, static_cast<size_t>(k_));
@@ -119,14 +174,9 @@ uint32_t DotRows::copy(const void* row, void* out) const {
 
 int32_t DotRows::sum(const void* row) const {
   const auto* const x = static_cast<const uint8_t*>(row);
-  // int8 is uint8 of 128 more.
-  const __m128i flip = _mm_set1_epi8(is_signed_ ? static_cast<char>(0x80) : 0);
-  __m128i sums = _mm_setzero_si128();
-  int64_t i = 0;
-  for (; i + 16 <= k_; i += 16)
-    sums = _mm_add_epi64(sums, _mm_sad_epu8(_mm_xor_si128(load(x + i), flip), _mm_setzero_si128()));
-  int64_t sum = _mm_cvtsi128_si64(sums) + _mm_cvtsi128_si64(_mm_unpackhi_epi64(sums, sums));
-  for (; i < k_; ++i) sum += x[i] ^ (is_signed_ ? 0x80 : 0);
+  const uint8_t flip = is_signed_ ? 0x80 : 0;  // int8 is uint8 of 128 more
+  int64_t sum = 0;
+  for (int64_t i = sum_vectors(x, k_, flip, &sum); i < k_; ++i) sum += x[i] ^ flip;
   if (is_signed_ && !flipped()) sum -= 128 * k_;
   return static_cast<int32_t>(static_cast<uint32_t>(sum));
 }

@@ -9,7 +9,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "providers/cpu/isa/target.h"
@@ -32,8 +34,9 @@ struct Inputs {
 };
 constexpr Inputs kMatMulInteger{0, 1, 2, 3}, kQLinearMatMul{0, 3, 2, 5};
 
-// Known when a matmul of matrices begins.
+// Zero points of all rows and columns of a run, and what a matmul of matrices makes of its own.
 struct Zeros {
+  std::vector<uint32_t> all_rows, all_columns;
   std::vector<int32_t> rows, columns;  // as elements count
   bool one_row_zero, one_column_zero, any_column_zero;
   std::vector<int32_t> start, of_rows;  // see above; |of_rows| is multiplied by a row's zero point
@@ -99,25 +102,29 @@ Result<std::shared_ptr<const Plan>> make_plan(const KernelRequest& node, const I
   return plan;
 }
 
-Zeros zeros_of(const Run& run, const Plan& plan, int64_t batch, const void* packed) {
-  const int32_t* const column_sums = plan.columns.sums(packed);
-  const auto count = [](const Parameter& zeros, const Run& r, int64_t lines, size_t first,
-                        int64_t n, int32_t shift) {
-    const std::vector<uint32_t> all = zeros.read<uint32_t>(r, lines, 0);
-    std::vector<int32_t> out(static_cast<size_t>(n));
-    for (size_t i = 0; i < out.size(); ++i) out[i] = static_cast<int32_t>(all[first + i]) + shift;
-    return out;
-  };
+template <typename T>
+bool all_equal(std::span<const T> all) {
+  return std::ranges::adjacent_find(all, std::not_equal_to<>()) == all.end();
+}
+
+Zeros zeros_of(const Run& run, const Plan& plan) {
   Zeros z;
-  z.rows = count(plan.a_zeros, run, plan.a_lines, plan.first_row(batch), plan.shape.m,
-                 plan.rows.shift());
-  z.columns = count(plan.b_zeros, run, plan.b_lines, plan.first_column(batch), plan.shape.n,
-                    plan.columns.shift());
-  const auto one = [](const std::vector<int32_t>& all) {
-    return std::ranges::adjacent_find(all, std::not_equal_to<>()) == all.end();
+  z.all_rows = plan.a_zeros.read<uint32_t>(run, plan.a_lines, 0);
+  z.all_columns = plan.b_zeros.read<uint32_t>(run, plan.b_lines, 0);
+  return z;
+}
+
+void begin_matmul(const Plan& plan, int64_t batch, const void* packed, Zeros& z) {
+  const int32_t* const column_sums = plan.columns.sums(packed);
+  const auto count = [](const std::vector<uint32_t>& all, size_t first, int64_t n, int32_t shift,
+                        std::vector<int32_t>& out) {
+    out.resize(static_cast<size_t>(n));
+    for (size_t i = 0; i < out.size(); ++i) out[i] = static_cast<int32_t>(all[first + i]) + shift;
   };
-  z.one_row_zero = one(z.rows);
-  z.one_column_zero = one(z.columns);
+  count(z.all_rows, plan.first_row(batch), plan.shape.m, plan.rows.shift(), z.rows);
+  count(z.all_columns, plan.first_column(batch), plan.shape.n, plan.columns.shift(), z.columns);
+  z.one_row_zero = all_equal<int32_t>(z.rows);
+  z.one_column_zero = all_equal<int32_t>(z.columns);
   z.any_column_zero = std::ranges::any_of(z.columns, [](int32_t zero) { return zero != 0; });
   z.of_rows.assign(column_sums, column_sums + plan.padded_columns());
   const auto k = static_cast<uint32_t>(plan.shape.k);
@@ -132,7 +139,6 @@ Zeros zeros_of(const Run& run, const Plan& plan, int64_t batch, const void* pack
     const uint32_t start = row_zero * static_cast<uint32_t>(z.of_rows[j]);
     z.start[j] = static_cast<int32_t>(0 - start - (own != nullptr ? own[j] : 0));
   }
-  return z;
 }
 
 // sums[j] -= row * of_rows[j] + sum * columns[j]
@@ -147,8 +153,8 @@ const uint32_t* as_unsigned(const std::vector<int32_t>& x) {
 
 // Computes one matmul of a batch; put and done as in DotMatmul::run, with whole sums.
 template <typename Put, typename Done>
-void run_matmul(const Run& run, const Plan& plan, int64_t batch, int32_t* direct, Put&& put,
-                Done&& done) {
+void run_matmul(const Run& run, const Plan& plan, int64_t batch, Zeros& zeros, int32_t* direct,
+                Put&& put, Done&& done) {
   const MatMulShape& s = plan.shape;
   auto* memory = run.shared<char>();
   const void* packed = run.packed<void>();
@@ -157,7 +163,7 @@ void run_matmul(const Run& run, const Plan& plan, int64_t batch, int32_t* direct
     packed = memory;
     memory += plan.packed_bytes(false);
   }
-  const Zeros zeros = zeros_of(run, plan, batch, packed);
+  begin_matmul(plan, batch, packed, zeros);
   const char* const from = run.input<char>(plan.in.a) + s.a_offset(batch);
   auto* const row_starts = reinterpret_cast<uint32_t*>(memory + plan.row_bytes());
   uint32_t* const row_sums = row_starts + (plan.starts_rows() ? s.m : 0);
@@ -256,10 +262,11 @@ Result<Kernel> make_matmul_integer_dots(const KernelRequest& node) {
                 node.packed != nullptr);
   kernel.run = [plan](const Run& run) -> pfrt_code {
     const MatMulShape& s = plan->shape;
+    Zeros zeros = zeros_of(run, *plan);
     for (int64_t batch = 0; batch < s.batch && !run.stopped(); ++batch) {
       auto* const out = run.output<int32_t>(0) + batch * s.m * s.n;
       run_matmul(
-          run, *plan, batch, out,
+          run, *plan, batch, zeros, out,
           [&](const DotMatmul::Tile& tile, uint32_t) {
             int32_t* const to = out + tile.row * s.n + tile.col;
             for (int64_t r = 0; tile.sums != to && r < tile.rows; ++r)
@@ -340,12 +347,14 @@ Result<Kernel> make_qlinear_matmul_dots(const KernelRequest& node) {
     const std::vector<float> zy = y_zero.read<float>(run, y_lines, 0.0f);
     const ToBytes to_bytes{requantize_fns(dtype), store_fn<float>(dtype)};
     auto* const out = run.output<uint8_t>(0);
+    Zeros zeros = zeros_of(run, *plan);
+    const bool rows_alike = all_equal<float>(sa) && all_equal<float>(sy) && all_equal<float>(zy);
     for (int64_t batch = 0; batch < s.batch && !run.stopped(); ++batch) {
       const size_t first = static_cast<size_t>(batch * s.m);
       const float* const left = sa.data() + plan->first_row(batch);
       const float* const right = sb.data() + plan->first_column(batch);
       run_matmul(
-          run, *plan, batch, nullptr,
+          run, *plan, batch, zeros, nullptr,
           [&](const DotMatmul::Tile& tile, uint32_t) {
             float scales[DotMicrokernel::kMostPanels * kPanel] = {};
             for (int64_t i = 0, end; i < tile.rows; i = end) {
@@ -354,7 +363,7 @@ Result<Kernel> make_qlinear_matmul_dots(const KernelRequest& node) {
                 return left[other] == left[r] && sy[first + other] == sy[first + r] &&
                        zy[first + other] == zy[first + r];
               };
-              end = i + 1;
+              end = rows_alike ? tile.rows : i + 1;
               while (end < tile.rows && as_first(static_cast<size_t>(tile.row + end))) ++end;
               for (int64_t j = 0; j < tile.cols; ++j)
                 scales[j] = left[r] * right[tile.col + j] / sy[first + r];

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "providers/cpu/epilogue/norm_rows.h"
+#include "providers/cpu/isa/isa.h"
 #include "providers/cpu/kernels/norm/make.h"
 #include "providers/cpu/row/load.h"
 #include "providers/cpu/row/pace.h"
@@ -116,6 +117,7 @@ Result<Kernel> make_rows(const SnapshotNode& node, bool centered) {
   f.dtype = node.input_dtype(0);
   f.out_dtype = node.output_dtype(0);
   f.row.centered = centered;
+  f.row.avx2 = isa() >= Isa::kAvx2;
   f.has_mean = centered && node.has_output(1);
   f.has_deviation = centered && node.has_output(2);
   f.mean_dtype = node.output_dtype(1);

@@ -44,19 +44,41 @@ PFRT_AVX512 inline __m512 exp_512(__m512 x) {
   return _mm512_maskz_scalef_ps(0xffff, p, n);
 }
 
+// Beyond, scalef would see infinities minus infinities. NaN stays, because x is the second operand.
+PFRT_AVX512 inline __m512 exp_of_less_512(__m512 x) {
+  return exp_512(_mm512_maskz_max_ps(0xffff, _mm512_set1_ps(-200.f), x));
+}
+
+struct Sums512 {
+  __m512d low, high;
+};
+
+PFRT_AVX512 inline void add_512(Sums512& sums, __m512 v) {
+  sums.low += _mm512_maskz_cvtps_pd(0xff, _mm512_castps512_ps256(v));
+  sums.high += _mm512_maskz_cvtps_pd(0xff, _mm512_maskz_extractf32x8_ps(0xff, v, 1));
+}
+
 PFRT_AVX512 double exp_line_512(const float* x, float* y, int64_t n, float shift) {
-  __m512d low = _mm512_setzero_pd(), high = _mm512_setzero_pd();
-  for (int64_t i = 0; i < n; i += 16) {
-    const __mmask16 here = lanes(n - i);
-    __m512 v = _mm512_maskz_loadu_ps(here, x + i) - _mm512_set1_ps(shift);
-    // Beyond, scalef would see infinities minus infinities.
-    v = _mm512_mask_max_ps(v, _mm512_cmp_ps_mask(v, v, _CMP_ORD_Q), v, _mm512_set1_ps(-200.f));
-    v = _mm512_maskz_mov_ps(here, exp_512(v));
-    _mm512_mask_storeu_ps(y + i, here, v);
-    low += _mm512_maskz_cvtps_pd(0xff, _mm512_castps512_ps256(v));
-    high += _mm512_maskz_cvtps_pd(0xff, _mm512_maskz_extractf32x8_ps(0xff, v, 1));
+  constexpr int64_t kLanes = 16;
+  const __m512 by = _mm512_set1_ps(shift);
+  Sums512 sums{_mm512_setzero_pd(), _mm512_setzero_pd()};
+  int64_t i = 0;
+  for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
+    const __m512 first = exp_of_less_512(_mm512_loadu_ps(x + i) - by);
+    const __m512 second = exp_of_less_512(_mm512_loadu_ps(x + i + kLanes) - by);
+    _mm512_storeu_ps(y + i, first);
+    _mm512_storeu_ps(y + i + kLanes, second);
+    add_512(sums, first);
+    add_512(sums, second);
   }
-  return _mm512_reduce_add_pd(low + high);
+  for (; i < n; i += kLanes) {
+    const __mmask16 here = lanes(n - i);
+    __m512 v = exp_of_less_512(_mm512_maskz_loadu_ps(here, x + i) - by);
+    v = _mm512_maskz_mov_ps(here, v);
+    _mm512_mask_storeu_ps(y + i, here, v);
+    add_512(sums, v);
+  }
+  return _mm512_reduce_add_pd(sums.low + sums.high);
 }
 
 PFRT_AVX512 void scale_line_512(const float* x, float* y, int64_t n, double factor) {

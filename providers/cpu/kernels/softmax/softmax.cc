@@ -2,6 +2,7 @@
 #include "providers/cpu/kernels/softmax/softmax.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -64,19 +65,43 @@ void hardmax_line(Pace& pace, const T* x, T* y, int64_t n) {
   y[at] = T{1};
 }
 
-void softmax_float(Pace& pace, const LineMath& math, const float* x, float* y, int64_t n) {
-  const float shift = math.greatest(x, n, -std::numeric_limits<float>::infinity());
-  double sum = 0;
-  in_chunks(pace, n, [&](int64_t begin, int64_t end) {
-    sum += math.exp(x + begin, y + begin, end - begin, shift);
-  });
-  in_chunks(pace, n, [&](int64_t begin, int64_t end) {
-    math.scale(y + begin, y + begin, end - begin, 1.0 / sum);
-  });
+// |count| lines of |n|. What takes long to come of one line (its greatest element, its sum, a
+// quotient) is awaited while other lines are worked on.
+void softmax_floats(Pace& pace, const LineMath& math, const float* x, float* y, int64_t n,
+                    int64_t count) {
+  constexpr int64_t kTogether = 16, kElements = 4096;  // which stay in the cache
+  const int64_t most = std::clamp<int64_t>(kElements / n, 1, kTogether);
+  for (int64_t first = 0; first < count; first += most) {
+    const int64_t lines = std::min(most, count - first), from = first * n;
+    std::array<float, kTogether> shifts;
+    std::array<double, kTogether> sums{};
+    for (int64_t j = 0; j < lines; ++j)
+      shifts[static_cast<size_t>(j)] =
+          math.greatest(x + from + j * n, n, -std::numeric_limits<float>::infinity());
+    for (int64_t j = 0; j < lines; ++j)
+      in_chunks(pace, n, [&](int64_t begin, int64_t end) {
+        const int64_t at = from + j * n + begin;
+        sums[static_cast<size_t>(j)] +=
+            math.exp(x + at, y + at, end - begin, shifts[static_cast<size_t>(j)]);
+      });
+    for (int64_t j = 0; j < lines; ++j)
+      in_chunks(pace, n, [&](int64_t begin, int64_t end) {
+        const int64_t at = from + j * n + begin;
+        math.scale(y + at, y + at, end - begin, 1.0 / sums[static_cast<size_t>(j)]);
+      });
+  }
 }
 
+// Of |count| lines of |n|.
 template <typename T>
-using LineLoop = std::function<void(Pace& pace, const T* x, T* y, int64_t n)>;
+using LineLoop = std::function<void(Pace& pace, const T* x, T* y, int64_t n, int64_t count)>;
+
+template <typename T>
+LineLoop<T> each(void (*line)(Pace& pace, const T* x, T* y, int64_t n)) {
+  return [line](Pace& pace, const T* x, T* y, int64_t n, int64_t count) {
+    for (int64_t j = 0; j < count; ++j) line(pace, x + j * n, y + j * n, n);
+  };
+}
 
 template <typename T>
 Kernel line_kernel(const Lines& lines, pfrt_dtype dtype, LineLoop<T> loop) {
@@ -90,8 +115,7 @@ Kernel line_kernel(const Lines& lines, pfrt_dtype dtype, LineLoop<T> loop) {
       T* buffer = run.scratch<T>(worker);
       const T* x = load_lines(pace, lines, group, dtype, run.input(0), buffer);
       T* y = place_lines(lines, group, dtype, run.output(0), buffer);
-      for (int64_t j = 0; j < group.count; ++j)
-        loop(pace, x + j * lines.length, y + j * lines.length, lines.length);
+      loop(pace, x, y, lines.length, group.count);
       store_lines(pace, lines, group, dtype, run.output(0), y);
       finish_lines(run, lines, group);
     });
@@ -118,16 +142,17 @@ Result<Kernel> make_lines(const SnapshotNode& node, LineLoop<float> f32, LineLoo
 }
 
 Result<Kernel> make_softmax(const KernelRequest& node) {
-  const auto line = [math = LineMath::here()](Pace& pace, const float* x, float* y, int64_t n) {
-    softmax_float(pace, math, x, y, n);
+  const auto lines = [math = LineMath::here()](Pace& pace, const float* x, float* y, int64_t n,
+                                               int64_t count) {
+    softmax_floats(pace, math, x, y, n, count);
   };
-  return make_lines(node, line, softmax_line<double>, 14);
+  return make_lines(node, lines, each(softmax_line<double>), 14);
 }
 Result<Kernel> make_log_softmax(const KernelRequest& node) {
-  return make_lines(node, log_softmax_line<float>, log_softmax_line<double>, 14);
+  return make_lines(node, each(log_softmax_line<float>), each(log_softmax_line<double>), 14);
 }
 Result<Kernel> make_hardmax(const KernelRequest& node) {
-  return make_lines(node, hardmax_line<float>, hardmax_line<double>, 1);
+  return make_lines(node, each(hardmax_line<float>), each(hardmax_line<double>), 1);
 }
 
 constexpr KernelRow kRows[] = {
