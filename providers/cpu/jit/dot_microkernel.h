@@ -28,13 +28,16 @@ class DotMicrokernel {
 
   // By dot_instructions(); nullptr where there are none, or code cannot be made executable.
   static const DotMicrokernel* get();
+  // The same, but int16 are not multiplied crosswise: for short rows, where own products and what
+  // takes them off would cost more than the multiplications that they save.
+  static const DotMicrokernel* plain();
 
   bool bytes() const { return bytes_; }  // elements; else they are int16
   int64_t step() const { return bytes_ ? 4 : 2; }
   int64_t element_bytes() const { return kStepBytes / step(); }
-  bool crosswise() const { return !bytes_; }
+  bool crosswise() const { return crosswise_; }
   int64_t steps(int64_t k) const {  // an even number where they are multiplied crosswise
-    return bytes_ ? (k + 3) / 4 : (k + 3) / 4 * 2;
+    return bytes_ ? (k + 3) / 4 : crosswise_ ? (k + 3) / 4 * 2 : (k + 1) / 2;
   }
   // Where step s of columns lies.
   int64_t line(int64_t s) const { return crosswise() ? s ^ 1 : s; }
@@ -80,7 +83,7 @@ class DotMicrokernel {
  private:
   friend class DotMicrokernelSet;
   using Code = void (*)(Blocks* blocks);
-  bool bytes_ = false;
+  bool bytes_ = false, crosswise_ = false;
   int64_t rows_ = 0;
   int64_t panels_[kMostRows] = {};
   Code code_[2][kMostPanels][kMostRows] = {};

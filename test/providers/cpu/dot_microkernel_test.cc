@@ -11,6 +11,7 @@
 #include <cstring>
 #include <random>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "test/providers/cpu/guarded.h"
@@ -95,6 +96,12 @@ class DotOperands {
   }
   uint32_t product(const char* a, const char* b) const {
     int64_t sum = 0;
+    if (!microkernel_.bytes()) {
+      int16_t x[2], y[2];
+      std::memcpy(x, a, sizeof x);
+      std::memcpy(y, b, sizeof y);
+      return static_cast<uint32_t>(int64_t{x[0]} * y[0] + int64_t{x[1]} * y[1]);
+    }
     for (int i = 0; i < 4; ++i)
       sum +=
           int64_t{static_cast<uint8_t>(a[i] ^ (s_.flipped ? 0x80 : 0))} * static_cast<int8_t>(b[i]);
@@ -141,15 +148,18 @@ class DotOperands {
   std::vector<char> a_, b_, c_, start_, row_start_;
 };
 
-class DotMicrokernels : public testing::TestWithParam<const char*> {};
+// An instruction set, and whether int16 are multiplied as they are.
+class DotMicrokernels : public testing::TestWithParam<std::tuple<const char*, bool>> {};
 
 TEST_P(DotMicrokernels, are_exact) {
+  const auto [isa, plain] = GetParam();
   const char* const set = std::getenv("PFRT_ISA");
   const std::string before = set == nullptr ? "" : set;
-  setenv("PFRT_ISA", GetParam(), 1);
-  const DotMicrokernel* const microkernel = DotMicrokernel::get();
+  setenv("PFRT_ISA", isa, 1);
+  const DotMicrokernel* const microkernel = plain ? DotMicrokernel::plain() : DotMicrokernel::get();
   setenv("PFRT_ISA", before.c_str(), 1);
   if (microkernel == nullptr) GTEST_SKIP() << "needs avx2";
+  ASSERT_EQ(microkernel->crosswise(), !plain && !microkernel->bytes());
   constexpr struct {
     int64_t chunks, depth;
   } kSums[] = {{1, 1}, {1, 4}, {1, 7}, {1, 67}, {1, 70}, {3, 2}, {9, 4}, {2, 13}, {1, 6}};
@@ -170,9 +180,12 @@ TEST_P(DotMicrokernels, are_exact) {
         }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, DotMicrokernels,
-                         testing::Values("avx2", "avx_vnni", "avx512", "avx512_vnni"),
-                         [](const auto& isa) { return std::string(isa.param); });
+INSTANTIATE_TEST_SUITE_P(
+    All, DotMicrokernels,
+    testing::Combine(testing::Values("avx2", "avx_vnni", "avx512", "avx512_vnni"), testing::Bool()),
+    [](const auto& test) {
+      return std::string(std::get<0>(test.param)) + (std::get<1>(test.param) ? "_plain" : "");
+    });
 
 }  // namespace
 }  // namespace pfrt::test

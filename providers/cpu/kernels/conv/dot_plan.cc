@@ -36,7 +36,7 @@ bool is_sparse(const Window& w) { return w.taps() == 1 && (w.strides[0] > 1 || w
 ChunkOrder DotWeights::order() const {
   if (for_tiles) return tile_order(channels, taps_y, taps_x, dilation_x);
   ChunkOrder order = ChunkOrder::of(channels, taps_y, taps_x, dilation_x);
-  if (!microkernel->crosswise()) return order;
+  if (microkernel->bytes()) return order;
   // As many blocks of about equal size as make a chunk's columns short enough.
   const int64_t most = kPassSteps / 3 * 2, wanted = ceil_div(channels, most);
   order.by_row = wanted == 1 && (dilation_x == 1 || taps_x == 1);
@@ -140,9 +140,12 @@ void DotWeights::pack_panel(const uint8_t* source, const std::vector<int64_t>& p
 PackedInput DotWeights::packed(uint32_t input) const {
   PackedInput p;
   p.input = input;
-  p.recipe = message("conv_dots/", microkernel->bytes() ? "bytes" : "crosswise", "/",
-                     is_signed ? "int8" : "uint8", shift, ones ? "/ones/" : "/", groups, "/", outs,
-                     "x", channels, "x", taps_y, "x", taps_x, order().by_row ? "/rows" : "",
+  p.recipe = message("conv_dots/",
+                     microkernel->bytes()       ? "bytes"
+                     : microkernel->crosswise() ? "crosswise"
+                                                : "pairs",
+                     "/", is_signed ? "int8" : "uint8", shift, ones ? "/ones/" : "/", groups, "/",
+                     outs, "x", channels, "x", taps_y, "x", taps_x, order().by_row ? "/rows" : "",
                      for_tiles ? message("/tiles", order().line) : "");
   p.bytes = bytes();
   p.pack = [weights = *this](const void* source, void* out) {
@@ -371,7 +374,7 @@ void DotConvPlan::sums(const uint8_t* pixels, const void* packed, int64_t group,
     const DotMicrokernel::RowBlocks row_blocks = microkernel.row_blocks(n);
     const int64_t most = microkernel.panels(row_blocks.first());
     // Columns of int16 come from far; what follows them is read next.
-    const bool fetches = microkernel.crosswise() && row_blocks.count >= kLeastRowBlocks;
+    const bool fetches = !microkernel.bytes() && row_blocks.count >= kLeastRowBlocks;
     for (int64_t q = 0; q < panels; q += most)
       for (int64_t c = 0; c < chunks; c += pass) {
         p.a = pixels + y * row_bytes + x * step_bytes;

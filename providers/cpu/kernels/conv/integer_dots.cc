@@ -26,6 +26,9 @@ constexpr int64_t kPanel = DotConvPlan::kPanel;
 constexpr Types kBytes{PFRT_DTYPE_INT8, PFRT_DTYPE_UINT8};
 constexpr IntegerInputs kConvInteger{0, 1, 2, 3}, kQLinearConv{0, 3, 2, 5};
 constexpr int64_t kMostDepth = 1 << 23;  // so that sums of weights stay within int32
+// With no more, or with the short chunks of few channels, the own products of pixels cost more than
+// crosswise multiplications save.
+constexpr int64_t kFewOuts = 32, kFewTerms = 32;
 
 // The weights of a node that refuse let pass.
 DotWeights weights_of(const SnapshotNode& node, const IntegerInputs& in) {
@@ -41,7 +44,9 @@ DotWeights weights_of(const SnapshotNode& node, const IntegerInputs& in) {
       std::ranges::any_of(node.attr_ints("dilations"), [](int64_t d) { return d != 1; });
   w.dilation_x = dilated ? 2 : 1;
   w.is_signed = node.input_dtype(in.w) == PFRT_DTYPE_INT8;
-  w.microkernel = DotMicrokernel::get();
+  const bool few = w.outs <= kFewOuts || w.channels * w.taps_y * w.taps_x <= kFewTerms ||
+                   w.channels < kPanel / 2;
+  w.microkernel = few ? DotMicrokernel::plain() : DotMicrokernel::get();
   w.for_tiles = w.microkernel->bytes() && DotTileMicrokernel::get() != nullptr;
   const auto zeros = weight_zeros(node, in);
   const bool one = zeros && zeros->size() == 1;
