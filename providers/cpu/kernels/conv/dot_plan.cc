@@ -166,6 +166,8 @@ DotConvPlan::DotConvPlan(const ConvGeometry& g, const DotWeights& w, pfrt_dtype 
              !is_sparse(window) && order.line == kLine &&
              weights.chunk_steps() == weights.microkernel->steps(order.depth());
   sparse = is_sparse(window);
+  depth = weights.chunk_steps();
+  panel_bytes = weights.panel_bytes();
   line = std::min(order.channels, order.line);
   blocks = ceil_div(order.channels, order.line);
   const int64_t height = window.positions[0];
@@ -361,13 +363,15 @@ void DotConvPlan::sums(const uint8_t* pixels, const void* packed, int64_t group,
   const DotMicrokernel& microkernel = *weights.microkernel;
   DotMicrokernel::Blocks p{};
   p.a_row = step_bytes;
-  p.depth = weights.chunk_steps();
+  p.depth = depth;
   const auto chunks = static_cast<int64_t>(offsets.size());
   const int64_t pass = microkernel.bytes() ? chunks : std::max<int64_t>(kPassSteps / p.depth, 1);
-  p.b_panel = weights.panel_bytes();
+  p.b_panel = panel_bytes;
   p.c_row = kPanel;
   p.c_panel = out_panel;
   p.start_panel = kPanel;
+  const char* const first =
+      static_cast<const char*>(packed) + (group * weights.panels() + panel) * panel_bytes;
   int64_t y = begin / across, x = begin % across;
   for (int64_t left = end - begin, n; left > 0; left -= n, ++y, x = 0) {
     n = std::min(across - x, left);
@@ -380,7 +384,7 @@ void DotConvPlan::sums(const uint8_t* pixels, const void* packed, int64_t group,
         p.a = pixels + y * row_bytes + x * step_bytes;
         p.offsets = offsets.data() + c;
         p.chunks = std::min(pass, chunks - c);
-        p.b = weights.panel(packed, group, panel + q) + c * p.depth * kPanel * kStep;
+        p.b = first + q * panel_bytes + c * depth * kPanel * kStep;
         p.start = c == 0 ? start.channels + q * kPanel : nullptr;
         p.row_start = start.positions != nullptr ? start.positions + (end - left) : nullptr;
         p.c = out + q * out_panel;
@@ -399,7 +403,7 @@ void DotConvPlan::start_positions(const uint8_t* pixels, int64_t begin, int64_t 
     std::fill(starts + begin, starts + end, 0);
     return;
   }
-  const int64_t across = geometry.window.positions[1], steps = weights.chunk_steps();
+  const int64_t across = geometry.window.positions[1], steps = depth;
   auto* const own = reinterpret_cast<uint32_t*>(starts);
   for (int64_t i = begin, n; i < end; i += n) {
     n = std::min(across - i % across, end - i);

@@ -60,10 +60,11 @@ struct DotConvPlan {
   bool x_signed;
   Nchw16cSides nchw16c;
   bool in_place;
-  int64_t line, blocks;  // elements of a pixel in a block; blocks of channels
-  int64_t band;          // rows of positions
-  int64_t rows, width;   // pixels of a band
-  bool sparse;           // the band holds the pixels that its one tap sees, not those between
+  int64_t depth, panel_bytes;  // of the weights: steps of a chunk, and bytes of a panel
+  int64_t line, blocks;        // elements of a pixel in a block; blocks of channels
+  int64_t band;                // rows of positions
+  int64_t rows, width;         // pixels of a band
+  bool sparse;                 // the band holds the pixels that its one tap sees, not those between
   std::vector<int64_t> offsets;   // of chunks, in bytes
   int64_t row_bytes, step_bytes;  // from position to position
   int64_t task_positions;
