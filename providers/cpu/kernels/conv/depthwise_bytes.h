@@ -30,8 +30,6 @@ struct DepthwiseBytes {
   int64_t group() const { return quads ? 4 : 2; }
   int64_t rows() const { return taps_y + outputs() - 1; }  // that positions see
   int64_t groups() const { return quads ? (rows() + 3) / 4 : (rows() + 1) / 2; }
-  // How many groups the next positions do not share with these, where rows are neighbours.
-  int64_t new_groups() const { return two_rows && !quads ? 1 : groups(); }
   // Of 16 channels; a multiple of 64.
   int64_t weight_bytes() const { return groups() * taps_x * kLines * outputs() * kColumn; }
 

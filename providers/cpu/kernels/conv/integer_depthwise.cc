@@ -181,8 +181,8 @@ struct ImageRows {
   int64_t end;
 };
 
-// The groups of columns that rows of positions see, one after another; those of two rows of
-// positions are there at a time.
+// The groups of columns that rows of positions see, one after another. Positions share groups with
+// those before them where they are whole groups of neighbouring rows below.
 class Columns {
  public:
   // |row| is the first that positions see.
@@ -193,24 +193,26 @@ class Columns {
         rows_(rows),
         memory_(memory),
         step_(shape.two_rows ? 1 : plan.geometry.window.dilations[0]),
-        slots_(2 * shape.groups()),
+        advance_(plan.geometry.window.strides[0] * shape.outputs()),
+        new_groups_(step_ == 1 && advance_ % shape.group() == 0
+                        ? std::min(advance_ / shape.group(), shape.groups())
+                        : shape.groups()),
+        slots_(shape.groups() + new_groups_),
         row_(row) {}
 
   // Makes columns of the next positions' new groups; the first have all.
   void fill() {
-    for (int64_t n = filled_ == 0 ? shape_.groups() : shape_.new_groups(); n > 0; --n) {
+    for (int64_t n = filled_ == 0 ? shape_.groups() : new_groups_; n > 0; --n) {
       fill(lines(filled_ % slots_), row_);
       ++filled_;
       row_ += shape_.group() * step_;
     }
-    if (shape_.new_groups() == shape_.groups())
-      row_ += plan_.geometry.window.strides[0] * shape_.outputs() -
-              shape_.groups() * shape_.group() * step_;
+    if (new_groups_ == shape_.groups()) row_ += advance_ - shape_.groups() * shape_.group() * step_;
   }
   // Where those of the next positions are.
   const uint8_t* const* next() {
     for (int64_t g = 0; g < shape_.groups(); ++g) memory_.groups[g] = lines((first_ + g) % slots_);
-    first_ += shape_.new_groups();
+    first_ += new_groups_;
     return memory_.groups;
   }
 
@@ -237,7 +239,7 @@ class Columns {
   const DepthwiseBytes& shape_;
   const ImageRows rows_;
   const Memory& memory_;
-  const int64_t step_, slots_;
+  const int64_t step_, advance_, new_groups_, slots_;
   int64_t row_, filled_ = 0, first_ = 0;
 };
 
