@@ -248,26 +248,28 @@ PFRT_AVX2_INLINE inline __m256i two_lanes(const void* from) {
   return _mm256_broadcastsi128_si256(_mm_loadu_si128(static_cast<const __m128i*>(from)));
 }
 
-constexpr int kPairVectors = 2, kHalf = 2;  // of positions, and of lines
+constexpr int kHalf = 2;  // of lines
 
 // Of half of 16 channels, so that the sums stay in registers.
-template <int R>
+template <int R, int N>
 struct Sums256 {
-  __m256i of[R][kPairVectors][kHalf];
+  __m256i of[R][N][kHalf];
 
   PFRT_AVX2_INLINE void begin(const int32_t* start) {
 #pragma GCC unroll 2
     for (int j = 0; j < kHalf; ++j)
 #pragma GCC unroll 2
-      for (int r = 0; r < R; ++r) of[r][0][j] = of[r][1][j] = two_lanes(start + 4 * j);
+      for (int r = 0; r < R; ++r)
+#pragma GCC unroll 2
+        for (int v = 0; v < N; ++v) of[r][v][j] = two_lanes(start + 4 * j);
   }
   // A column of taps of a pair of rows; line j is at |pixels| + j * |pitch|.
   PFRT_AVX2_INLINE void add(const uint8_t* pixels, int64_t pitch, const char* weights) {
 #pragma GCC unroll 2
     for (int j = 0; j < kHalf; ++j) {
-      __m256i some[kPairVectors];
+      __m256i some[N];
 #pragma GCC unroll 2
-      for (int v = 0; v < kPairVectors; ++v) {
+      for (int v = 0; v < N; ++v) {
         some[v] = _mm256_loadu_si256(
             reinterpret_cast<const __m256i*>(pixels + j * pitch + 2 * v * kColumn));
         if (R > 1) asm("" : "+x"(some[v]));  // else each use is a load of its own
@@ -276,7 +278,7 @@ struct Sums256 {
       for (int r = 0; r < R; ++r) {
         const __m256i weight = two_lanes(weights + (j * R + r) * kColumn);
 #pragma GCC unroll 2
-        for (int v = 0; v < kPairVectors; ++v) {
+        for (int v = 0; v < N; ++v) {
           of[r][v][j] = _mm256_add_epi32(of[r][v][j], _mm256_madd_epi16(some[v], weight));
           asm volatile(""
                        : "+x"(of[r][v][j]));  // else columns are loaded long before they are used
@@ -286,16 +288,15 @@ struct Sums256 {
   }
 };
 
-// Four positions from p on, of which |n| are there. |kTaps| is 3 for two pairs of rows with three
+// Positions p to p + 2 N, of which |n| are there. |kTaps| is 3 for two pairs of rows with three
 // columns of taps, or 0 for any.
-template <int R, int kTaps, bool kToBytes>
+template <int R, int N, int kTaps, bool kToBytes>
 PFRT_AVX2 void pairs_of(const DepthwiseBytes& shape, const DepthwiseColumns& columns, int64_t p,
                         int64_t n, const Sink& sink) {
-  constexpr int kN = kPairVectors;
-  __m256i words[2][R][kN];
+  __m256i words[2][R][N];
 #pragma GCC unroll 2
   for (int h = 0; h < 2; ++h) {
-    Sums256<R> sums;
+    Sums256<R, N> sums;
     sums.begin(columns.start + 4 * kHalf * h);
     const auto* weights = static_cast<const char*>(columns.weights) + kHalf * h * R * kColumn;
     const int64_t at = p * kColumn + kHalf * h * columns.pitch;
@@ -314,7 +315,7 @@ PFRT_AVX2 void pairs_of(const DepthwiseBytes& shape, const DepthwiseColumns& col
 #pragma GCC unroll 2
     for (int r = 0; r < R; ++r)
 #pragma GCC unroll 2
-      for (int v = 0; v < kN; ++v) {
+      for (int v = 0; v < N; ++v) {
         if constexpr (kToBytes) {
           const float* const scales = sink.to_bytes.scales + 4 * kHalf * h;
           const __m256 a = _mm256_castsi256_ps(two_lanes(scales)),
@@ -340,7 +341,7 @@ PFRT_AVX2 void pairs_of(const DepthwiseBytes& shape, const DepthwiseColumns& col
 #pragma GCC unroll 2
     for (int r = 0; r < R; ++r)
 #pragma GCC unroll 2
-      for (int v = 0; v < kN; ++v) {
+      for (int v = 0; v < N; ++v) {
         const __m256i bytes =
             _mm256_xor_si256(_mm256_packus_epi16(words[0][r][v], words[1][r][v]), flip);
         auto* const to = reinterpret_cast<__m128i*>(sink.bytes[r] + (p + 2 * v) * kChannels);
@@ -355,7 +356,9 @@ PFRT_AVX2 void pairs_of(const DepthwiseBytes& shape, const DepthwiseColumns& col
 template <int R, int kTaps, bool kToBytes>
 void pairs(const DepthwiseBytes& shape, const DepthwiseColumns& columns, int64_t n,
            const Sink& sink) {
-  for (int64_t p = 0; p < n; p += 4) pairs_of<R, kTaps, kToBytes>(shape, columns, p, n - p, sink);
+  int64_t p = 0;
+  for (; p + 2 < n; p += 4) pairs_of<R, 2, kTaps, kToBytes>(shape, columns, p, n - p, sink);
+  if (p < n) pairs_of<R, 1, kTaps, kToBytes>(shape, columns, p, n - p, sink);
 }
 
 void arrange_generic(const uint8_t* const* rows, int64_t stride, int64_t n, uint8_t flip,

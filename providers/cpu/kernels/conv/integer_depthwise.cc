@@ -161,20 +161,6 @@ void fill_pixels(const Plan& plan, const uint8_t* image, int64_t first, int64_t 
   }
 }
 
-// Columns that are padding for all rows, of twice the groups that positions see.
-void fill_padding(const Plan& plan, const DepthwiseBytes& shape, uint8_t pad, uint8_t* lines) {
-  uint8_t column[kColumn];
-  for (int64_t i = 0; i < kColumn; ++i) column[i] = shape.quads || i % 2 == 0 ? pad : uint8_t{0};
-  const int64_t count = 2 * shape.groups() * DepthwiseBytes::kLines;
-  for (const Phase& phase : plan.phases)
-    for (int64_t line = 0; line < count; ++line) {
-      uint8_t* const out = lines + line * plan.pitch + phase.at * kColumn;
-      for (int64_t i = 0; i < phase.begin; ++i) std::memcpy(out + i * kColumn, column, kColumn);
-      for (int64_t i = phase.end; i < phase.columns; ++i)
-        std::memcpy(out + i * kColumn, column, kColumn);
-    }
-}
-
 // Rows of an image, of which those before |end| may be read.
 struct ImageRows {
   const uint8_t* pixels;  // of row 0
@@ -194,29 +180,49 @@ class Columns {
         memory_(memory),
         step_(shape.two_rows ? 1 : plan.geometry.window.dilations[0]),
         advance_(plan.geometry.window.strides[0] * shape.outputs()),
+        groups_(shape.groups()),
         new_groups_(step_ == 1 && advance_ % shape.group() == 0
-                        ? std::min(advance_ / shape.group(), shape.groups())
-                        : shape.groups()),
-        slots_(shape.groups() + new_groups_),
+                        ? std::min(advance_ / shape.group(), groups_)
+                        : groups_),
+        slots_(groups_ + new_groups_),
         row_(row) {}
 
+  // Makes those columns that are padding for all rows.
+  void pad(uint8_t byte) const {
+    uint8_t column[kColumn];
+    for (int64_t i = 0; i < kColumn; ++i)
+      column[i] = shape_.quads || i % 2 == 0 ? byte : uint8_t{0};
+    for (const Phase& phase : plan_.phases)
+      for (int64_t line = 0; line < slots_ * DepthwiseBytes::kLines; ++line) {
+        uint8_t* const out = memory_.lines + line * plan_.pitch + phase.at * kColumn;
+        for (int64_t i = 0; i < phase.begin; ++i) std::memcpy(out + i * kColumn, column, kColumn);
+        for (int64_t i = phase.end; i < phase.columns; ++i)
+          std::memcpy(out + i * kColumn, column, kColumn);
+      }
+  }
   // Makes columns of the next positions' new groups; the first have all.
   void fill() {
-    for (int64_t n = filled_ == 0 ? shape_.groups() : new_groups_; n > 0; --n) {
-      fill(lines(filled_ % slots_), row_);
-      ++filled_;
+    for (int64_t n = first_ ? groups_ : new_groups_; n > 0; --n) {
+      fill(lines(filled_), row_);
+      filled_ = after(filled_);
       row_ += shape_.group() * step_;
     }
-    if (new_groups_ == shape_.groups()) row_ += advance_ - shape_.groups() * shape_.group() * step_;
+    first_ = false;
+    if (new_groups_ == groups_) row_ += advance_ - groups_ * shape_.group() * step_;
   }
   // Where those of the next positions are.
   const uint8_t* const* next() {
-    for (int64_t g = 0; g < shape_.groups(); ++g) memory_.groups[g] = lines((first_ + g) % slots_);
-    first_ += new_groups_;
+    int64_t slot = next_;
+    for (int64_t g = 0; g < groups_; ++g) {
+      memory_.groups[g] = lines(slot);
+      slot = after(slot);
+      if (g + 1 == new_groups_) next_ = slot;
+    }
     return memory_.groups;
   }
 
  private:
+  int64_t after(int64_t slot) const { return slot + 1 < slots_ ? slot + 1 : 0; }
   uint8_t* lines(int64_t slot) const {
     return memory_.lines + slot * DepthwiseBytes::kLines * plan_.pitch;
   }
@@ -239,8 +245,10 @@ class Columns {
   const DepthwiseBytes& shape_;
   const ImageRows rows_;
   const Memory& memory_;
-  const int64_t step_, advance_, new_groups_, slots_;
-  int64_t row_, filled_ = 0, first_ = 0;
+  const int64_t step_, advance_, groups_, new_groups_, slots_;
+  int64_t row_;
+  int64_t filled_ = 0, next_ = 0;  // slots: to fill, and of the next positions' first group
+  bool first_ = true;
 };
 
 // Widens the weights of 16 output channels from |first| on, of which |count| are there, less their
@@ -331,11 +339,11 @@ pfrt_code run_plan(const Run& run, const Plan& plan, Rows&& rows, Done&& done) {
     }
     std::memset(memory.pad, pad ^ (plan.x_signed ? 0x80 : 0),
                 static_cast<size_t>(w.image[1] * kChannels));
-    fill_padding(plan, shape, pad, memory.lines);
     const Task task{image * plan.channels() + first, count, top * across, (end - top) * across,
                     memory};
     Columns filled(plan, shape, image_rows, above, memory);
     DepthwiseColumns columns{memory.groups, plan.pitch, plan.taps.data(), weights, start};
+    filled.pad(pad);
     filled.fill();
     for (int64_t y = top; y < end; y += shape.outputs()) {
       // One ahead: bytes are not read in other pieces right after they are written.
