@@ -46,6 +46,7 @@ class Generator final : public Xbyak::CodeGenerator {
 
   bool bytes() const { return bytes_; }
   bool crosswise() const { return crosswise_; }
+  bool requantizes() const { return !bytes_ && !wide_; }
   // Sums fill most of the registers: 12 x 2 of 32, or 6 or 4 x 1 panels of two vectors of 16.
   int most_rows() const { return wide_ ? 12 : crosswise_ ? 4 : 6; }
   int most_panels(int rows) const {
@@ -322,7 +323,57 @@ class Generator final : public Xbyak::CodeGenerator {
     L(done);
   }
   void store_sums() {
+    Xbyak::Label sums, done;
+    if (requantizes()) {
+      mov(rax, arg(offsetof(Blocks, out)));
+      test(rax, rax);
+      jz(sums, T_NEAR);
+      store_bytes();
+      jmp(done, T_NEAR);
+    }
+    L(sums);
     of_c([&](int r, int v, const Xbyak::Address& at) { vmovups(at, sum(r, v)); });
+    L(done);
+  }
+  // Rows in pairs: packing puts four channels of each into a lane, and |order| the rows apart.
+  void store_bytes() {
+    const Xbyak::Ymm order(15);
+    const auto member = [&](size_t offset) { return ptr[r11 + offset]; };
+    mov(r10, arg(offsetof(Blocks, scales)));
+    mov(r11, arg(offsetof(Blocks, bytes)));
+    mov(r12, arg(offsetof(Blocks, out_row)));
+    mov(rcx, arg(offsetof(Blocks, out_panel)));
+    vmovdqu(order, member(offsetof(DotMicrokernel::Bytes, order)));
+    for (int v = 0; v < vectors_; v += 2) {
+      for (int r = 0; r < rows_; ++r) {
+        for (int i = v; i < v + 2; ++i) {
+          const int scale = i * lanes() * kSumBytes;
+          vcvtdq2ps(sum(r, i), sum(r, i));
+          vmulps(sum(r, i), sum(r, i), ptr[r10 + static_cast<size_t>(scale)]);
+          vcvtps2dq(sum(r, i), sum(r, i));
+        }
+        vpackssdw(sum(r, v), sum(r, v), sum(r, v + 1));
+        vpaddsw(sum(r, v), sum(r, v), member(offsetof(DotMicrokernel::Bytes, zeros)));
+      }
+      mov(rdx, rax);
+      for (int r = 0; r < rows_; r += 2) {
+        const bool two = r + 1 < rows_;
+        const Xbyak::Ymm bytes(sum(r, v).getIdx());
+        vpackuswb(bytes, bytes, sum(two ? r + 1 : r, v));
+        vpxor(bytes, bytes, member(offsetof(DotMicrokernel::Bytes, flips)));
+        vpermd(bytes, order, bytes);
+        vmovdqu(ptr[rdx], Xbyak::Xmm(bytes.getIdx()));
+        if (!two) continue;
+        vextracti128(ptr[rdx + r12], bytes, 1);
+        lea(rdx, ptr[rdx + r12 * 2]);
+      }
+      if (v + 2 < vectors_) add(rax, rcx);
+    }
+    imul(rdx, r12, rows_);
+    add(arg(offsetof(Blocks, out)), rdx);
+    mov(rax, arg(offsetof(Blocks, c_row)));
+    imul(rax, rax, rows_ * kSumBytes);
+    add(rax, arg(offsetof(Blocks, c)));
   }
   // Leaves |rax| at the row after the last one of C.
   template <typename Fn>
@@ -352,6 +403,13 @@ class Generator final : public Xbyak::CodeGenerator {
 
 }  // namespace
 
+DotMicrokernel::Bytes::Bytes(int32_t zero, bool is_signed) {
+  std::fill(std::begin(zeros), std::end(zeros),
+            static_cast<int16_t>(is_signed ? zero + 128 : zero));
+  std::fill(std::begin(flips), std::end(flips), static_cast<uint8_t>(is_signed ? 128 : 0));
+  for (int32_t i = 0; i < 8; ++i) order[i] = i / 2 + i % 2 * 4;
+}
+
 // All of them, written together.
 class DotMicrokernelSet {
  public:
@@ -360,6 +418,7 @@ class DotMicrokernelSet {
     Generator generator(instructions, plain);
     microkernel_.bytes_ = generator.bytes();
     microkernel_.crosswise_ = generator.crosswise();
+    microkernel_.requantizes_ = generator.requantizes();
     microkernel_.rows_ = generator.most_rows();
     for (int flipped = 0; flipped <= microkernel_.bytes_; ++flipped)
       for (int rows = 1; rows <= microkernel_.rows_; ++rows) {

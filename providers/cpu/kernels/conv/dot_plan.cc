@@ -356,7 +356,7 @@ int64_t DotConvPlan::across() const {
 
 void DotConvPlan::sums(const uint8_t* pixels, const void* packed, int64_t group, int64_t panel,
                        int64_t panels, int64_t begin, int64_t end, const Start& start, int32_t* out,
-                       int64_t out_panel) const {
+                       int64_t out_panel, const Bytes* bytes) const {
   if (tiles != nullptr)
     return sums_on_tiles(pixels, packed, group, panel, panels, begin, end, start, out, out_panel);
   const int64_t across = this->across();
@@ -370,6 +370,11 @@ void DotConvPlan::sums(const uint8_t* pixels, const void* packed, int64_t group,
   p.c_row = kPanel;
   p.c_panel = out_panel;
   p.start_panel = kPanel;
+  p.out_row = kLine;
+  if (bytes != nullptr) {
+    p.out_panel = bytes->out_panel;
+    p.bytes = bytes->form;
+  }
   const char* const first =
       static_cast<const char*>(packed) + (group * weights.panels() + panel) * panel_bytes;
   int64_t y = begin / across, x = begin % across;
@@ -388,6 +393,12 @@ void DotConvPlan::sums(const uint8_t* pixels, const void* packed, int64_t group,
         p.start = c == 0 ? start.channels + q * kPanel : nullptr;
         p.row_start = start.positions != nullptr ? start.positions + (end - left) : nullptr;
         p.c = out + q * out_panel;
+        if (bytes != nullptr && c + p.chunks == chunks) {
+          p.out = bytes->out + q * bytes->out_panel + (end - begin - left) * kLine;
+          p.scales = bytes->scales + q * kPanel;
+        } else {
+          p.out = nullptr;
+        }
         const int64_t lines = p.chunks * p.depth;
         p.next = static_cast<const char*>(p.b) + lines * kPanel * kStep;
         p.next_lines = fetches ? ceil_div(lines, row_blocks.count) : 0;
