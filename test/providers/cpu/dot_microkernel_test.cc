@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <random>
@@ -14,6 +15,7 @@
 #include <tuple>
 #include <vector>
 
+#include "providers/cpu/row/requantize.h"
 #include "test/providers/cpu/guarded.h"
 
 namespace pfrt::test {
@@ -43,25 +45,36 @@ class DotOperands {
   }
 
   std::vector<uint32_t> compute() const {
-    Guarded a = guarded(a_, 1), b = guarded(b_, 4), c = guarded(c_, 4), start = guarded(start_, 4);
-    Guarded row_start = guarded(row_start_, 4);
-    for (Guarded* operand : {&a, &b, &start, &row_start}) operand->make_read_only();
-    DotMicrokernel::Blocks p{};
-    p.a = a.data();
-    p.offsets = offsets_.data();
-    p.a_row = a_row();
-    p.chunks = s_.chunks, p.depth = s_.depth;
-    p.b = b.data();
-    p.b_panel = steps() * kPanel * 4;
-    p.c = reinterpret_cast<int32_t*>(c.data());
-    p.c_row = row(), p.c_panel = kPanel;
-    if (s_.start != DotShape::kFromC) p.start = reinterpret_cast<const int32_t*>(start.data());
-    if (s_.start == DotShape::kFromBoth)
-      p.row_start = reinterpret_cast<const int32_t*>(row_start.data());
-    p.start_panel = start_panel();
-    microkernel_.run(microkernel_.row_blocks(s_.rows), s_.panels, s_.flipped, p);
-    return words({c.data(), c.data() + c.size()});
+    return multiply([](DotMicrokernel::Blocks&) {});
   }
+
+  // Bytes of the sums with a scale a column, panel by panel of each row, and a gap after each row.
+  std::vector<uint8_t> bytes(const std::vector<float>& scales, int32_t zero, bool is_signed) const {
+    Guarded by(scales.size() * sizeof(float), Placed::kAtEnd, 4);
+    std::memcpy(by.data(), scales.data(), by.size());
+    by.make_read_only();
+    Guarded out(static_cast<size_t>((s_.rows - 1) * out_row() + row()), Placed::kAtEnd, 1);
+    const DotMicrokernel::Bytes form(zero, is_signed);
+    multiply([&](DotMicrokernel::Blocks& p) {
+      p.out = reinterpret_cast<uint8_t*>(out.data());
+      p.out_row = out_row(), p.out_panel = kPanel;
+      p.scales = reinterpret_cast<const float*>(by.data());
+      p.bytes = &form;
+    });
+    return {out.data(), out.data() + out.size()};
+  }
+
+  std::vector<uint8_t> exact_bytes(const std::vector<float>& scales, int32_t zero,
+                                   bool is_signed) const {
+    std::vector<uint8_t> out(static_cast<size_t>((s_.rows - 1) * out_row() + row()), 0xcd);
+    const std::vector<uint32_t> sums = exact();
+    const auto fns = cpu::requantize_fns(is_signed ? PFRT_DTYPE_INT8 : PFRT_DTYPE_UINT8);
+    for (int64_t r = 0; r < s_.rows; ++r)
+      fns.columns(reinterpret_cast<const int32_t*>(sums.data()) + r * row(), scales.data(), zero,
+                  row(), out.data() + r * out_row());
+    return out;
+  }
+  int64_t columns() const { return row(); }
 
   std::vector<uint32_t> exact() const {
     std::vector<uint32_t> out = words(c_);
@@ -84,6 +97,31 @@ class DotOperands {
   }
 
  private:
+  // C after the product of what |more| completes.
+  template <typename F>
+  std::vector<uint32_t> multiply(F&& more) const {
+    Guarded a = guarded(a_, 1), b = guarded(b_, 4), c = guarded(c_, 4), start = guarded(start_, 4);
+    Guarded row_start = guarded(row_start_, 4);
+    for (Guarded* operand : {&a, &b, &start, &row_start}) operand->make_read_only();
+    DotMicrokernel::Blocks p{};
+    p.a = a.data();
+    p.offsets = offsets_.data();
+    p.a_row = a_row();
+    p.chunks = s_.chunks, p.depth = s_.depth;
+    p.b = b.data();
+    p.b_panel = steps() * kPanel * 4;
+    p.c = reinterpret_cast<int32_t*>(c.data());
+    p.c_row = row(), p.c_panel = kPanel;
+    if (s_.start != DotShape::kFromC) p.start = reinterpret_cast<const int32_t*>(start.data());
+    if (s_.start == DotShape::kFromBoth)
+      p.row_start = reinterpret_cast<const int32_t*>(row_start.data());
+    p.start_panel = start_panel();
+    more(p);
+    microkernel_.run(microkernel_.row_blocks(s_.rows), s_.panels, s_.flipped, p);
+    return words({c.data(), c.data() + c.size()});
+  }
+
+  int64_t out_row() const { return row() + 3; }
   int64_t a_row() const { return 12 * s_.depth + 3; }
   int64_t row() const { return s_.panels * kPanel; }
   int64_t steps() const { return s_.chunks * s_.depth; }
@@ -177,6 +215,16 @@ TEST_P(DotMicrokernels, are_exact) {
           EXPECT_EQ(operands.compute(), operands.exact())
               << rows << " rows, " << panels << " panels, flipped " << flipped << ", "
               << sums.chunks << " chunks of " << sums.depth;
+          if (!microkernel->requantizes()) continue;
+          std::vector<float> scales(static_cast<size_t>(operands.columns()));
+          for (size_t j = 0; j < scales.size(); ++j)
+            scales[j] = std::ldexp(j % 3 == 0 ? -0.7F : 0.9F, -static_cast<int>(j * 5 % 32));
+          const bool is_signed = rows % 2 == 0;
+          const int32_t zero = is_signed ? -101 : 37;
+          EXPECT_EQ(operands.bytes(scales, zero, is_signed),
+                    operands.exact_bytes(scales, zero, is_signed))
+              << rows << " rows of bytes, " << panels << " panels, " << sums.chunks << " chunks of "
+              << sums.depth;
         }
 }
 
