@@ -189,15 +189,12 @@ class Columns {
 
   // Makes those columns that are padding for all rows.
   void pad(uint8_t byte) const {
-    uint8_t column[kColumn];
-    for (int64_t i = 0; i < kColumn; ++i)
-      column[i] = shape_.quads || i % 2 == 0 ? byte : uint8_t{0};
+    const uint64_t half = byte * (shape_.quads ? 0x0101010101010101 : 0x0001000100010001);
     for (const Phase& phase : plan_.phases)
       for (int64_t line = 0; line < slots_ * DepthwiseBytes::kLines; ++line) {
         uint8_t* const out = memory_.lines + line * plan_.pitch + phase.at * kColumn;
-        for (int64_t i = 0; i < phase.begin; ++i) std::memcpy(out + i * kColumn, column, kColumn);
-        for (int64_t i = phase.end; i < phase.columns; ++i)
-          std::memcpy(out + i * kColumn, column, kColumn);
+        for (int64_t i = 0; i < phase.begin; ++i) put(half, out + i * kColumn);
+        for (int64_t i = phase.end; i < phase.columns; ++i) put(half, out + i * kColumn);
       }
   }
   // Makes columns of the next positions' new groups; the first have all.
@@ -222,6 +219,10 @@ class Columns {
   }
 
  private:
+  static void put(uint64_t half, uint8_t* column) {
+    std::memcpy(column, &half, sizeof half);
+    std::memcpy(column + sizeof half, &half, sizeof half);
+  }
   int64_t after(int64_t slot) const { return slot + 1 < slots_ ? slot + 1 : 0; }
   uint8_t* lines(int64_t slot) const {
     return memory_.lines + slot * DepthwiseBytes::kLines * plan_.pitch;
