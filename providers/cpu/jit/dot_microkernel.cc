@@ -27,16 +27,19 @@ constexpr int kRowsOfBase = 3;  // rows that one base register reaches
 constexpr int kFetched = 1024;  // bytes ahead of each panel that few rows read
 constexpr size_t kCapacity = 512 << 10;
 constexpr int kInstructions = 6;  // DotInstructions
-alignas(4096) uint8_t code_pages[kInstructions][kCapacity];
-alignas(4096) uint8_t plain_code_pages[kInstructions][kCapacity];  // of int16, not crosswise
+constexpr int kPlain = 2;         // of int16
+alignas(4096) uint8_t code_pages[kInstructions + kPlain][kCapacity];
+
+int page_of(DotInstructions instructions, bool plain) {
+  return static_cast<int>(instructions) + (plain ? kInstructions - 1 : 0);
+}
 
 using Blocks = DotMicrokernel::Blocks;
 
 class Generator final : public Xbyak::CodeGenerator {
  public:
   Generator(DotInstructions instructions, bool plain)
-      : CodeGenerator(kCapacity,
-                      (plain ? plain_code_pages : code_pages)[static_cast<int>(instructions)]),
+      : CodeGenerator(kCapacity, code_pages[page_of(instructions, plain)]),
         wide_(instructions == DotInstructions::kByteEvex512 ||
               instructions == DotInstructions::kInt16x512),
         bytes_(instructions >= DotInstructions::kByteVex256),

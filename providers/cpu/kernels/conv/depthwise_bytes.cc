@@ -294,7 +294,7 @@ template <int R, int N, int kTaps, bool kToBytes>
 PFRT_AVX2 void pairs_of(const DepthwiseBytes& shape, const DepthwiseColumns& columns, int64_t p,
                         int64_t n, const Sink& sink) {
   __m256i words[2][R][N];
-#pragma GCC unroll 2
+#pragma GCC unroll 1
   for (int h = 0; h < 2; ++h) {
     Sums256<R, N> sums;
     sums.begin(columns.start + 4 * kHalf * h);
@@ -357,8 +357,11 @@ template <int R, int kTaps, bool kToBytes>
 void pairs(const DepthwiseBytes& shape, const DepthwiseColumns& columns, int64_t n,
            const Sink& sink) {
   int64_t p = 0;
-  for (; p + 2 < n; p += 4) pairs_of<R, 2, kTaps, kToBytes>(shape, columns, p, n - p, sink);
-  if (p < n) pairs_of<R, 1, kTaps, kToBytes>(shape, columns, p, n - p, sink);
+  constexpr bool kOne = kTaps > 0 && kToBytes;  // others are not worth the code
+  for (; p + (kOne ? 2 : 0) < n; p += 4)
+    pairs_of<R, 2, kTaps, kToBytes>(shape, columns, p, n - p, sink);
+  if constexpr (kOne)
+    if (p < n) pairs_of<R, 1, kTaps, kToBytes>(shape, columns, p, n - p, sink);
 }
 
 void arrange_generic(const uint8_t* const* rows, int64_t stride, int64_t n, uint8_t flip,

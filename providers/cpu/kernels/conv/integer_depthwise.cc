@@ -6,6 +6,7 @@
 // around the image. Zero points of weights are subtracted from them first.
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -304,8 +305,10 @@ bool prepare(const Run& run, const Plan& plan, const Inputs& inputs, int64_t fir
 
 // |rows| takes a task, the shape and the columns of a row of positions (or of two), its number
 // within the task, and how many there are; |done| takes the task where the output is in planes.
-template <typename Rows, typename Done>
-pfrt_code run_plan(const Run& run, const Plan& plan, Rows&& rows, Done&& done) {
+using RowsFn = std::function<void(const Task&, const DepthwiseBytes&, const DepthwiseColumns&,
+                                  int64_t row, int64_t n)>;
+using DoneFn = std::function<void(const Task&)>;
+pfrt_code run_plan(const Run& run, const Plan& plan, const RowsFn& rows, const DoneFn& done) {
   const ConvGeometry& g = plan.geometry;
   const Window& w = g.window;
   const int32_t shift = plan.x_signed ? 128 : 0;
