@@ -27,23 +27,31 @@ constexpr int kRowsOfBase = 3;  // rows that one base register reaches
 constexpr int kFetched = 1024;  // bytes ahead of each panel that few rows read
 constexpr size_t kCapacity = 512 << 10;
 constexpr int kInstructions = 6;  // DotInstructions
-alignas(4096) uint8_t code_pages[kInstructions][kCapacity];
+constexpr int kPlain = 2;         // of int16
+alignas(4096) uint8_t code_pages[kInstructions + kPlain][kCapacity];
+
+int page_of(DotInstructions instructions, bool plain) {
+  return static_cast<int>(instructions) + (plain ? kInstructions - 1 : 0);
+}
 
 using Blocks = DotMicrokernel::Blocks;
 
 class Generator final : public Xbyak::CodeGenerator {
  public:
-  explicit Generator(DotInstructions instructions)
-      : CodeGenerator(kCapacity, code_pages[static_cast<int>(instructions)]),
+  Generator(DotInstructions instructions, bool plain)
+      : CodeGenerator(kCapacity, code_pages[page_of(instructions, plain)]),
         wide_(instructions == DotInstructions::kByteEvex512 ||
               instructions == DotInstructions::kInt16x512),
         bytes_(instructions >= DotInstructions::kByteVex256),
+        crosswise_(!bytes_ && !plain),
         encoding_(instructions == DotInstructions::kByteVex256 ? Xbyak::VexEncoding
                                                                : Xbyak::EvexEncoding) {}
 
   bool bytes() const { return bytes_; }
+  bool crosswise() const { return crosswise_; }
+  bool requantizes() const { return !bytes_ && !wide_; }
   // Sums fill most of the registers: 12 x 2 of 32, or 6 or 4 x 1 panels of two vectors of 16.
-  int most_rows() const { return wide_ ? 12 : bytes_ ? 6 : 4; }
+  int most_rows() const { return wide_ ? 12 : crosswise_ ? 4 : 6; }
   int most_panels(int rows) const {
     if (wide_) return rows <= 4 ? 4 : 2;
     return rows == 1 ? 4 : rows == 2 ? 2 : 1;
@@ -68,7 +76,7 @@ class Generator final : public Xbyak::CodeGenerator {
   bool holds_rows() const { return rows_ <= vectors_; }
   int sums() const { return rows_ * vectors_; }
   int held() const { return (holds_rows() ? rows_ : vectors_) * at_once(); }
-  int at_once() const { return bytes_ ? 1 : 2; }  // steps
+  int at_once() const { return crosswise_ ? 2 : 1; }  // steps
   Xbyak::Xmm sum(int row, int v) const { return vector(row * vectors_ + v); }
   Xbyak::Xmm hold(int i) const { return vector(sums() + i); }
   Xbyak::Xmm passing(int i) const { return vector(sums() + held() + i); }
@@ -130,8 +138,10 @@ class Generator final : public Xbyak::CodeGenerator {
   void multiply(int step) {
     if (bytes_)
       multiply_bytes(step);
-    else
+    else if (crosswise_)
       multiply_crosswise(step);
+    else
+      multiply_pairs(step);
   }
 
   void multiply_bytes(int step) {
@@ -149,6 +159,31 @@ class Generator final : public Xbyak::CodeGenerator {
     for (int r = 0; r < rows_; ++r) {
       load_row(turn(r), r, step);
       for (int v = 0; v < vectors_; ++v) vpdpbusd(sum(r, v), turn(r), hold(v), encoding_);
+    }
+  }
+
+  // |product| may be |row| or |columns|.
+  void add_pairs(int r, int v, const Xbyak::Xmm& row, const Xbyak::Xmm& columns,
+                 const Xbyak::Xmm& product) {
+    vpmaddwd(product, row, columns);
+    vpaddd(sum(r, v), sum(r, v), product);
+  }
+  void multiply_pairs(int step) {
+    if (holds_rows()) {
+      for (int r = 0; r < rows_; ++r) load_row(hold(r), r, step);
+      for (int v = 0; v < vectors_; ++v) {
+        fetch(v, step);
+        load_columns(passing(0), v, step);
+        for (int r = 0; r < rows_; ++r)
+          add_pairs(r, v, hold(r), passing(0), passing(r + 1 < rows_ ? 1 : 0));
+      }
+      return;
+    }
+    for (int v = 0; v < vectors_; ++v) load_columns(hold(v), v, step);
+    for (int r = 0; r < rows_; ++r) {
+      load_row(passing(0), r, step);
+      for (int v = 0; v < vectors_; ++v)
+        add_pairs(r, v, passing(0), hold(v), passing(v + 1 < vectors_ ? 1 : 0));
     }
   }
 
@@ -291,7 +326,57 @@ class Generator final : public Xbyak::CodeGenerator {
     L(done);
   }
   void store_sums() {
+    Xbyak::Label sums, done;
+    if (requantizes()) {
+      mov(rax, arg(offsetof(Blocks, out)));
+      test(rax, rax);
+      jz(sums, T_NEAR);
+      store_bytes();
+      jmp(done, T_NEAR);
+    }
+    L(sums);
     of_c([&](int r, int v, const Xbyak::Address& at) { vmovups(at, sum(r, v)); });
+    L(done);
+  }
+  // Rows in pairs: packing puts four channels of each into a lane, and |order| the rows apart.
+  void store_bytes() {
+    const Xbyak::Ymm order(15);
+    const auto member = [&](size_t offset) { return ptr[r11 + offset]; };
+    mov(r10, arg(offsetof(Blocks, scales)));
+    mov(r11, arg(offsetof(Blocks, bytes)));
+    mov(r12, arg(offsetof(Blocks, out_row)));
+    mov(rcx, arg(offsetof(Blocks, out_panel)));
+    vmovdqu(order, member(offsetof(DotMicrokernel::Bytes, order)));
+    for (int v = 0; v < vectors_; v += 2) {
+      for (int r = 0; r < rows_; ++r) {
+        for (int i = v; i < v + 2; ++i) {
+          const int scale = i * lanes() * kSumBytes;
+          vcvtdq2ps(sum(r, i), sum(r, i));
+          vmulps(sum(r, i), sum(r, i), ptr[r10 + static_cast<size_t>(scale)]);
+          vcvtps2dq(sum(r, i), sum(r, i));
+        }
+        vpackssdw(sum(r, v), sum(r, v), sum(r, v + 1));
+        vpaddsw(sum(r, v), sum(r, v), member(offsetof(DotMicrokernel::Bytes, zeros)));
+      }
+      mov(rdx, rax);
+      for (int r = 0; r < rows_; r += 2) {
+        const bool two = r + 1 < rows_;
+        const Xbyak::Ymm bytes(sum(r, v).getIdx());
+        vpackuswb(bytes, bytes, sum(two ? r + 1 : r, v));
+        vpxor(bytes, bytes, member(offsetof(DotMicrokernel::Bytes, flips)));
+        vpermd(bytes, order, bytes);
+        vmovdqu(ptr[rdx], Xbyak::Xmm(bytes.getIdx()));
+        if (!two) continue;
+        vextracti128(ptr[rdx + r12], bytes, 1);
+        lea(rdx, ptr[rdx + r12 * 2]);
+      }
+      if (v + 2 < vectors_) add(rax, rcx);
+    }
+    imul(rdx, r12, rows_);
+    add(arg(offsetof(Blocks, out)), rdx);
+    mov(rax, arg(offsetof(Blocks, c_row)));
+    imul(rax, rax, rows_ * kSumBytes);
+    add(rax, arg(offsetof(Blocks, c)));
   }
   // Leaves |rax| at the row after the last one of C.
   template <typename Fn>
@@ -313,7 +398,7 @@ class Generator final : public Xbyak::CodeGenerator {
     add(arg(offsetof(Blocks, a)), rax);
   }
 
-  const bool wide_, bytes_;
+  const bool wide_, bytes_, crosswise_;
   const Xbyak::PreferredEncoding encoding_;
   int rows_ = 0, vectors_ = 0;
   bool flipped_ = false;
@@ -321,13 +406,22 @@ class Generator final : public Xbyak::CodeGenerator {
 
 }  // namespace
 
+DotMicrokernel::Bytes::Bytes(int32_t zero, bool is_signed) {
+  std::fill(std::begin(zeros), std::end(zeros),
+            static_cast<int16_t>(is_signed ? zero + 128 : zero));
+  std::fill(std::begin(flips), std::end(flips), static_cast<uint8_t>(is_signed ? 128 : 0));
+  for (int32_t i = 0; i < 8; ++i) order[i] = i / 2 + i % 2 * 4;
+}
+
 // All of them, written together.
 class DotMicrokernelSet {
  public:
-  explicit DotMicrokernelSet(DotInstructions instructions) {
+  DotMicrokernelSet(DotInstructions instructions, bool plain) {
     Xbyak::ClearError();
-    Generator generator(instructions);
+    Generator generator(instructions, plain);
     microkernel_.bytes_ = generator.bytes();
+    microkernel_.crosswise_ = generator.crosswise();
+    microkernel_.requantizes_ = generator.requantizes();
     microkernel_.rows_ = generator.most_rows();
     for (int flipped = 0; flipped <= microkernel_.bytes_; ++flipped)
       for (int rows = 1; rows <= microkernel_.rows_; ++rows) {
@@ -340,14 +434,14 @@ class DotMicrokernelSet {
         }
       }
     written_ = seal(generator);
-    if (written_) publish_all(static_cast<int>(instructions));
+    if (written_) publish_all(static_cast<int>(instructions), plain);
   }
   const DotMicrokernel* get() const { return written_ ? &microkernel_ : nullptr; }
 
  private:
   // Nothing is allocated here: an exception would come after the pages were sealed, and they could
   // not be written again.
-  void publish_all(int instructions) const noexcept {
+  void publish_all(int instructions, bool plain) const noexcept {
     constexpr const char* kNames[kInstructions] = {"",        "int16_256", "int16_512",
                                                    "vex_256", "evex_256",  "evex_512"};
     for (int flipped = 0; flipped < 2; ++flipped)
@@ -357,7 +451,9 @@ class DotMicrokernelSet {
           if (code == nullptr) continue;
           char name[64];
           std::snprintf(name, sizeof name, "dot_%s_%dx%d%s", kNames[instructions], rows, panels,
-                        flipped != 0 ? "_flipped" : "");
+                        flipped != 0 ? "_flipped"
+                        : plain      ? "_plain"
+                                     : "");
           publish(name, Xbyak::CastTo<const void*>(code), sizes_[flipped][panels - 1][rows - 1]);
         }
   }
@@ -369,9 +465,9 @@ class DotMicrokernelSet {
 
 namespace {
 
-template <DotInstructions instructions>
+template <DotInstructions instructions, bool plain = false>
 const DotMicrokernel* set() {
-  static const DotMicrokernelSet made(instructions);
+  static const DotMicrokernelSet made(instructions, plain);
   return made.get();
 }
 
@@ -394,6 +490,17 @@ const DotMicrokernel* DotMicrokernel::get() {
       break;
   }
   return nullptr;
+}
+
+const DotMicrokernel* DotMicrokernel::plain() {
+  switch (dot_instructions()) {
+    case DotInstructions::kInt16x256:
+      return set<DotInstructions::kInt16x256, true>();
+    case DotInstructions::kInt16x512:
+      return set<DotInstructions::kInt16x512, true>();
+    default:
+      return get();
+  }
 }
 
 }  // namespace pfrt::cpu

@@ -28,16 +28,30 @@ class DotMicrokernel {
 
   // By dot_instructions(); nullptr where there are none, or code cannot be made executable.
   static const DotMicrokernel* get();
+  // The same, but int16 are not multiplied crosswise: for short rows, where own products and what
+  // takes them off would cost more than the multiplications that they save.
+  static const DotMicrokernel* plain();
 
   bool bytes() const { return bytes_; }  // elements; else they are int16
   int64_t step() const { return bytes_ ? 4 : 2; }
   int64_t element_bytes() const { return kStepBytes / step(); }
-  bool crosswise() const { return !bytes_; }
+  bool crosswise() const { return crosswise_; }
   int64_t steps(int64_t k) const {  // an even number where they are multiplied crosswise
-    return bytes_ ? (k + 3) / 4 : (k + 3) / 4 * 2;
+    return bytes_ ? (k + 3) / 4 : crosswise_ ? (k + 3) / 4 * 2 : (k + 1) / 2;
   }
   // Where step s of columns lies.
   int64_t line(int64_t s) const { return crosswise() ? s ^ 1 : s; }
+
+  // How sums become bytes: the nearest whole number of sum * scale, plus |zero|, saturated, as
+  // RequantizeFns does it. Vectors as the code reads them.
+  struct Bytes {
+    Bytes(int32_t zero, bool is_signed);
+    int16_t zeros[16];  // bytes with sign are computed as those of 128 more
+    uint8_t flips[32];
+    int32_t order[8];
+  };
+  // Whether Blocks::out may be given.
+  bool requantizes() const { return requantizes_; }
 
   // Step s of chunk c of row r of A is at a + offsets[c] + r * a_row + 4 s, in bytes; that of
   // column j of panel p of B at b + p * b_panel + ((c * depth + line(s)) * 16 + j) * 4. C's element
@@ -56,6 +70,12 @@ class DotMicrokernel {
     const int32_t* start;
     int64_t start_panel;
     const int32_t* row_start;
+    // Where |out| is not null, bytes are written there instead of sums to C: 16 a row and panel,
+    // with 16 |scales| a panel, all below 1 in size.
+    uint8_t* out;
+    int64_t out_row, out_panel;  // bytes
+    const float* scales;
+    const Bytes* bytes;
     // What is read next, so many lines of 64 bytes of it with each row block; 0 for none.
     const void* next;
     int64_t next_lines;
@@ -80,7 +100,7 @@ class DotMicrokernel {
  private:
   friend class DotMicrokernelSet;
   using Code = void (*)(Blocks* blocks);
-  bool bytes_ = false;
+  bool bytes_ = false, crosswise_ = false, requantizes_ = false;
   int64_t rows_ = 0;
   int64_t panels_[kMostRows] = {};
   Code code_[2][kMostPanels][kMostRows] = {};

@@ -7,13 +7,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <random>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "providers/cpu/kernels/matmul/dot_columns.h"
+#include "providers/cpu/row/requantize.h"
 #include "test/providers/cpu/guarded.h"
 
 namespace pfrt::test {
@@ -43,25 +46,36 @@ class DotOperands {
   }
 
   std::vector<uint32_t> compute() const {
-    Guarded a = guarded(a_, 1), b = guarded(b_, 4), c = guarded(c_, 4), start = guarded(start_, 4);
-    Guarded row_start = guarded(row_start_, 4);
-    for (Guarded* operand : {&a, &b, &start, &row_start}) operand->make_read_only();
-    DotMicrokernel::Blocks p{};
-    p.a = a.data();
-    p.offsets = offsets_.data();
-    p.a_row = a_row();
-    p.chunks = s_.chunks, p.depth = s_.depth;
-    p.b = b.data();
-    p.b_panel = steps() * kPanel * 4;
-    p.c = reinterpret_cast<int32_t*>(c.data());
-    p.c_row = row(), p.c_panel = kPanel;
-    if (s_.start != DotShape::kFromC) p.start = reinterpret_cast<const int32_t*>(start.data());
-    if (s_.start == DotShape::kFromBoth)
-      p.row_start = reinterpret_cast<const int32_t*>(row_start.data());
-    p.start_panel = start_panel();
-    microkernel_.run(microkernel_.row_blocks(s_.rows), s_.panels, s_.flipped, p);
-    return words({c.data(), c.data() + c.size()});
+    return multiply([](DotMicrokernel::Blocks&) {});
   }
+
+  // Bytes of the sums with a scale a column, panel by panel of each row, and a gap after each row.
+  std::vector<uint8_t> bytes(const std::vector<float>& scales, int32_t zero, bool is_signed) const {
+    Guarded by(scales.size() * sizeof(float), Placed::kAtEnd, 4);
+    std::memcpy(by.data(), scales.data(), by.size());
+    by.make_read_only();
+    Guarded out(static_cast<size_t>((s_.rows - 1) * out_row() + row()), Placed::kAtEnd, 1);
+    const DotMicrokernel::Bytes form(zero, is_signed);
+    multiply([&](DotMicrokernel::Blocks& p) {
+      p.out = reinterpret_cast<uint8_t*>(out.data());
+      p.out_row = out_row(), p.out_panel = kPanel;
+      p.scales = reinterpret_cast<const float*>(by.data());
+      p.bytes = &form;
+    });
+    return {out.data(), out.data() + out.size()};
+  }
+
+  std::vector<uint8_t> exact_bytes(const std::vector<float>& scales, int32_t zero,
+                                   bool is_signed) const {
+    std::vector<uint8_t> out(static_cast<size_t>((s_.rows - 1) * out_row() + row()), 0xcd);
+    const std::vector<uint32_t> sums = exact();
+    const auto fns = cpu::requantize_fns(is_signed ? PFRT_DTYPE_INT8 : PFRT_DTYPE_UINT8);
+    for (int64_t r = 0; r < s_.rows; ++r)
+      fns.columns(reinterpret_cast<const int32_t*>(sums.data()) + r * row(), scales.data(), zero,
+                  row(), out.data() + r * out_row());
+    return out;
+  }
+  int64_t columns() const { return row(); }
 
   std::vector<uint32_t> exact() const {
     std::vector<uint32_t> out = words(c_);
@@ -84,6 +98,31 @@ class DotOperands {
   }
 
  private:
+  // C after the product of what |more| completes.
+  template <typename F>
+  std::vector<uint32_t> multiply(F&& more) const {
+    Guarded a = guarded(a_, 1), b = guarded(b_, 4), c = guarded(c_, 4), start = guarded(start_, 4);
+    Guarded row_start = guarded(row_start_, 4);
+    for (Guarded* operand : {&a, &b, &start, &row_start}) operand->make_read_only();
+    DotMicrokernel::Blocks p{};
+    p.a = a.data();
+    p.offsets = offsets_.data();
+    p.a_row = a_row();
+    p.chunks = s_.chunks, p.depth = s_.depth;
+    p.b = b.data();
+    p.b_panel = steps() * kPanel * 4;
+    p.c = reinterpret_cast<int32_t*>(c.data());
+    p.c_row = row(), p.c_panel = kPanel;
+    if (s_.start != DotShape::kFromC) p.start = reinterpret_cast<const int32_t*>(start.data());
+    if (s_.start == DotShape::kFromBoth)
+      p.row_start = reinterpret_cast<const int32_t*>(row_start.data());
+    p.start_panel = start_panel();
+    more(p);
+    microkernel_.run(microkernel_.row_blocks(s_.rows), s_.panels, s_.flipped, p);
+    return words({c.data(), c.data() + c.size()});
+  }
+
+  int64_t out_row() const { return row() + 3; }
   int64_t a_row() const { return 12 * s_.depth + 3; }
   int64_t row() const { return s_.panels * kPanel; }
   int64_t steps() const { return s_.chunks * s_.depth; }
@@ -96,6 +135,12 @@ class DotOperands {
   }
   uint32_t product(const char* a, const char* b) const {
     int64_t sum = 0;
+    if (!microkernel_.bytes()) {
+      int16_t x[2], y[2];
+      std::memcpy(x, a, sizeof x);
+      std::memcpy(y, b, sizeof y);
+      return static_cast<uint32_t>(int64_t{x[0]} * y[0] + int64_t{x[1]} * y[1]);
+    }
     for (int i = 0; i < 4; ++i)
       sum +=
           int64_t{static_cast<uint8_t>(a[i] ^ (s_.flipped ? 0x80 : 0))} * static_cast<int8_t>(b[i]);
@@ -142,15 +187,18 @@ class DotOperands {
   std::vector<char> a_, b_, c_, start_, row_start_;
 };
 
-class DotMicrokernels : public testing::TestWithParam<const char*> {};
+// An instruction set, and whether int16 are multiplied as they are.
+class DotMicrokernels : public testing::TestWithParam<std::tuple<const char*, bool>> {};
 
 TEST_P(DotMicrokernels, are_exact) {
+  const auto [isa, plain] = GetParam();
   const char* const set = std::getenv("PFRT_ISA");
   const std::string before = set == nullptr ? "" : set;
-  setenv("PFRT_ISA", GetParam(), 1);
-  const DotMicrokernel* const microkernel = DotMicrokernel::get();
+  setenv("PFRT_ISA", isa, 1);
+  const DotMicrokernel* const microkernel = plain ? DotMicrokernel::plain() : DotMicrokernel::get();
   setenv("PFRT_ISA", before.c_str(), 1);
   if (microkernel == nullptr) GTEST_SKIP() << "needs avx2";
+  ASSERT_EQ(microkernel->crosswise(), !plain && !microkernel->bytes());
   constexpr struct {
     int64_t chunks, depth;
   } kSums[] = {{1, 1}, {1, 4}, {1, 7}, {1, 67}, {1, 70}, {3, 2}, {9, 4}, {2, 13}, {1, 6}};
@@ -168,6 +216,16 @@ TEST_P(DotMicrokernels, are_exact) {
           EXPECT_EQ(operands.compute(), operands.exact())
               << rows << " rows, " << panels << " panels, flipped " << flipped << ", "
               << sums.chunks << " chunks of " << sums.depth;
+          if (!microkernel->requantizes()) continue;
+          std::vector<float> scales(static_cast<size_t>(operands.columns()));
+          for (size_t j = 0; j < scales.size(); ++j)
+            scales[j] = std::ldexp(j % 3 == 0 ? -0.7F : 0.9F, -static_cast<int>(j * 5 % 32));
+          const bool is_signed = rows % 2 == 0;
+          const int32_t zero = is_signed ? -101 : 37;
+          EXPECT_EQ(operands.bytes(scales, zero, is_signed),
+                    operands.exact_bytes(scales, zero, is_signed))
+              << rows << " rows of bytes, " << panels << " panels, " << sums.chunks << " chunks of "
+              << sums.depth;
         }
 }
 
@@ -213,6 +271,12 @@ TEST_P(DotMicrokernels, rows_are_summed_and_copied) {
 INSTANTIATE_TEST_SUITE_P(All, DotMicrokernels,
                          testing::Values("avx2", "avx_vnni", "avx512", "avx512_vnni"),
                          [](const auto& isa) { return std::string(isa.param); });
+INSTANTIATE_TEST_SUITE_P(
+    All, DotMicrokernels,
+    testing::Combine(testing::Values("avx2", "avx_vnni", "avx512", "avx512_vnni"), testing::Bool()),
+    [](const auto& test) {
+      return std::string(std::get<0>(test.param)) + (std::get<1>(test.param) ? "_plain" : "");
+    });
 
 }  // namespace
 }  // namespace pfrt::test

@@ -160,15 +160,17 @@ PFRT_AVX512_VNNI void quads_of(const DepthwiseBytes& shape, const DepthwiseColum
   Sums512<R, N> sums;
   sums.begin(columns.start);
   const auto* weights = static_cast<const char*>(columns.weights);
-  const uint8_t* lines = columns.lines + p * kColumn;
   if constexpr (kTaps > 0) {
+    const uint8_t* const lines = columns.groups[0] + p * kColumn;
 #pragma GCC unroll 3
     for (int t = 0; t < kTaps; ++t)
       sums.add(lines + columns.taps[t], columns.pitch, weights + t * kLines * R * kColumn);
   } else {
-    for (int64_t g = shape.groups(); g > 0; --g, lines += kLines * columns.pitch)
+    for (int64_t g = 0; g < shape.groups(); ++g) {
+      const uint8_t* const lines = columns.groups[g] + p * kColumn;
       for (int64_t t = 0; t < shape.taps_x; ++t, weights += kLines * R * kColumn)
         sums.add(lines + columns.taps[t], columns.pitch, weights);
+    }
   }
   if constexpr (kToBytes) {
     __m512 scale[kLines];
@@ -246,55 +248,85 @@ PFRT_AVX2_INLINE inline __m256i two_lanes(const void* from) {
   return _mm256_broadcastsi128_si256(_mm_loadu_si128(static_cast<const __m128i*>(from)));
 }
 
-// Four positions from p on, of which |n| are there. Of 16 channels one half is summed after the
-// other, so that the sums stay in registers.
-template <int R, bool kToBytes>
-PFRT_AVX2 void pairs_of(const DepthwiseBytes& shape, const DepthwiseColumns& columns, int64_t p,
-                        int64_t n, const Sink& sink) {
-  constexpr int kN = 2, kHalf = 2;
-  const uint8_t* const first = columns.lines + p * kColumn;
-  __m256i words[2][R][kN];
+constexpr int kHalf = 2;  // of lines
+
+// Of half of 16 channels, so that the sums stay in registers.
+template <int R, int N>
+struct Sums256 {
+  __m256i of[R][N][kHalf];
+
+  PFRT_AVX2_INLINE void begin(const int32_t* start) {
 #pragma GCC unroll 2
-  for (int h = 0; h < 2; ++h) {
-    __m256i sum[R][kN][kHalf];
+    for (int j = 0; j < kHalf; ++j)
+#pragma GCC unroll 2
+      for (int r = 0; r < R; ++r)
+#pragma GCC unroll 2
+        for (int v = 0; v < N; ++v) of[r][v][j] = two_lanes(start + 4 * j);
+  }
+  // A column of taps of a pair of rows; line j is at |pixels| + j * |pitch|.
+  PFRT_AVX2_INLINE void add(const uint8_t* pixels, int64_t pitch, const char* weights) {
 #pragma GCC unroll 2
     for (int j = 0; j < kHalf; ++j) {
-      const __m256i start = two_lanes(columns.start + 4 * (kHalf * h + j));
+      __m256i some[N];
 #pragma GCC unroll 2
-      for (int r = 0; r < R; ++r) sum[r][0][j] = sum[r][1][j] = start;
-    }
-    const auto* weights = static_cast<const char*>(columns.weights) + kHalf * h * R * kColumn;
-    const uint8_t* lines = first + kHalf * h * columns.pitch;
-    for (int64_t g = shape.groups(); g > 0; --g, lines += kLines * columns.pitch)
-      for (int64_t t = 0; t < shape.taps_x; ++t, weights += kLines * R * kColumn) {
+      for (int v = 0; v < N; ++v) {
+        some[v] = _mm256_loadu_si256(
+            reinterpret_cast<const __m256i*>(pixels + j * pitch + 2 * v * kColumn));
+        if (R > 1) asm("" : "+x"(some[v]));  // else each use is a load of its own
+      }
 #pragma GCC unroll 2
-        for (int j = 0; j < kHalf; ++j) {
-          const auto* const at =
-              reinterpret_cast<const __m256i*>(lines + columns.taps[t] + j * columns.pitch);
-          const __m256i a = _mm256_loadu_si256(at), b = _mm256_loadu_si256(at + 1);
+      for (int r = 0; r < R; ++r) {
+        const __m256i weight = two_lanes(weights + (j * R + r) * kColumn);
 #pragma GCC unroll 2
-          for (int r = 0; r < R; ++r) {
-            const __m256i weight = two_lanes(weights + (j * R + r) * kColumn);
-            sum[r][0][j] = _mm256_add_epi32(sum[r][0][j], _mm256_madd_epi16(a, weight));
-            sum[r][1][j] = _mm256_add_epi32(sum[r][1][j], _mm256_madd_epi16(b, weight));
-          }
+        for (int v = 0; v < N; ++v) {
+          of[r][v][j] = _mm256_add_epi32(of[r][v][j], _mm256_madd_epi16(some[v], weight));
+          asm volatile(""
+                       : "+x"(of[r][v][j]));  // else columns are loaded long before they are used
         }
       }
+    }
+  }
+};
+
+// Positions p to p + 2 N, of which |n| are there. |kTaps| is 3 for two pairs of rows with three
+// columns of taps, or 0 for any.
+template <int R, int N, int kTaps, bool kToBytes>
+PFRT_AVX2 void pairs_of(const DepthwiseBytes& shape, const DepthwiseColumns& columns, int64_t p,
+                        int64_t n, const Sink& sink) {
+  __m256i words[2][R][N];
+#pragma GCC unroll 1
+  for (int h = 0; h < 2; ++h) {
+    Sums256<R, N> sums;
+    sums.begin(columns.start + 4 * kHalf * h);
+    const auto* weights = static_cast<const char*>(columns.weights) + kHalf * h * R * kColumn;
+    const int64_t at = p * kColumn + kHalf * h * columns.pitch;
+    if constexpr (kTaps > 0) {
+#pragma GCC unroll 2
+      for (int g = 0; g < 2; ++g)
+#pragma GCC unroll 3
+        for (int t = 0; t < kTaps; ++t)
+          sums.add(columns.groups[g] + at + columns.taps[t], columns.pitch,
+                   weights + (g * kTaps + t) * kLines * R * kColumn);
+    } else {
+      for (int64_t g = 0; g < shape.groups(); ++g)
+        for (int64_t t = 0; t < shape.taps_x; ++t, weights += kLines * R * kColumn)
+          sums.add(columns.groups[g] + at + columns.taps[t], columns.pitch, weights);
+    }
 #pragma GCC unroll 2
     for (int r = 0; r < R; ++r)
 #pragma GCC unroll 2
-      for (int v = 0; v < kN; ++v) {
+      for (int v = 0; v < N; ++v) {
         if constexpr (kToBytes) {
           const float* const scales = sink.to_bytes.scales + 4 * kHalf * h;
           const __m256 a = _mm256_castsi256_ps(two_lanes(scales)),
                        b = _mm256_castsi256_ps(two_lanes(scales + 4));
           words[h][r][v] = _mm256_adds_epi16(
-              _mm256_packs_epi32(whole_256(sum[r][v][0], a), whole_256(sum[r][v][1], b)),
+              _mm256_packs_epi32(whole_256(sums.of[r][v][0], a), whole_256(sums.of[r][v][1], b)),
               _mm256_set1_epi16(sink.to_bytes.zero));
         } else {
           for (int j = 0; j < kHalf; ++j) {
             int32_t* const to = sink.sums[r] + (p + 2 * v) * kChannels + 4 * (kHalf * h + j);
-            const __m256i s = sum[r][v][j];
+            const __m256i s = sums.of[r][v][j];
             if (n > 2 * v)
               _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm256_castsi256_si128(s));
             if (n > 2 * v + 1)
@@ -309,7 +341,7 @@ PFRT_AVX2 void pairs_of(const DepthwiseBytes& shape, const DepthwiseColumns& col
 #pragma GCC unroll 2
     for (int r = 0; r < R; ++r)
 #pragma GCC unroll 2
-      for (int v = 0; v < kN; ++v) {
+      for (int v = 0; v < N; ++v) {
         const __m256i bytes =
             _mm256_xor_si256(_mm256_packus_epi16(words[0][r][v], words[1][r][v]), flip);
         auto* const to = reinterpret_cast<__m128i*>(sink.bytes[r] + (p + 2 * v) * kChannels);
@@ -321,10 +353,15 @@ PFRT_AVX2 void pairs_of(const DepthwiseBytes& shape, const DepthwiseColumns& col
   }
 }
 
-template <int R, bool kToBytes>
+template <int R, int kTaps, bool kToBytes>
 void pairs(const DepthwiseBytes& shape, const DepthwiseColumns& columns, int64_t n,
            const Sink& sink) {
-  for (int64_t p = 0; p < n; p += 4) pairs_of<R, kToBytes>(shape, columns, p, n - p, sink);
+  int64_t p = 0;
+  constexpr bool kOne = kTaps > 0 && kToBytes;  // others are not worth the code
+  for (; p + (kOne ? 2 : 0) < n; p += 4)
+    pairs_of<R, 2, kTaps, kToBytes>(shape, columns, p, n - p, sink);
+  if constexpr (kOne)
+    if (p < n) pairs_of<R, 1, kTaps, kToBytes>(shape, columns, p, n - p, sink);
 }
 
 void arrange_generic(const uint8_t* const* rows, int64_t stride, int64_t n, uint8_t flip,
@@ -345,9 +382,8 @@ void sums_generic(const DepthwiseBytes& shape, const DepthwiseColumns& columns, 
     for (int64_t t = 0; t < shape.taps_x; ++t)
       for (int64_t j = 0; j < kLines; ++j, weights += shape.outputs() * kColumn) {
         int16_t pixel[8], weight[8];
-        std::memcpy(
-            pixel, columns.lines + (g * kLines + j) * columns.pitch + columns.taps[t] + p * kColumn,
-            sizeof pixel);
+        std::memcpy(pixel, columns.groups[g] + j * columns.pitch + columns.taps[t] + p * kColumn,
+                    sizeof pixel);
         std::memcpy(weight, weights, sizeof weight);
         for (int64_t c = 0; c < 4; ++c)
           out[4 * j + c] += pixel[2 * c] * weight[2 * c] + pixel[2 * c + 1] * weight[2 * c + 1];
@@ -371,23 +407,30 @@ void generic(const DepthwiseBytes& shape, const DepthwiseColumns& columns, int64
     }
 }
 
-template <bool kToBytes>
-void compute(const DepthwiseBytes& shape, const DepthwiseColumns& columns, int64_t n,
+template <int R, bool kToBytes>
+void rows_of(const DepthwiseBytes& shape, const DepthwiseColumns& columns, int64_t n,
              const Sink& sink) {
   if (shape.quads)
     return shape.groups() == 1 && shape.taps_x == 3
-               ? shape.two_rows ? quads<2, 3, kToBytes>(shape, columns, n, sink)
-                                : quads<1, 3, kToBytes>(shape, columns, n, sink)
-           : shape.two_rows ? quads<2, 0, kToBytes>(shape, columns, n, sink)
-                            : quads<1, 0, kToBytes>(shape, columns, n, sink);
-  if (isa() < Isa::kAvx2) return generic(shape, columns, n, sink);
-  return shape.two_rows ? pairs<2, kToBytes>(shape, columns, n, sink)
-                        : pairs<1, kToBytes>(shape, columns, n, sink);
+               ? quads<R, 3, kToBytes>(shape, columns, n, sink)
+               : quads<R, 0, kToBytes>(shape, columns, n, sink);
+  return shape.groups() == 2 && shape.taps_x == 3 ? pairs<R, 3, kToBytes>(shape, columns, n, sink)
+                                                  : pairs<R, 0, kToBytes>(shape, columns, n, sink);
+}
+
+template <bool kToBytes>
+void compute(const DepthwiseBytes& shape, const DepthwiseColumns& columns, int64_t n,
+             const Sink& sink) {
+  if (!shape.quads && !shape.vectors) return generic(shape, columns, n, sink);
+  return shape.two_rows ? rows_of<2, kToBytes>(shape, columns, n, sink)
+                        : rows_of<1, kToBytes>(shape, columns, n, sink);
 }
 
 }  // namespace
 
 bool DepthwiseBytes::has_quads() { return dot_instructions() == DotInstructions::kByteEvex512; }
+
+bool DepthwiseBytes::has_vectors() { return isa() >= Isa::kAvx2; }
 
 void DepthwiseBytes::pack(const int16_t* weights, void* out) const {
   auto* to = static_cast<char*>(out);
@@ -412,7 +455,7 @@ void DepthwiseBytes::pack(const int16_t* weights, void* out) const {
 void DepthwiseBytes::arrange(const uint8_t* const* rows, int64_t stride, int64_t n, uint8_t flip,
                              uint8_t* out, int64_t pitch) const {
   if (quads) return arrange_quads(rows, stride, n, flip, out, pitch);
-  if (isa() >= Isa::kAvx2) return arrange_pairs(rows, stride, n, flip, out, pitch);
+  if (vectors) return arrange_pairs(rows, stride, n, flip, out, pitch);
   arrange_generic(rows, stride, n, flip, out, pitch);
 }
 

@@ -21,9 +21,11 @@ struct DepthwiseBytes {
   int64_t taps_y, taps_x;
   bool two_rows;  // of positions at once, one below the other: tap 1 of the first is 0 of the other
   bool quads;     // four rows together, with int8 weights; else two, and weights within +-255
+  bool vectors;   // of pairs; quads always are
 
-  // Whether the machine multiplies four together.
+  // Whether the machine multiplies four together, or two in vectors.
   static bool has_quads();
+  static bool has_vectors();
   int64_t outputs() const { return two_rows ? 2 : 1; }
   int64_t group() const { return quads ? 4 : 2; }
   int64_t rows() const { return taps_y + outputs() - 1; }  // that positions see
@@ -40,11 +42,11 @@ struct DepthwiseBytes {
 };
 
 struct DepthwiseColumns {
-  const uint8_t* lines;  // four for each group of rows
-  int64_t pitch;         // bytes from line to line
-  const int64_t* taps;   // where the columns of the first position's taps are, in bytes
-  const void* weights;   // packed
-  const int32_t* start;  // what sums begin with, of 16 channels
+  const uint8_t* const* groups;  // of rows: four lines each
+  int64_t pitch;                 // bytes from line to line
+  const int64_t* taps;           // where the columns of the first position's taps are, in bytes
+  const void* weights;           // packed
+  const int32_t* start;          // what sums begin with, of 16 channels
 };
 
 // Writes 16 sums for each of |n| positions of outputs() rows.

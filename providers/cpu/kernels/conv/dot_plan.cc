@@ -36,7 +36,7 @@ bool is_sparse(const Window& w) { return w.taps() == 1 && (w.strides[0] > 1 || w
 ChunkOrder DotWeights::order() const {
   if (for_tiles) return tile_order(channels, taps_y, taps_x, dilation_x);
   ChunkOrder order = ChunkOrder::of(channels, taps_y, taps_x, dilation_x);
-  if (!microkernel->crosswise()) return order;
+  if (microkernel->bytes()) return order;
   // As many blocks of about equal size as make a chunk's columns short enough.
   const int64_t most = kPassSteps / 3 * 2, wanted = ceil_div(channels, most);
   order.by_row = wanted == 1 && (dilation_x == 1 || taps_x == 1);
@@ -140,9 +140,12 @@ void DotWeights::pack_panel(const uint8_t* source, const std::vector<int64_t>& p
 PackedInput DotWeights::packed(uint32_t input) const {
   PackedInput p;
   p.input = input;
-  p.recipe = message("conv_dots/", microkernel->bytes() ? "bytes" : "crosswise", "/",
-                     is_signed ? "int8" : "uint8", shift, ones ? "/ones/" : "/", groups, "/", outs,
-                     "x", channels, "x", taps_y, "x", taps_x, order().by_row ? "/rows" : "",
+  p.recipe = message("conv_dots/",
+                     microkernel->bytes()       ? "bytes"
+                     : microkernel->crosswise() ? "crosswise"
+                                                : "pairs",
+                     "/", is_signed ? "int8" : "uint8", shift, ones ? "/ones/" : "/", groups, "/",
+                     outs, "x", channels, "x", taps_y, "x", taps_x, order().by_row ? "/rows" : "",
                      for_tiles ? message("/tiles", order().line) : "");
   p.bytes = bytes();
   p.pack = [weights = *this](const void* source, void* out) {
@@ -163,6 +166,8 @@ DotConvPlan::DotConvPlan(const ConvGeometry& g, const DotWeights& w, pfrt_dtype 
              !is_sparse(window) && order.line == kLine &&
              weights.chunk_steps() == weights.microkernel->steps(order.depth());
   sparse = is_sparse(window);
+  depth = weights.chunk_steps();
+  panel_bytes = weights.panel_bytes();
   line = std::min(order.channels, order.line);
   blocks = ceil_div(order.channels, order.line);
   const int64_t height = window.positions[0];
@@ -351,36 +356,49 @@ int64_t DotConvPlan::across() const {
 
 void DotConvPlan::sums(const uint8_t* pixels, const void* packed, int64_t group, int64_t panel,
                        int64_t panels, int64_t begin, int64_t end, const Start& start, int32_t* out,
-                       int64_t out_panel) const {
+                       int64_t out_panel, const Bytes* bytes) const {
   if (tiles != nullptr)
     return sums_on_tiles(pixels, packed, group, panel, panels, begin, end, start, out, out_panel);
   const int64_t across = this->across();
   const DotMicrokernel& microkernel = *weights.microkernel;
   DotMicrokernel::Blocks p{};
   p.a_row = step_bytes;
-  p.depth = weights.chunk_steps();
+  p.depth = depth;
   const auto chunks = static_cast<int64_t>(offsets.size());
   const int64_t pass = microkernel.bytes() ? chunks : std::max<int64_t>(kPassSteps / p.depth, 1);
-  p.b_panel = weights.panel_bytes();
+  p.b_panel = panel_bytes;
   p.c_row = kPanel;
   p.c_panel = out_panel;
   p.start_panel = kPanel;
+  p.out_row = kLine;
+  if (bytes != nullptr) {
+    p.out_panel = bytes->out_panel;
+    p.bytes = bytes->form;
+  }
+  const char* const first =
+      static_cast<const char*>(packed) + (group * weights.panels() + panel) * panel_bytes;
   int64_t y = begin / across, x = begin % across;
   for (int64_t left = end - begin, n; left > 0; left -= n, ++y, x = 0) {
     n = std::min(across - x, left);
     const DotMicrokernel::RowBlocks row_blocks = microkernel.row_blocks(n);
     const int64_t most = microkernel.panels(row_blocks.first());
     // Columns of int16 come from far; what follows them is read next.
-    const bool fetches = microkernel.crosswise() && row_blocks.count >= kLeastRowBlocks;
+    const bool fetches = !microkernel.bytes() && row_blocks.count >= kLeastRowBlocks;
     for (int64_t q = 0; q < panels; q += most)
       for (int64_t c = 0; c < chunks; c += pass) {
         p.a = pixels + y * row_bytes + x * step_bytes;
         p.offsets = offsets.data() + c;
         p.chunks = std::min(pass, chunks - c);
-        p.b = weights.panel(packed, group, panel + q) + c * p.depth * kPanel * kStep;
+        p.b = first + q * panel_bytes + c * depth * kPanel * kStep;
         p.start = c == 0 ? start.channels + q * kPanel : nullptr;
         p.row_start = start.positions != nullptr ? start.positions + (end - left) : nullptr;
         p.c = out + q * out_panel;
+        if (bytes != nullptr && c + p.chunks == chunks) {
+          p.out = bytes->out + q * bytes->out_panel + (end - begin - left) * kLine;
+          p.scales = bytes->scales + q * kPanel;
+        } else {
+          p.out = nullptr;
+        }
         const int64_t lines = p.chunks * p.depth;
         p.next = static_cast<const char*>(p.b) + lines * kPanel * kStep;
         p.next_lines = fetches ? ceil_div(lines, row_blocks.count) : 0;
@@ -396,7 +414,7 @@ void DotConvPlan::start_positions(const uint8_t* pixels, int64_t begin, int64_t 
     std::fill(starts + begin, starts + end, 0);
     return;
   }
-  const int64_t across = geometry.window.positions[1], steps = weights.chunk_steps();
+  const int64_t across = geometry.window.positions[1], steps = depth;
   auto* const own = reinterpret_cast<uint32_t*>(starts);
   for (int64_t i = begin, n; i < end; i += n) {
     n = std::min(across - i % across, end - i);

@@ -60,10 +60,11 @@ struct DotConvPlan {
   bool x_signed;
   Nchw16cSides nchw16c;
   bool in_place;
-  int64_t line, blocks;  // elements of a pixel in a block; blocks of channels
-  int64_t band;          // rows of positions
-  int64_t rows, width;   // pixels of a band
-  bool sparse;           // the band holds the pixels that its one tap sees, not those between
+  int64_t depth, panel_bytes;  // of the weights: steps of a chunk, and bytes of a panel
+  int64_t line, blocks;        // elements of a pixel in a block; blocks of channels
+  int64_t band;                // rows of positions
+  int64_t rows, width;         // pixels of a band
+  bool sparse;                 // the band holds the pixels that its one tap sees, not those between
   std::vector<int64_t> offsets;   // of chunks, in bytes
   int64_t row_bytes, step_bytes;  // from position to position
   int64_t task_positions;
@@ -90,10 +91,18 @@ struct DotConvPlan {
   struct Start {
     const int32_t *channels, *positions;
   };
+  // Lines of bytes, where the microkernel requantizes().
+  struct Bytes {
+    const DotMicrokernel::Bytes* form;
+    const float* scales;  // 16 a panel
+    uint8_t* out;
+    int64_t out_panel;
+  };
   // The sums of |panels| panels from |panel| on at positions [begin, end) of the band, as lines of
-  // 16, panels |out_panel| apart.
+  // 16, panels |out_panel| apart; or of these |bytes|, where |out| is memory for them, used or not.
   void sums(const uint8_t* pixels, const void* packed, int64_t group, int64_t panel, int64_t panels,
-            int64_t begin, int64_t end, const Start& start, int32_t* out, int64_t out_panel) const;
+            int64_t begin, int64_t end, const Start& start, int32_t* out, int64_t out_panel,
+            const Bytes* bytes = nullptr) const;
   // What the sums of positions [begin, end) begin with: less by the own products (int16_dot.h) of
   // the pixels that a position sees, where they are multiplied crosswise, else 0.
   void start_positions(const uint8_t* pixels, int64_t begin, int64_t end, int32_t* starts) const;

@@ -6,6 +6,7 @@
 // around the image. Zero points of weights are subtracted from them first.
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -74,27 +75,31 @@ struct Plan {
   int64_t across() const { return geometry.window.positions[1]; }
   const DepthwiseBytes& shape() const { return packed.shape; }
   // Of weights that only a run knows; their lines and weights are the largest.
-  DepthwiseBytes pairs() const { return {shape().taps_y, shape().taps_x, shape().two_rows, false}; }
+  DepthwiseBytes pairs() const {
+    return {shape().taps_y, shape().taps_x, shape().two_rows, false, shape().vectors};
+  }
   int64_t window_rows() const {
     const Window& w = geometry.window;
     return (rows - 1) * w.strides[0] + (w.kernel[0] - 1) * w.dilations[0] + 1;
   }
-  // Scratch: pixels of an image in planes, a row of padding, columns twice, packed weights, sums of
-  // rows of positions, bytes of all rows, and weights.
+  // Scratch: pixels of an image in planes, a row of padding, columns for twice the groups that
+  // positions see and where those are, packed weights, sums of rows of positions, bytes of all
+  // rows, and weights.
   int64_t pixel_bytes() const {
     const Window& w = geometry.window;
     return nchw16c.input ? 0 : padded(std::min(window_rows(), w.image[0]) * w.image[1] * kChannels);
   }
   int64_t pad_bytes() const { return padded(geometry.window.image[1] * kChannels); }
   int64_t line_bytes() const {
-    return padded(pairs().groups() * DepthwiseBytes::kLines * pitch +
+    return padded(2 * pairs().groups() * DepthwiseBytes::kLines * pitch +
                   DepthwiseBytes::kSlack * kColumn);
   }
+  int64_t group_bytes() const { return padded(pairs().groups() * int64_t{sizeof(void*)}); }
   int64_t sum_bytes() const { return across() * kChannels * 4; }
   int64_t row_bytes() const { return padded(rows * across() * kChannels); }
   int64_t tap_bytes() const { return padded(shape().taps_y * shape().taps_x * kChannels * 2); }
   uint64_t scratch_bytes() const {
-    return static_cast<uint64_t>(pixel_bytes() + pad_bytes() + 2 * line_bytes() +
+    return static_cast<uint64_t>(pixel_bytes() + pad_bytes() + line_bytes() + group_bytes() +
                                  pairs().weight_bytes() + 2 * sum_bytes() + row_bytes() +
                                  tap_bytes());
   }
@@ -109,7 +114,8 @@ struct Inputs {
 
 // Memory of a task.
 struct Memory {
-  uint8_t *pixels, *pad, *lines[2];
+  uint8_t *pixels, *pad, *lines;
+  const uint8_t** groups;
   void* weights;
   int32_t* sums[2];
   uint8_t* bytes;
@@ -119,7 +125,8 @@ struct Memory {
     const auto next = [&](int64_t size) { return std::exchange(scratch, scratch + size); };
     pixels = reinterpret_cast<uint8_t*>(next(plan.pixel_bytes()));
     pad = reinterpret_cast<uint8_t*>(next(plan.pad_bytes()));
-    for (auto& line : lines) line = reinterpret_cast<uint8_t*>(next(plan.line_bytes()));
+    lines = reinterpret_cast<uint8_t*>(next(plan.line_bytes()));
+    groups = reinterpret_cast<const uint8_t**>(next(plan.group_bytes()));
     weights = next(plan.pairs().weight_bytes());
     for (auto& sum : sums) sum = reinterpret_cast<int32_t*>(next(plan.sum_bytes()));
     bytes = reinterpret_cast<uint8_t*>(next(plan.row_bytes()));
@@ -155,42 +162,96 @@ void fill_pixels(const Plan& plan, const uint8_t* image, int64_t first, int64_t 
   }
 }
 
-// Columns that are padding for all rows.
-void fill_padding(const Plan& plan, const DepthwiseBytes& shape, uint8_t pad, uint8_t* lines) {
-  uint8_t column[kColumn];
-  for (int64_t i = 0; i < kColumn; ++i) column[i] = shape.quads || i % 2 == 0 ? pad : uint8_t{0};
-  const int64_t count = shape.groups() * DepthwiseBytes::kLines;
-  for (const Phase& phase : plan.phases)
-    for (int64_t line = 0; line < count; ++line) {
-      uint8_t* const out = lines + line * plan.pitch + phase.at * kColumn;
-      for (int64_t i = 0; i < phase.begin; ++i) std::memcpy(out + i * kColumn, column, kColumn);
-      for (int64_t i = phase.end; i < phase.columns; ++i)
-        std::memcpy(out + i * kColumn, column, kColumn);
-    }
-}
+// Rows of an image, of which those before |end| may be read.
+struct ImageRows {
+  const uint8_t* pixels;  // of row 0
+  int64_t end;
+};
 
-// Columns of the rows that positions from row |y| on see; row 0 of the image is at |pixels|.
-void fill_columns(const Plan& plan, const DepthwiseBytes& shape, const uint8_t* pixels, int64_t y,
-                  const Memory& memory, uint8_t* lines) {
-  const Window& w = plan.geometry.window;
-  const int64_t step = shape.two_rows ? 1 : w.dilations[0], group = shape.group();
-  const int64_t height = w.image[0], row_bytes = w.image[1] * kChannels, stride = w.strides[1];
-  const int64_t groups = shape.groups(), pitch = plan.pitch;
-  const uint8_t flip = plan.x_signed ? 0x80 : 0;
-  int64_t row = y * w.strides[0] - w.pads[0], left = shape.rows();
-  for (int64_t g = 0; g < groups; ++g, lines += DepthwiseBytes::kLines * pitch) {
+// The groups of columns that rows of positions see, one after another. Positions share groups with
+// those before them where they are whole groups of neighbouring rows below.
+class Columns {
+ public:
+  // |row| is the first that positions see.
+  Columns(const Plan& plan, const DepthwiseBytes& shape, const ImageRows& rows, int64_t row,
+          const Memory& memory)
+      : plan_(plan),
+        shape_(shape),
+        rows_(rows),
+        memory_(memory),
+        step_(shape.two_rows ? 1 : plan.geometry.window.dilations[0]),
+        advance_(plan.geometry.window.strides[0] * shape.outputs()),
+        groups_(shape.groups()),
+        new_groups_(step_ == 1 && advance_ % shape.group() == 0
+                        ? std::min(advance_ / shape.group(), groups_)
+                        : groups_),
+        slots_(groups_ + new_groups_),
+        row_(row) {}
+
+  // Makes those columns that are padding for all rows.
+  void pad(uint8_t byte) const {
+    const uint64_t half = byte * (shape_.quads ? 0x0101010101010101 : 0x0001000100010001);
+    for (const Phase& phase : plan_.phases)
+      for (int64_t line = 0; line < slots_ * DepthwiseBytes::kLines; ++line) {
+        uint8_t* const out = memory_.lines + line * plan_.pitch + phase.at * kColumn;
+        for (int64_t i = 0; i < phase.begin; ++i) put(half, out + i * kColumn);
+        for (int64_t i = phase.end; i < phase.columns; ++i) put(half, out + i * kColumn);
+      }
+  }
+  // Makes columns of the next positions' new groups; the first have all.
+  void fill() {
+    for (int64_t n = first_ ? groups_ : new_groups_; n > 0; --n) {
+      fill(lines(filled_), row_);
+      filled_ = after(filled_);
+      row_ += shape_.group() * step_;
+    }
+    first_ = false;
+    if (new_groups_ == groups_) row_ += advance_ - groups_ * shape_.group() * step_;
+  }
+  // Where those of the next positions are.
+  const uint8_t* const* next() {
+    int64_t slot = next_;
+    for (int64_t g = 0; g < groups_; ++g) {
+      memory_.groups[g] = lines(slot);
+      slot = after(slot);
+      if (g + 1 == new_groups_) next_ = slot;
+    }
+    return memory_.groups;
+  }
+
+ private:
+  static void put(uint64_t half, uint8_t* column) {
+    std::memcpy(column, &half, sizeof half);
+    std::memcpy(column + sizeof half, &half, sizeof half);
+  }
+  int64_t after(int64_t slot) const { return slot + 1 < slots_ ? slot + 1 : 0; }
+  uint8_t* lines(int64_t slot) const {
+    return memory_.lines + slot * DepthwiseBytes::kLines * plan_.pitch;
+  }
+  void fill(uint8_t* out, int64_t row) const {
+    const int64_t row_bytes = plan_.geometry.window.image[1] * kChannels;
     const uint8_t* starts[4];
-    for (int64_t r = 0; r < group; ++r, row += step, --left)
-      starts[r] = left > 0 && row >= 0 && row < height ? pixels + row * row_bytes : memory.pad;
-    for (const Phase& phase : plan.phases) {
+    for (int64_t r = 0; r < shape_.group(); ++r, row += step_)
+      starts[r] = row >= 0 && row < rows_.end ? rows_.pixels + row * row_bytes : memory_.pad;
+    for (const Phase& phase : plan_.phases) {
       if (phase.begin == phase.end) continue;
       const uint8_t* from[4];
-      for (int64_t r = 0; r < group; ++r) from[r] = starts[r] + phase.pixel * kChannels;
-      shape.arrange(from, stride, phase.end - phase.begin, flip,
-                    lines + (phase.at + phase.begin) * kColumn, pitch);
+      for (int64_t r = 0; r < shape_.group(); ++r) from[r] = starts[r] + phase.pixel * kChannels;
+      shape_.arrange(from, plan_.geometry.window.strides[1], phase.end - phase.begin,
+                     plan_.x_signed ? 0x80 : 0, out + (phase.at + phase.begin) * kColumn,
+                     plan_.pitch);
     }
   }
-}
+
+  const Plan& plan_;
+  const DepthwiseBytes& shape_;
+  const ImageRows rows_;
+  const Memory& memory_;
+  const int64_t step_, advance_, groups_, new_groups_, slots_;
+  int64_t row_;
+  int64_t filled_ = 0, next_ = 0;  // slots: to fill, and of the next positions' first group
+  bool first_ = true;
+};
 
 // Widens the weights of 16 output channels from |first| on, of which |count| are there, less their
 // zero points, and sums them by channel. Whether all are int8.
@@ -244,8 +305,10 @@ bool prepare(const Run& run, const Plan& plan, const Inputs& inputs, int64_t fir
 
 // |rows| takes a task, the shape and the columns of a row of positions (or of two), its number
 // within the task, and how many there are; |done| takes the task where the output is in planes.
-template <typename Rows, typename Done>
-pfrt_code run_plan(const Run& run, const Plan& plan, Rows&& rows, Done&& done) {
+using RowsFn = std::function<void(const Task&, const DepthwiseBytes&, const DepthwiseColumns&,
+                                  int64_t row, int64_t n)>;
+using DoneFn = std::function<void(const Task&)>;
+pfrt_code run_plan(const Run& run, const Plan& plan, const RowsFn& rows, const DoneFn& done) {
   const ConvGeometry& g = plan.geometry;
   const Window& w = g.window;
   const int32_t shift = plan.x_signed ? 128 : 0;
@@ -268,27 +331,28 @@ pfrt_code run_plan(const Run& run, const Plan& plan, Rows&& rows, Done&& done) {
     DepthwiseBytes shape = plan.shape();
     shape.quads = prepare(run, plan, inputs, first, count, memory, weights, start);
     const uint8_t* pixels = run.input<uint8_t>(plan.in.x) + image * g.groups * w.image_size();
+    const int64_t above = top * w.strides[0] - w.pads[0];
+    ImageRows image_rows{};
     if (plan.nchw16c.input) {
-      pixels += first * w.image_size();
+      image_rows = {pixels + first * w.image_size(), w.image[0]};
     } else {
-      const int64_t above = top * w.strides[0] - w.pads[0];
       const int64_t row = std::clamp<int64_t>(above, 0, w.image[0]);
       const int64_t behind = std::clamp<int64_t>(above + plan.window_rows(), row, w.image[0]);
       fill_pixels(plan, pixels, first, count, row, behind - row, memory.pixels);
-      pixels = memory.pixels - row * w.image[1] * kChannels;
+      image_rows = {memory.pixels - row * w.image[1] * kChannels, behind};
     }
     std::memset(memory.pad, pad ^ (plan.x_signed ? 0x80 : 0),
                 static_cast<size_t>(w.image[1] * kChannels));
-    for (uint8_t* const lines : memory.lines) fill_padding(plan, shape, pad, lines);
     const Task task{image * plan.channels() + first, count, top * across, (end - top) * across,
                     memory};
-    DepthwiseColumns columns{memory.lines[0], plan.pitch, plan.taps.data(), weights, start};
-    fill_columns(plan, shape, pixels, top, memory, memory.lines[0]);
-    for (int64_t y = top, turn = 0; y < end; y += shape.outputs(), turn ^= 1) {
+    Columns filled(plan, shape, image_rows, above, memory);
+    DepthwiseColumns columns{memory.groups, plan.pitch, plan.taps.data(), weights, start};
+    filled.pad(pad);
+    filled.fill();
+    for (int64_t y = top; y < end; y += shape.outputs()) {
       // One ahead: bytes are not read in other pieces right after they are written.
-      if (y + shape.outputs() < end)
-        fill_columns(plan, shape, pixels, y + shape.outputs(), memory, memory.lines[turn ^ 1]);
-      columns.lines = memory.lines[turn];
+      if (y + shape.outputs() < end) filled.fill();
+      columns.groups = filled.next();
       const int64_t n = std::min(shape.outputs(), end - y);
       rows(task, shape, columns, y - top, n);
       // Lines are still in the first-level cache.
@@ -325,7 +389,9 @@ PackedTaps packed_taps(const SnapshotNode& node, const IntegerInputs& in) {
     const auto values = node.attr_ints(attribute);
     return values.empty() || values.front() == 1;
   };
-  PackedTaps taps{dims[0], {dims.size() == 4 ? dims[2] : 1, dims.back(), false, false}};
+  PackedTaps taps{
+      dims[0],
+      {dims.size() == 4 ? dims[2] : 1, dims.back(), false, false, DepthwiseBytes::has_vectors()}};
   taps.shape.two_rows =
       dims.size() == 4 && one("strides") && (one("dilations") || taps.shape.taps_y == 1);
   const auto* const weights = static_cast<const uint8_t*>(node.input_constant(in.w));

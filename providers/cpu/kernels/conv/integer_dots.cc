@@ -26,6 +26,9 @@ constexpr int64_t kPanel = DotConvPlan::kPanel;
 constexpr Types kBytes{PFRT_DTYPE_INT8, PFRT_DTYPE_UINT8};
 constexpr IntegerInputs kConvInteger{0, 1, 2, 3}, kQLinearConv{0, 3, 2, 5};
 constexpr int64_t kMostDepth = 1 << 23;  // so that sums of weights stay within int32
+// With no more, or with the short chunks of few channels, the own products of pixels cost more than
+// crosswise multiplications save.
+constexpr int64_t kFewOuts = 32, kFewTerms = 32;
 
 // The weights of a node that refuse let pass.
 DotWeights weights_of(const SnapshotNode& node, const IntegerInputs& in) {
@@ -41,7 +44,9 @@ DotWeights weights_of(const SnapshotNode& node, const IntegerInputs& in) {
       std::ranges::any_of(node.attr_ints("dilations"), [](int64_t d) { return d != 1; });
   w.dilation_x = dilated ? 2 : 1;
   w.is_signed = node.input_dtype(in.w) == PFRT_DTYPE_INT8;
-  w.microkernel = DotMicrokernel::get();
+  const bool few = w.outs <= kFewOuts || w.channels * w.taps_y * w.taps_x <= kFewTerms ||
+                   w.channels < kPanel / 2;
+  w.microkernel = few ? DotMicrokernel::plain() : DotMicrokernel::get();
   w.for_tiles = w.microkernel->bytes() && DotTileMicrokernel::get() != nullptr;
   const auto zeros = weight_zeros(node, in);
   const bool one = zeros && zeros->size() == 1;
@@ -104,8 +109,14 @@ struct Conv {
   uint64_t slices_at() const { return starts_at() + starts_bytes(); }
   uint64_t shared_bytes() const { return slices_at() + static_cast<uint64_t>(slices_bytes()); }
   uint64_t scratch_bytes() const {
-    return plan.scratch_bytes() + static_cast<uint64_t>(plan.task_positions * kPanel);
+    return plan.scratch_bytes() + static_cast<uint64_t>(2 * plan.task_positions * kPanel);
   }
+};
+
+// What the microkernel does to sums, where it can.
+struct ToBytes {
+  const RequantizedConv::Scales* scales;
+  DotMicrokernel::Bytes form;
 };
 
 // What is known of weights and zero points once a run begins.
@@ -115,16 +126,18 @@ struct Start {
   std::vector<int32_t> zeros;  // of weights, as they count, by channel
   bool one_zero;
   std::vector<int32_t> sums;  // what sums begin with: 16 a panel, the panels of a group together
+  const ToBytes* to_bytes;
 
   const int32_t* channels(const DotWeights& w, int64_t group, int64_t panel) const {
     return sums.data() + (group * w.panels() + panel) * kPanel;
   }
 };
 
-Start start_of(const Run& run, const Conv& conv) {
+Start start_of(const Run& run, const Conv& conv, const ToBytes* to_bytes) {
   const DotWeights& w = conv.plan.weights;
   const ConvGeometry& g = conv.plan.geometry;
   Start start;
+  start.to_bytes = to_bytes;
   start.packed = run.packed<void>();
   if (conv.packs_itself) {
     start.packed = run.shared<void>();
@@ -209,14 +222,30 @@ void run_task(const Run& run, const Conv& conv, const Start& start, const uint8_
       conv.in_output
           ? run.output<int32_t>(0) + (image * g.group_out + panel * kPanel) * plane + from * kPanel
           : scratch;
+  const bool corrects = plan.weights.ones && !start.one_zero;
+  const bool requantized = start.to_bytes != nullptr && !corrects;
+  const bool in_output = plan.nchw16c.output && !conv.in_output;  // bytes
+  uint8_t* const bytes =
+      in_output
+          ? run.output<uint8_t>(0) + (image * g.group_out + panel * kPanel) * plane + from * kPanel
+          : reinterpret_cast<uint8_t*>(scratch + 2 * plan.task_positions * kPanel);
+  const int64_t byte_stride = (in_output ? plane : plan.task_positions) * kPanel;
+  float scales[2 * kPanel] = {};
+  DotConvPlan::Bytes target{};
+  if (requantized) {
+    const int64_t first = panel * kPanel;
+    std::copy_n(start.to_bytes->scales->scales.data() + group * g.group_out + first,
+                std::min(panels * kPanel, g.group_out - first), scales);
+    target = {&start.to_bytes->form, scales, bytes, byte_stride};
+  }
   plan.sums(pixels, start.packed, group, panel, panels, begin, end,
             {start.channels(plan.weights, group, panel),
              conv.starts_positions() ? positions.starts : nullptr},
-            sums, stride);
+            sums, stride, requantized ? &target : nullptr);
   for (int64_t p = 0; p < panels; ++p) {
     const int64_t first = (panel + p) * kPanel, count = std::min(kPanel, g.group_out - first);
     int32_t* const lines = sums + p * stride;
-    if (plan.weights.ones && !start.one_zero) {
+    if (corrects) {
       uint32_t zeros[kPanel] = {};
       for (int64_t j = 0; j < count; ++j)
         zeros[j] = static_cast<uint32_t>(
@@ -225,8 +254,7 @@ void run_task(const Run& run, const Conv& conv, const Start& start, const uint8_
               reinterpret_cast<const uint32_t*>(positions.sums + begin * kPanel), zeros, n);
     }
     const int64_t channel = image * g.group_out + first;
-    put(run, {channel, count, from, n, lines,
-              reinterpret_cast<uint8_t*>(scratch + 2 * plan.task_positions * kPanel)});
+    put(run, {channel, count, from, n, requantized ? nullptr : lines, bytes + p * byte_stride});
     apply_epilogue(run, {plan.nchw16c.output, plane}, channel, count, from, n);
   }
 }
@@ -278,11 +306,12 @@ void run_image(const Run& run, const Conv& conv, const Start& start, const uint8
   }
 }
 
-pfrt_code run_conv(const Run& run, const Conv& conv, std::string_view name, const PutLines& put) {
+pfrt_code run_conv(const Run& run, const Conv& conv, std::string_view name, const PutLines& put,
+                   const ToBytes* to_bytes) {
   const ConvGeometry& g = conv.plan.geometry;
   if (run.packed<void>() == nullptr && !conv.packs_itself) return fail_unpacked(run, name);
   if (run.stopped()) return run.stop();
-  const Start start = start_of(run, conv);
+  const Start start = start_of(run, conv, to_bytes);
   const auto pad = static_cast<uint8_t>(start.zero - conv.plan.x_shift());
   uint8_t* const slices = run.shared<uint8_t>() + conv.slices_at();
   for (int64_t image = 0; image < g.batch * g.groups && !run.stopped(); ++image) {
@@ -368,7 +397,7 @@ Result<Kernel> make_conv_integer_dots(const KernelRequest& node) {
       kernel_of(*conv, conv->plan.tiles != nullptr ? "conv_integer_tiles" : "conv_integer_dots");
   const PutLines put = put_sums(conv->positions(), conv->plan.nchw16c.output);
   kernel.run = [conv, put](const Run& run) {
-    return run_conv(run, *conv, "conv_integer_dots", put);
+    return run_conv(run, *conv, "conv_integer_dots", put, nullptr);
   };
   return kernel;
 }
@@ -394,7 +423,9 @@ Result<Kernel> make_qlinear_conv_dots(const KernelRequest& node) {
     const RequantizedConv::Scales scales = to_bytes.read(run);
     const PutLines put =
         put_bytes(scales, conv->channels(), conv->positions(), conv->plan.nchw16c.output);
-    return run_conv(run, *conv, "qlinear_conv_dots", put);
+    const ToBytes by_microkernel{&scales, {static_cast<int32_t>(scales.zero), scales.is_signed}};
+    const bool can = conv->plan.weights.microkernel->requantizes() && scales.below_one;
+    return run_conv(run, *conv, "qlinear_conv_dots", put, can ? &by_microkernel : nullptr);
   };
   return kernel;
 }

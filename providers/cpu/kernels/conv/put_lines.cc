@@ -30,7 +30,7 @@ PutLines put_bytes(const RequantizedConv::Scales& scales, int64_t channels, int6
   return [&scales, channels, positions, nchw16c](const Run& run, const SumLines& s) {
     auto* const out = run.output<uint8_t>(0) + s.channel * positions;
     uint8_t* const lines = nchw16c ? out + s.from * kLine : s.scratch;
-    scales.lines(s.sums, s.channel % channels, s.channels, s.n, lines);
+    if (s.sums != nullptr) scales.lines(s.sums, s.channel % channels, s.channels, s.n, lines);
     if (!nchw16c) bytes_to_planes(out + s.from, positions, lines, s.channels, s.n);
   };
 }

@@ -13,7 +13,8 @@
 namespace pfrt::cpu {
 
 // Lines of 16 sums: of channels from |channel| on, counted over all images, of which |channels|
-// exist, at |n| positions from |from| on. |scratch| is for n lines of 16 bytes.
+// exist, at |n| positions from |from| on. |scratch| is for n lines of 16 bytes. No |sums|: bytes
+// that were made of them are there, or in an output in nChw16c.
 struct SumLines {
   int64_t channel, channels, from, n;
   const int32_t* sums;
