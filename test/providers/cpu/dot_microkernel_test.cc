@@ -234,10 +234,10 @@ TEST_P(DotMicrokernels, rows_are_summed_and_copied) {
   const char* const set = std::getenv("PFRT_ISA");
   const std::string before = set == nullptr ? "" : set;
   setenv("PFRT_ISA", std::get<0>(GetParam()), 1);
-  const DotMicrokernel* const microkernel =
-      std::get<1>(GetParam()) ? DotMicrokernel::plain() : DotMicrokernel::get();
+  const DotMicrokernel* const microkernel = DotMicrokernel::get();
   setenv("PFRT_ISA", before.c_str(), 1);
   if (microkernel == nullptr) GTEST_SKIP() << "needs avx2";
+  if (std::get<1>(GetParam())) GTEST_SKIP() << "matmuls have no rows for it";
   std::mt19937_64 random(9);
   for (int64_t k = 1; k <= 300; k += k < 150 ? 1 : 7)
     for (const pfrt_dtype dtype : {PFRT_DTYPE_INT8, PFRT_DTYPE_UINT8}) {
