@@ -190,7 +190,8 @@ class Columns {
 
   // Makes those columns that are padding for all rows.
   void pad(uint8_t byte) const {
-    const uint64_t half = byte * (shape_.quads ? 0x0101010101010101 : 0x0001000100010001);
+    const uint64_t half =
+        byte * (shape_.quads ? uint64_t{0x0101010101010101} : uint64_t{0x0001000100010001});
     for (const Phase& phase : plan_.phases)
       for (int64_t line = 0; line < slots_ * DepthwiseBytes::kLines; ++line) {
         uint8_t* const out = memory_.lines + line * plan_.pitch + phase.at * kColumn;
