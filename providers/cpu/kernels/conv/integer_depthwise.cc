@@ -15,6 +15,7 @@
 
 #include "providers/cpu/jit/dot_microkernel.h"
 #include "providers/cpu/kernels/conv/depthwise_bytes.h"
+#include "providers/cpu/kernels/conv/depthwise_weights.h"
 #include "providers/cpu/kernels/conv/geometry.h"
 #include "providers/cpu/kernels/conv/integer_inputs.h"
 #include "providers/cpu/kernels/conv/requantized_conv.h"
@@ -33,23 +34,6 @@ constexpr Types kBytes{PFRT_DTYPE_INT8, PFRT_DTYPE_UINT8};
 constexpr IntegerInputs kConvInteger{0, 1, 2, 3}, kQLinearConv{0, 3, 2, 5};
 
 int64_t padded(int64_t bytes) { return ceil_div(bytes, int64_t{64}) * 64; }
-
-// Constant weights in blocks of 16 output channels, each with the sums of its channels behind it.
-struct PackedTaps {
-  int64_t channels;
-  DepthwiseBytes shape;
-
-  int64_t block_bytes() const {
-    return shape.weight_bytes() + kChannels * int64_t{sizeof(int32_t)};
-  }
-  int64_t blocks() const { return ceil_div(channels, kChannels); }
-  uint64_t bytes() const { return static_cast<uint64_t>(blocks() * block_bytes()); }
-  std::string recipe() const {
-    return message("conv_depthwise_bytes/", shape.quads ? "quads/" : "pairs/",
-                   shape.two_rows ? "two_rows/" : "", channels, "x", shape.taps_y, "x",
-                   shape.taps_x);
-  }
-};
 
 // Columns of taps that have the same place between two positions. Those in [begin, end) are pixels
 // of a row, |stride| apart from |pixel| on; the others are padding.
@@ -254,28 +238,6 @@ class Columns {
   bool first_ = true;
 };
 
-// Widens the weights of 16 output channels from |first| on, of which |count| are there, less their
-// zero points, and sums them by channel. Whether all are int8.
-template <typename Zero>
-bool widen_taps(const uint8_t* weights, bool is_signed, int64_t taps, int64_t first, int64_t count,
-                Zero&& zero_of, int16_t* out, int32_t* sums) {
-  bool small = true;
-  std::fill_n(out, taps * kChannels, int16_t{0});
-  std::fill_n(sums, kChannels, 0);
-  for (int64_t c = 0; c < count; ++c) {
-    const uint8_t* const from = weights + (first + c) * taps;
-    const int32_t zero = zero_of(first + c);
-    for (int64_t t = 0; t < taps; ++t) {
-      const int32_t weight =
-          (is_signed ? int32_t{static_cast<int8_t>(from[t])} : int32_t{from[t]}) - zero;
-      small &= weight >= -128 && weight <= 127;
-      sums[c] += weight;
-      out[t * kChannels + c] = static_cast<int16_t>(weight);
-    }
-  }
-  return small;
-}
-
 // Weights as a task reads them, and what sums begin with; whether four are multiplied at once.
 bool prepare(const Run& run, const Plan& plan, const Inputs& inputs, int64_t first, int64_t count,
              const Memory& memory, const void*& weights, int32_t* start) {
@@ -287,10 +249,9 @@ bool prepare(const Run& run, const Plan& plan, const Inputs& inputs, int64_t fir
     sums = reinterpret_cast<const int32_t*>(static_cast<const char*>(weights) +
                                             plan.shape().weight_bytes());
   } else {
-    const bool small = widen_taps(
-        run.input<uint8_t>(plan.in.w), plan.w_signed, plan.geometry.window.taps(), first, count,
-        [&](int64_t c) { return static_cast<int32_t>(inputs.zeros[static_cast<size_t>(c)]); },
-        memory.taps, own);
+    const bool small =
+        widen_taps(run.input<uint8_t>(plan.in.w), plan.w_signed, plan.geometry.window.taps(), first,
+                   count, inputs.zeros, memory.taps, own);
     DepthwiseBytes shape = plan.pairs();
     shape.quads = quads = small && DepthwiseBytes::has_quads();
     shape.pack(memory.taps, memory.weights);
@@ -383,60 +344,6 @@ std::string refuse(const KernelRequest& node, const IntegerInputs& in) {
   return "";
 }
 
-// The weights of a node that refuse let pass; |quads| as its constants allow.
-PackedTaps packed_taps(const SnapshotNode& node, const IntegerInputs& in) {
-  const auto dims = node.input_dims(in.w);
-  const auto one = [&](const char* attribute) {
-    const auto values = node.attr_ints(attribute);
-    return values.empty() || values.front() == 1;
-  };
-  PackedTaps taps{
-      dims[0],
-      {dims.size() == 4 ? dims[2] : 1, dims.back(), false, false, DepthwiseBytes::has_vectors()}};
-  taps.shape.two_rows =
-      dims.size() == 4 && one("strides") && (one("dilations") || taps.shape.taps_y == 1);
-  const auto* const weights = static_cast<const uint8_t*>(node.input_constant(in.w));
-  const auto zeros = weight_zeros(node, in);
-  if (weights == nullptr || !zeros || !DepthwiseBytes::has_quads()) return taps;
-  bool& quads = taps.shape.quads;
-  quads = true;
-  const bool is_signed = node.input_dtype(in.w) == PFRT_DTYPE_INT8;
-  const int64_t each = taps.shape.taps_y * taps.shape.taps_x;
-  for (int64_t i = 0; i < taps.channels * each && quads; ++i) {
-    const int32_t value =
-        is_signed ? int32_t{static_cast<int8_t>(weights[i])} : int32_t{weights[i]};
-    const int32_t weight = value - (*zeros)[static_cast<size_t>(i / each) % zeros->size()];
-    quads = weight >= -128 && weight <= 127;
-  }
-  return taps;
-}
-
-std::optional<PackedInput> pack(const SnapshotNode& node, const IntegerInputs& in) {
-  const auto zeros = weight_zeros(node, in);
-  if (!node.is_constant(in.w) || !zeros) return std::nullopt;
-  const PackedTaps taps = packed_taps(node, in);
-  const bool is_signed = node.input_dtype(in.w) == PFRT_DTYPE_INT8;
-  PackedInput packed;
-  packed.input = in.w;
-  packed.recipe = message(taps.recipe(), "/", dtype_name(node.input_dtype(in.w)));
-  for (const int32_t zero : *zeros) packed.recipe += message("/", zero);
-  packed.bytes = taps.bytes();
-  packed.pack = [=, all = *zeros](const void* source, void* out) {
-    const int64_t each = taps.shape.taps_y * taps.shape.taps_x;
-    std::vector<int16_t> wide(static_cast<size_t>(each * kChannels));
-    auto* to = static_cast<char*>(out);
-    for (int64_t first = 0; first < taps.channels; first += kChannels, to += taps.block_bytes()) {
-      widen_taps(
-          static_cast<const uint8_t*>(source), is_signed, each, first,
-          std::min(kChannels, taps.channels - first),
-          [&](int64_t c) { return all[static_cast<size_t>(c) % all.size()]; }, wide.data(),
-          reinterpret_cast<int32_t*>(to + taps.shape.weight_bytes()));
-      taps.shape.pack(wide.data(), to);
-    }
-  };
-  return packed;
-}
-
 // Rows of positions of tasks, and where columns lie.
 void divide(Plan& plan) {
   const Window& w = plan.geometry.window;
@@ -503,7 +410,7 @@ std::string refuse_conv_integer_depthwise(const KernelRequest& node) {
 }
 
 std::optional<PackedInput> pack_conv_integer_depthwise(const SnapshotNode& node) {
-  return pack(node, kConvInteger);
+  return pack_taps(node, kConvInteger);
 }
 
 Result<Kernel> make_conv_integer_depthwise(const KernelRequest& node) {
@@ -568,7 +475,7 @@ std::string refuse_qlinear_conv_depthwise(const KernelRequest& node) {
 }
 
 std::optional<PackedInput> pack_qlinear_conv_depthwise(const SnapshotNode& node) {
-  return pack(node, kQLinearConv);
+  return pack_taps(node, kQLinearConv);
 }
 
 // Inputs: x, its scale and zero point, w, its scale and zero point, y's scale and zero point, bias.
