@@ -95,6 +95,7 @@ std::string QuantizedWeights::recipe() const {
 }
 
 void QuantizedWeights::pack(const void* source, int64_t direction, void* out) const {
+  if (!dot_columns_) return;
   dot_columns_->pack(static_cast<const uint8_t*>(source) + direction * depth_ * columns_, columns_,
                      1, out);
 }

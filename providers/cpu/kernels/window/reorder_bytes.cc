@@ -89,7 +89,8 @@ int64_t short_lines_of_16(uint8_t* out, int64_t pitch, const uint8_t* planes, in
     uint8_t* line = out + i * pitch;
     for (int64_t c = 0; c < kLine; ++c, line += 2 * pitch) {
       _mm_storel_epi64(reinterpret_cast<__m128i*>(line), from[c]);
-      _mm_storeh_pd(reinterpret_cast<double*>(line + pitch), _mm_castsi128_pd(from[c]));
+      _mm_storel_epi64(reinterpret_cast<__m128i*>(line + pitch),
+                       _mm_unpackhi_epi64(from[c], from[c]));
     }
   }
   return i;
