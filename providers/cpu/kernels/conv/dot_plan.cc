@@ -12,7 +12,7 @@
 namespace pfrt::cpu {
 namespace {
 
-constexpr int64_t kPanel = DotMicrokernel::kPanel, kStep = DotMicrokernel::kStepBytes;
+constexpr int64_t kStep = DotMicrokernel::kStepBytes;
 constexpr int64_t kLine = 16;
 constexpr int64_t kPixels = 128;           // copied at a time
 constexpr int64_t kLeastRowBlocks = 4;     // that have time to fetch the next part
