@@ -4,6 +4,7 @@
 // made when a session needs it, and kept where it is not large. Thread-safe.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -47,6 +48,11 @@ class Model {
   const Graph& graph() const { return *graph_; }
   const ModelInfo& info() const { return info_; }
   const std::vector<std::string>& warnings() const { return warnings_; }
+  // When each stage of loading began, the last being its end; empty after the first call: of
+  // sessions that share a model, the profile of one has them.
+  Progress::Stages take_load_stages() const {
+    return load_told_.exchange(true) ? Progress::Stages() : load_stages_;
+  }
   // DATA_LOSS once a mapped file was found cut short, written to or unreadable that constants are
   // views of, or that one was copied from then, and ever after. |ask| also looks at the files that
   // are viewed, a system call each.
@@ -81,6 +87,8 @@ class Model {
   mutable OperatorSet::Ptr canonical_for_;
   bool built_in_only_ = true;
   bool loaded_ = false;  // create() is through
+  Progress::Stages load_stages_{};
+  mutable std::atomic<bool> load_told_{false};
   struct OptimisedSlot {
     std::timed_mutex making;  // held while passes run
     std::weak_ptr<const Optimised> value;

@@ -12,6 +12,7 @@
 #include "core/plan/fault.h"
 #include "core/session/pass_options.h"
 #include "core/session/precision_search.h"
+#include "core/session/profile_file.h"
 #include "core/session/sessions.h"
 
 namespace pfrt {
@@ -33,8 +34,22 @@ Result<std::shared_ptr<Session>> Session::create(std::shared_ptr<const Model> mo
   session->provider_set_ =
       std::make_unique<ProviderSet>(std::move(context.providers), context.devices, context.logger);
   PFRT_TRY(session->take_options(options));
-  PFRT_TRY(session->open_providers());
-  session->list_inputs();
+  PFRT_TRY(session->fill(options, extra_outputs, context));
+  if (session->profile_) {
+    session->profile_->add(Profile::Kind::kStage, start, os::monotonic_ns(),
+                           session->profile_->name("session_initialization"));
+    session->open_profile_.store(session->profile_.get(), std::memory_order_release);
+    session->write_at_end_ = options.is_set("profile_file_prefix");
+  }
+  if (session->all_) session->all_->add(session);
+  session->log_creation(start);
+  return session;
+}
+
+Status Session::fill(const Options& options, const std::vector<std::string>& extra_outputs,
+                     Context& context) {
+  PFRT_TRY(open_providers());
+  list_inputs();
 
   Preparation::Config prepare;
   prepare.level = options.get_string("optimization_level");
@@ -46,19 +61,59 @@ Result<std::shared_ptr<Session>> Session::create(std::shared_ptr<const Model> mo
   prepare.operators = std::move(context.operators);
   for (auto& pass : context.passes)
     if (pass->level <= level_number(prepare.level)) prepare.passes.push_back(std::move(pass));
-  PFRT_TRY(session->make_plans(std::move(prepare), options.get_string("precision") == "auto"));
-  session->list_outputs();
-  PFRT_TRY(session->model_->intact(true));
-  if (session->all_) session->all_->add(session);
-  session->log_creation(start);
-  return session;
+  PFRT_TRY(make_plans(std::move(prepare), options.get_string("precision") == "auto"));
+  list_outputs();
+  return model_->intact(true);
+}
+
+void Session::open_profile(const std::string& prefix) {
+  static std::atomic<uint64_t> last_number{0};
+  profile_ = std::make_unique<Profile>();
+  profile_prefix_ = prefix;
+  profile_number_ = last_number.fetch_add(1, std::memory_order_relaxed) + 1;
+  progress_.set_profile(profile_.get());
+  const Progress::Stages load = model_->take_load_stages();
+  if (load[0].ns) profile_->started_before(load[0].ns);
+  uint64_t end_ns = 0;
+  for (size_t i = 1; i < load.size() && load[i].ns; ++i) {
+    end_ns = load[i].ns;
+    profile_->add(Profile::Kind::kStage, load[i - 1].ns, end_ns, profile_->name(load[i - 1].name));
+  }
+  if (end_ns)
+    profile_->add(Profile::Kind::kStage, load[0].ns, end_ns, profile_->name("model_loading"));
+}
+
+Result<std::string_view> Session::end_profiling() {
+  const std::lock_guard lock(profile_mutex_);
+  if (profile_ && profile_path_.empty()) {
+    std::string path = pfrt::profile_path(profile_prefix_, profile_number_);
+    Status written = write_profile(*profile_,
+                                   {.graph = model_->graph().name,
+                                    .session = profile_number_,
+                                    .parameter_bytes = model_->info().parameter_bytes},
+                                   path);
+    if (!written.ok()) return written.prepend("ending the session's profile");
+    open_profile_.store(nullptr, std::memory_order_release);
+    profile_path_ = std::move(path);
+  }
+  return std::string_view(profile_path_);
+}
+
+// No run is under way.
+Session::~Session() {
+  if (!write_at_end_) return;
+  try {
+    if (auto written = end_profiling(); !written.ok())
+      logger_->log(PFRT_LOG_ERROR, written.status().message());
+  } catch (const std::bad_alloc&) {  // there is no memory to say it with either
+  }
 }
 
 Status Session::take_options(const Options& options) {
   num_threads_ = static_cast<uint32_t>(std::min<int64_t>(options.get_int("num_threads"), 1024));
-  profile_ = options.get_bool("enable_profiling");
   PFRT_TRY(check_pass_names(options.get_strings("skip_passes"), "creating a session"));
   progress_ = options.progress();
+  if (options.get_bool("enable_profiling")) open_profile(options.get_string("profile_file_prefix"));
   if (options.is_set("log_level"))
     own_logger_->set_level(log_level_from(options.get_string("log_level")));
   fallback_ = options.get_string("session.fallback") == "on";
@@ -133,7 +188,10 @@ Status Session::make_plans(Preparation::Config config, bool auto_precision) {
       logger_);
   PFRT_ASSIGN(auto optimised,
               preparation_->prepare({provider_set_->candidates(), progress_}, {}, pass_notes_));
-  if (auto_precision) PFRT_TRY(choose_precisions(optimised->graph));
+  if (auto_precision) {
+    const ProfileSpan span(progress_.profile(), "choose precisions");
+    PFRT_TRY(choose_precisions(optimised->graph));
+  }
   PFRT_TRY(check_named_precisions(*optimised->graph));
   PFRT_ASSIGN(plans_, plan_for_all(std::move(optimised), progress_));
   PFRT_TRY(progress_.stop());
@@ -254,6 +312,7 @@ Result<std::shared_ptr<const Session::Planned>> Session::variant(
   if (ids.empty()) return std::shared_ptr<const Planned>(plans, &plans->main);
   Progress progress(control.cancelled, nullptr, nullptr);
   progress.set_deadline(control.deadline_ns);
+  progress.set_profile(control.profile);
   return plans->variants.get(
       fed, [&] { return progress.stop(); },
       [&]() -> Result<std::shared_ptr<const Planned>> {
@@ -280,8 +339,13 @@ Status Session::attempt(const std::shared_ptr<Plans>& plans, const std::vector<V
 
 Status Session::run(const std::vector<ValuePtr>& inputs, const std::vector<OutputRequest>& requests,
                     const RunControl& control, std::vector<ValuePtr>& outputs) {
+  const uint64_t start = control.profile ? os::monotonic_ns() : 0;
   Status status = run_uncounted(inputs, requests, control, outputs);
   ++(status.ok() ? statistics_->runs : statistics_->failures);
+  if (control.profile)
+    control.profile->add(Profile::Kind::kRun, start, os::monotonic_ns(), control.tag,
+                         control.number,
+                         control.width | static_cast<uint64_t>(status.code()) << 32);
   return status;
 }
 
