@@ -57,7 +57,7 @@ const us = t => t >= 1e6 ? (t / 1e6).toFixed(2) + ' s' : t >= 1e3 ? (t / 1e3).to
 const size = b => b >= 1 << 20 ? (b / (1 << 20)).toFixed(1) + ' MiB' : b >= 1024 ? (b / 1024).toFixed(1) + ' KiB' : b + ' B';
 const spans = events.filter(e => e.ph === 'X');
 const runs = spans.filter(e => e.name === 'model_run');
-const kept = runs.filter(e => e.args.tag !== 'warm-up');
+const kept = runs.filter(e => e.args.tag === 'profiled');
 const steps = new Map();
 const warm = new Set(runs.filter(e => !kept.includes(e)).map(e => e.args.run));
 for (const e of spans) {
@@ -147,7 +147,8 @@ for (const e of before.slice(0, 12)) {
   put(line, 'td', us(e.dur)).className = 'n';
 }
 
-const memory = events.filter(e => e.ph === 'C' && e.name === 'memory');
+const since = kept.length ? kept[0].ts : 0;  // what came before would press the rest together
+const memory = events.filter(e => e.ph === 'C' && e.name === 'memory' && e.ts >= since);
 if (memory.length) {
   const end = memory[memory.length - 1].ts, from = memory[0].ts;
   const top = Math.max(...memory.map(e => Math.max(e.args.working_bytes, e.args.result_bytes)), 1);
