@@ -22,7 +22,9 @@ class Writer {
  public:
   Writer(const ModelFiles& files, std::vector<CompiledSection>& sections)
       : graphs_(
-            builder_, [this](const Tensor& tensor) { return put(tensor); }, true),
+            builder_,
+            [this](const Tensor& tensor, std::string_view name) { return put(tensor, name); },
+            true),
         files_(files),
         sections_(sections) {}
 
@@ -52,7 +54,7 @@ class Writer {
   }
 
  private:
-  GraphWriter::Place put(const Tensor& t) {
+  GraphWriter::Place put(const Tensor& t, std::string_view name) {
     const uint64_t bytes = t.bytes();
     if (bytes == 0 || !t.buffer) return {};
     const bool there = !t.buffer->deferred() || t.buffer->lies_at_origin();
@@ -64,6 +66,8 @@ class Writer {
         return {static_cast<uint64_t>(at - begin), 0, i + 1, t.buffer->deferred()};
       }
     }
+    const bool whole = t.offset == 0 && bytes == t.buffer->bytes();
+    if (!there && whole && !name.empty()) return {0, 0, pfm::kRemade, true};
     return {section(t.buffer, t.offset, bytes), 0, 0, t.buffer->deferred()};
   }
 
@@ -78,7 +82,8 @@ class Writer {
 
 class Reader {
  public:
-  Reader(std::string_view head, const CompiledBody& body, const OpenFile& open)
+  Reader(std::string_view head, const CompiledBody& body, const OpenFile& open,
+         const Remake& remake)
       : graphs_(
             head.size(),
             [this](const pfm::Tensor& from, uint64_t bytes, const std::string& name, Tensor& out) {
@@ -86,7 +91,8 @@ class Reader {
             },
             true),
         body_(body),
-        open_(open) {}
+        open_(open),
+        remake_(remake) {}
 
   GraphReader& graphs() { return graphs_; }
 
@@ -116,6 +122,13 @@ class Reader {
       PFRT_ASSIGN(out.buffer, Buffer::allocate(0));
       return {};
     }
+    if (from.file() == pfm::kRemade) {
+      if (!remake_) return error(Code::kINVALID_MODEL, "constant '", name, "' has no bytes");
+      PFRT_ASSIGN(out.buffer, Buffer::deferred(bytes, [remake = remake_, name, bytes](void* to) {
+                    remake(name, bytes, to);
+                  }));
+      return {};
+    }
     if (from.file() == 0) {
       PFRT_ASSIGN(out.buffer, view(from.offset(), bytes, from.deferred()));
       return {};
@@ -136,6 +149,7 @@ class Reader {
   GraphReader graphs_;
   const CompiledBody& body_;
   const OpenFile& open_;
+  const Remake& remake_;
 };
 
 // The root of |head|; null where it is none.
@@ -184,7 +198,8 @@ Result<KnownModel> read_known(std::string_view head, const CompiledBody& body,
                               const OpenFile& open) {
   const auto* from = root_of<pfm::KnownModel>(head);
   if (!from) return no_entry();
-  Reader reader(head, body, open);
+  const Remake none;
+  Reader reader(head, body, open, none);
   KnownModel out;
   for (uint32_t i = 0; from->files() && i < from->files()->size(); ++i) {
     const pfm::File* f = from->files()->Get(i);
@@ -233,10 +248,10 @@ Result<std::string> write_compiled(const Compiled& compiled, const ModelFiles& f
 }
 
 Result<Compiled> read_compiled(std::string_view head, const CompiledBody& body,
-                               const OpenFile& open) {
+                               const OpenFile& open, const Remake& remake) {
   const auto* from = root_of<pfm::Compiled>(head);
   if (!from) return no_entry();
-  Reader reader(head, body, open);
+  Reader reader(head, body, open, remake);
   Compiled out;
   PFRT_ASSIGN(out.graph, read_graph(reader.graphs(), from->graph(), from->symbols()));
   for (uint32_t i = 0; from->reports() && i < from->reports()->size(); ++i) {

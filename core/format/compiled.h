@@ -3,7 +3,8 @@
 // What the cache of compiled models keeps, as bytes: a head of FlatBuffers (compiled.fbs) and
 // sections. A KnownModel is what is known of a model without reading it; a Compiled is a graph as
 // passes leave it, with its constants and what providers have packed. Bytes of constants that are
-// in a file of the model's stay there. Pure functions; thread-safe.
+// in a file of the model's stay there, and what passes have computed and nobody has read, having
+// been packed, is computed again where somebody does. Pure functions; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -77,9 +78,12 @@ struct CompiledBody {
 // Views of |body| and of |files|, which are mapped as |open| gives them, by their number, when
 // something of them is needed. INVALID_MODEL for what is not of this form.
 using OpenFile = std::function<Result<std::shared_ptr<os::MappedFile>>(size_t number)>;
+// Writes the bytes of the graph's initializer |name|, computed again, to |out|. It may throw
+// std::bad_alloc.
+using Remake = std::function<void(const std::string& name, uint64_t bytes, void* out)>;
 Result<KnownModel> read_known(std::string_view head, const CompiledBody& body,
                               const OpenFile& open);
 Result<Compiled> read_compiled(std::string_view head, const CompiledBody& body,
-                               const OpenFile& open);
+                               const OpenFile& open, const Remake& remake);
 
 }  // namespace pfrt

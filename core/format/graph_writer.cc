@@ -52,32 +52,34 @@ Vec<Offset<pfm::StringBytes>> GraphWriter::write_strings(const Texts& texts, Vie
   return builder_.CreateVector(out);
 }
 
-Offset<pfm::Tensor> GraphWriter::write_tensor(const Tensor& t) {
+Offset<pfm::Tensor> GraphWriter::write_tensor(const Tensor& t, std::string_view name) {
   auto dims = builder_.CreateVector(t.dims);
   if (t.dtype == PFRT_DTYPE_STRING) {
     auto strings = write_strings(t.strings(), [](const pfrt_string& s) { return view(s); });
     return pfm::CreateTensor(builder_, t.dtype, dims, 0, 0, 0, strings);
   }
   const uint64_t size = t.bytes();
-  const Place place = put_(t);
+  const Place place = put_(t, name);
   return pfm::CreateTensor(builder_, t.dtype, dims, place.offset, size, place.checksum, 0,
                            place.file, place.deferred);
 }
 
-Offset<pfm::Constant> GraphWriter::write_constant(std::string_view name, const Value& value) {
+Offset<pfm::Constant> GraphWriter::write_constant(std::string_view name, const Value& value,
+                                                  int depth) {
   auto label = text(name);
-  auto tensor = write_tensor(value.tensor);
+  const bool whole = depth == 0 && value.kind != PFRT_VALUE_SPARSE;
+  auto tensor = write_tensor(value.tensor, whole ? name : std::string_view());
   if (value.kind != PFRT_VALUE_SPARSE)
     return pfm::CreateConstant(builder_, label, value.kind, tensor);
-  auto indices = write_tensor(value.indices);
+  auto indices = write_tensor(value.indices, {});
   auto dims = builder_.CreateVector(value.dense_dims);
   return pfm::CreateConstant(builder_, label, value.kind, tensor, indices, dims);
 }
 
 Result<Offset<pfm::Attribute>> GraphWriter::write_attr(const Attribute& a, int depth) {
   std::vector<Offset<pfm::Constant>> tensors;
-  if (a.tensor) tensors.push_back(write_constant("", *a.tensor));
-  for (const ValuePtr& v : a.tensors) tensors.push_back(write_constant("", *v));
+  if (a.tensor) tensors.push_back(write_constant("", *a.tensor, depth + 1));
+  for (const ValuePtr& v : a.tensors) tensors.push_back(write_constant("", *v, depth + 1));
   std::vector<Offset<pfm::Graph>> graphs;
   if (a.graph) {
     PFRT_ASSIGN(auto g, write_graph(*a.graph, depth + 1));
@@ -130,7 +132,7 @@ Result<Offset<pfm::Graph>> GraphWriter::write_graph(const Graph& graph, int dept
   for (ValueId id = 0; id < graph.value_count(); ++id) {
     const GraphValue& v = graph.at(id);
     if (v.type.kind != PFRT_VALUE_UNSET) values.push_back(write_value(graph, v));
-    if (v.constant) constants.push_back(write_constant(v.name, *v.constant));
+    if (v.constant) constants.push_back(write_constant(v.name, *v.constant, depth));
   }
   std::vector<Offset<pfm::Node>> nodes;
   std::vector<uint32_t> place(compiled_ ? graph.node_capacity() : 0);  // from 1; 0 = it is gone

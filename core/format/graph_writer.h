@@ -25,7 +25,8 @@ class GraphWriter {
     uint32_t file = 0;
     bool deferred = false;
   };
-  using PutTensor = std::function<Place(const Tensor& tensor)>;
+  // |name|: of the initializer of the outermost graph that it is; else empty.
+  using PutTensor = std::function<Place(const Tensor& tensor, std::string_view name)>;
 
   // |compiled|: also what only graphs in canonical form have.
   GraphWriter(flatbuffers::FlatBufferBuilder& builder, PutTensor put, bool compiled = false)
@@ -33,7 +34,6 @@ class GraphWriter {
 
   Result<Offset<pfm::Graph>> write(const Graph& graph) { return write_graph(graph, 0); }
   Vec<Offset<pfm::Symbol>> write_symbols(const SymbolTable& symbols);
-  Offset<pfm::Constant> write_constant(std::string_view name, const Value& value);
   Offset<flatbuffers::String> text(std::string_view s) {
     return builder_.CreateString(s.data(), s.size());
   }
@@ -53,7 +53,8 @@ class GraphWriter {
   template <typename Texts, typename View>
   Vec<Offset<pfm::StringBytes>> write_strings(const Texts& texts, View as_view);
   Offset<pfm::Dim> write_dim(const Dim& dim, const SymbolTable& symbols);
-  Offset<pfm::Tensor> write_tensor(const Tensor& t);
+  Offset<pfm::Tensor> write_tensor(const Tensor& t, std::string_view name);
+  Offset<pfm::Constant> write_constant(std::string_view name, const Value& value, int depth);
   Result<Offset<pfm::Attribute>> write_attr(const Attribute& a, int depth);
   Result<Offset<pfm::Node>> write_node(const Graph& graph, const Node& node, int depth,
                                        uint32_t epilogue_of);

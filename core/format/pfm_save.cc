@@ -20,7 +20,8 @@ class Writer {
   explicit Writer(uint64_t payload_start) : next_(payload_start) { builder_.ForceDefaults(true); }
 
   Status build(const Graph& graph, const InfoList& info) {
-    GraphWriter writer(builder_, [this](const Tensor& tensor) { return put(tensor); });
+    GraphWriter writer(builder_,
+                       [this](const Tensor& tensor, std::string_view) { return put(tensor); });
     PFRT_ASSIGN(auto root, writer.write(graph));
     auto entries = writer.write_entries(info);
     builder_.FinishSizePrefixed(pfm::CreateModel(builder_, root, entries));

@@ -179,13 +179,14 @@ void CompiledCache::remember(const Model& model, std::string_view load_key) {
   if (!status.ok()) say(message("'", files.front().path, "' is not remembered"), status);
 }
 
-std::shared_ptr<const StoredModel> CompiledCache::find(const std::string& key, const Model& model) {
+std::shared_ptr<const StoredModel> CompiledCache::find(const std::string& key, const Model& model,
+                                                       const Remake& remake) {
   const auto entry = entries_.find(key);
   if (!entry) return nullptr;
   auto stored = std::make_shared<StoredModel>();
   stored->file = entry->file->health();
-  auto compiled = read_compiled(entry->head, body_of(entry),
-                                [&](size_t number) { return model.mapped(number); });
+  auto compiled = read_compiled(
+      entry->head, body_of(entry), [&](size_t number) { return model.mapped(number); }, remake);
   if (!compiled.ok()) {
     say(message("entry ", key, " of ", std::string(entry->of), " is not used and made again"),
         compiled.status());

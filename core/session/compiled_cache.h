@@ -41,7 +41,9 @@ class CompiledCache {
   // For known_model, where its files are as they were for a while.
   void remember(const Model& model, std::string_view load_key);
 
-  std::shared_ptr<const StoredModel> find(const std::string& key, const Model& model);
+  // |remake|: as read_compiled takes it.
+  std::shared_ptr<const StoredModel> find(const std::string& key, const Model& model,
+                                          const Remake& remake);
   void put(const std::string& key, const Compiled& compiled, const Model& model);
 
  private:

@@ -191,7 +191,14 @@ std::string Session::cache_key(const Options& options, const Preparation::Config
 
 std::shared_ptr<const Model::Optimised> Session::find_stored() {
   if (cache_key_.empty()) return nullptr;
-  const auto stored = cache_->find(cache_key_, *model_);
+  // Its bytes are asked for by plans, which this session makes.
+  const auto remake = [source = std::make_shared<Remade>(), weak = weak_from_this()](
+                          const std::string& name, uint64_t bytes, void* out) {
+    const auto session = weak.lock();
+    if (!session) throw std::bad_alloc();
+    session->remake(*source, name, bytes, out);
+  };
+  const auto stored = cache_->find(cache_key_, *model_, remake);
   if (!stored) {
     cache_note_ = "made anew and put into the cache, as " + cache_key_;
     return nullptr;
@@ -215,6 +222,26 @@ std::shared_ptr<const Model::Optimised> Session::find_stored() {
   optimised->stored = stored;
   cache_note_ = "from the cache, entry " + cache_key_;
   return optimised;
+}
+
+// What the entry does not have, because nobody had read it, is in the graph that was kept, which
+// the same passes make again.
+void Session::remake(Remade& remade, const std::string& name, uint64_t bytes, void* out) const {
+  const std::lock_guard lock(remade.mutex);
+  if (!remade.graph) {
+    logger_->log(PFRT_LOG_INFO, "the graph is optimised again: constant '", name,
+                 "' is not in the entry of the cache");
+    std::vector<std::string> notes;
+    auto made = preparation_->prepare({provider_set_->candidates(), Progress()}, {}, notes);
+    if (made.ok()) remade.graph = made.value()->graph;
+  }
+  const ValueId id = remade.graph ? remade.graph->find(name) : kNoId;
+  const Tensor* const tensor = id == kNoId ? nullptr : remade.graph->constant(id);
+  if (!tensor || tensor->bytes() != bytes) {
+    logger_->log(PFRT_LOG_ERROR, "constant '", name, "' of the cache's graph is not made again");
+    throw std::bad_alloc();
+  }
+  tensor->copy_to(out);
 }
 
 void Session::keep_plans(const PackedConstants& packed) {

@@ -28,7 +28,7 @@ namespace pfrt {
 class Devices;
 class Sessions;
 
-class Session {
+class Session : public std::enable_shared_from_this<Session> {
  public:
   struct Context {
     std::vector<ProviderSource> providers;
@@ -105,6 +105,11 @@ class Session {
   // Out of |cache_|, null where it has nothing that fits; and what is put into it.
   std::shared_ptr<const Model::Optimised> find_stored();
   void keep_plans(const PackedConstants& packed);
+  struct Remade {
+    std::mutex mutex;
+    std::shared_ptr<const Graph> graph;
+  };
+  void remake(Remade& remade, const std::string& name, uint64_t bytes, void* out) const;
   // Of what plans are made of; empty, and why is noted, where they are not to be kept.
   std::string cache_key(const Options& options, const Preparation::Config& config);
   void log_creation(uint64_t started_ns) const;
