@@ -304,7 +304,7 @@ Status compute_unobserved(pfrt_session& s, const PreparedRun& run,
 }
 
 // What a session gives besides the model's outputs begins here.
-size_t first_extra(const pfrt_session& s) { return s.session->model()->graph().outputs.size(); }
+size_t first_extra(const pfrt_session& s) { return s.session->model()->face().outputs.size(); }
 
 Status observe(const pfrt_session& s, const Observer& observer,
                const std::vector<ValuePtr>& results) {

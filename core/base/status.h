@@ -74,6 +74,7 @@ class [[nodiscard]] Result {
   const T& value() const { return *value_; }
   T take() { return std::move(*value_); }
   T* operator->() { return &*value_; }
+  const T* operator->() const { return &*value_; }
   T& operator*() { return *value_; }
 
  private:

@@ -78,7 +78,7 @@ class CompiledGraph::Compilation {
     for (const Part& part : parts_) {
       for (const auto& segment : part.graph->segments_) {
         for (StageExecutable& stage : segment->stages) {
-          Status packed = part.graph->pack_constants(stage, services_, staging);
+          Status packed = part.graph->pack_constants(stage, part.where, services_, staging);
           if (!packed.ok()) return in(part, std::move(packed.blame(stage.executable->provider())));
         }
       }
@@ -219,14 +219,15 @@ Result<std::unique_ptr<CompiledGraph>> CompiledGraph::create(std::shared_ptr<con
   return out;
 }
 
-Status CompiledGraph::pack_constants(StageExecutable& stage, const CompileServices& services,
-                                     Staging& staging) const {
+Status CompiledGraph::pack_constants(StageExecutable& stage, std::string_view where,
+                                     const CompileServices& services, Staging& staging) const {
   const std::string& provider = stage.executable->provider().name();
   PFRT_ASSIGN(auto constants, stage.executable->constants());
   const Stop stop = [&] { return services.progress.stop(); };
   for (const pfrt_packed_constant& c : constants) {
     PFRT_TRY(services.progress.stop());
-    std::string key = message(provider, "/", view(c.recipe), "/", c.bytes);
+    const std::string kind = message(provider, "/", view(c.recipe), "/", c.bytes);
+    std::string key = kind, name = message(where, "/", kind);
     std::vector<const Tensor*> sources;
     for (uint32_t i = 0; i < c.source_count; ++i) {
       const Tensor* t =
@@ -235,10 +236,19 @@ Status CompiledGraph::pack_constants(StageExecutable& stage, const CompileServic
         return error(Code::kPROVIDER, provider, " packs value ", c.sources[i],
                      ", which is no constant");
       sources.push_back(t);
-      key += "/" + services.packed->contents().key_of(*t);
+      name += "/" + graph_->at(c.sources[i]).name;
     }
+    if (services.stored) {
+      const auto at = services.stored->find(name);
+      if (at != services.stored->end() && at->second->bytes() == c.bytes) {
+        stage.constants.push_back(at->second);
+        continue;
+      }
+    }
+    for (const Tensor* t : sources) key += "/" + services.packed->contents().key_of(*t);
     Sink sink(services.logger, stop);
     PFRT_ASSIGN(auto packed, services.packed->get(key, c, sources, staging, sink));
+    if (services.made) services.made->emplace(std::move(name), packed);
     stage.constants.push_back(std::move(packed));
   }
   return {};

@@ -6,6 +6,7 @@
 // each input signature. run is thread-safe.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -27,6 +28,9 @@ struct NodePrecision {
   std::string note;
 };
 
+// Packed constants by what a provider calls them and of what they are made.
+using PackedConstants = std::map<std::string, std::shared_ptr<Buffer>>;
+
 // Who may run nodes, where packed constants are shared, who is told, and who may stop it. |packed|
 // and |logger| outlive what is made.
 struct CompileServices {
@@ -35,6 +39,8 @@ struct CompileServices {
   Logger* logger = nullptr;  // may be null
   Progress progress;
   std::shared_ptr<RunStatistics> statistics = nullptr;  // where plans are counted; null = nowhere
+  const PackedConstants* stored = nullptr;  // packed before, of the same graph; may be null
+  PackedConstants* made = nullptr;          // gets all that the graph uses; may be null
 };
 
 struct CompileOptions {
@@ -88,8 +94,9 @@ class CompiledGraph : public RunnableGraph {
   // Not compiled, and without its bodies.
   static Result<std::unique_ptr<CompiledGraph>> make(std::shared_ptr<const Graph> graph,
                                                      const CompileServices& services);
-  Status pack_constants(StageExecutable& stage, const CompileServices& services,
-                        Staging& staging) const;
+  // |where|: of the graph, among those compiled with it.
+  Status pack_constants(StageExecutable& stage, std::string_view where,
+                        const CompileServices& services, Staging& staging) const;
   void number_slots();
   void note_last_reads();
   // Slots that outputs which are wanted are made from, and those outputs; empty when all are

@@ -13,8 +13,10 @@ namespace pfrt::pfm {
 
 inline constexpr char kMagic[4] = {'P', 'F', 'M', '\0'};
 inline constexpr uint32_t kVersion = 2;
-inline constexpr uint64_t kAlignment = 64;  // of payload sections
-inline constexpr int kMaxDepth = 64;        // of bodies in bodies
+inline constexpr uint64_t kAlignment = 64;       // of payload sections
+inline constexpr int kMaxDepth = 64;             // of bodies in bodies
+inline constexpr uint32_t kRemade = UINT32_MAX;  // Tensor.file of bytes that are made again
+inline constexpr uint32_t kNumber = UINT32_MAX;  // Dim.symbol of what is a number
 
 struct Header {
   char magic[4];

@@ -65,6 +65,20 @@ Dim SymbolTable::fresh() {
   return Dim::of_symbol(static_cast<uint32_t>(symbols_.size() - 1));
 }
 
+uint32_t SymbolTable::size() const {
+  std::lock_guard lock(mutex_);
+  return static_cast<uint32_t>(symbols_.size());
+}
+
+bool SymbolTable::append(Symbol symbol) {
+  std::lock_guard lock(mutex_);
+  const bool named = !symbol.name.starts_with(kNameless);
+  if (named && !ids_.try_emplace(symbol.name, static_cast<uint32_t>(symbols_.size())).second)
+    return false;
+  symbols_.push_back(std::move(symbol));
+  return true;
+}
+
 Dim SymbolTable::intern(Symbol symbol) {
   std::lock_guard lock(mutex_);
   auto [it, is_new] = ids_.try_emplace(symbol.name, static_cast<uint32_t>(symbols_.size()));

@@ -57,6 +57,18 @@ struct DimExpression {
 // One a model: its graph and all subgraphs share it.
 class SymbolTable {
  public:
+  struct Symbol {
+    std::string name;
+    DimExpression expression;
+    bool nameless = false;  // fresh() is part of it
+    bool natural = true;    // certainly
+  };
+  // One past the largest symbol.
+  uint32_t size() const;
+  Symbol at(uint32_t id) const;
+  // Makes |symbol| the one after all there are; false where one has its name.
+  bool append(Symbol symbol);
+
   Dim symbol(std::string_view name);  // unknown for "" and names that begin with '?'
   Dim fresh();                        // "?1", equal to no other
   // For a name that is no word: no expression reads like it.
@@ -85,15 +97,8 @@ class SymbolTable {
   Dim product(const Shape& shape, size_t begin = 0, size_t end = SIZE_MAX);
 
  private:
-  struct Symbol {
-    std::string name;
-    DimExpression expression;
-    bool nameless = false;  // fresh() is part of it
-    bool natural = true;    // certainly
-  };
   Dim make(DimOp op, Dim a, Dim b);
   Dim intern(Symbol symbol);
-  Symbol at(uint32_t id) const;
   mutable std::mutex mutex_;
   std::vector<Symbol> symbols_{{"?", {}, true, false}};
   std::unordered_map<std::string, uint32_t> ids_;

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "core/base/lock.h"
+#include "core/base/os/folder.h"
 
 namespace pfrt {
 namespace {
@@ -77,6 +78,15 @@ std::string Provider::identity() const {
   for (const auto& [key, value] : options)
     out += message("/", key.size(), ":", key, "=", value.size(), ":", value);
   return out;
+}
+
+std::string Provider::lasting_identity() const {
+  if (fingerprint_.empty()) return {};
+  std::string out = identity();
+  if (source_.path.empty()) return out;
+  const auto file = os::stamp_of(source_.path);
+  if (!file.ok()) return {};
+  return out + message("/", file->bytes, "/", file->modified_ns);
 }
 
 Result<std::unique_lock<std::timed_mutex>> Provider::turn(const Stop& stop) {

@@ -110,6 +110,9 @@ class Provider : public Device, public std::enable_shared_from_this<Provider> {
   // Its name and fingerprint or, where it has none, its name, table, device and options in one
   // text. Providers with the same text answer alike.
   std::string identity() const;
+  // The same of a provider that answers alike in other processes, too; empty where it does not
+  // tell.
+  std::string lasting_identity() const;
   bool simulated() const { return (source_.features & PFRT_PROVIDER_SIMULATED) != 0; }
   bool folds() const { return (source_.features & PFRT_PROVIDER_NO_FOLD) == 0; }
   const pfrt_provider_table& table() const { return *source_.table; }

@@ -2,6 +2,7 @@
 #include "core/session/environment.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "core/base/provider_name.h"
 #include "core/exec/run/threads.h"
@@ -25,6 +26,11 @@ Status no_provider(const Status& why, std::vector<std::string> names,
                near.empty() ? "" : "'?");
 }
 
+std::string environment_text(const char* name) {
+  const char* const text = std::getenv(name);
+  return text ? text : "";
+}
+
 }  // namespace
 
 Environment::Environment(const Options& options, const MakePlugins& plugins)
@@ -35,7 +41,11 @@ Environment::Environment(const Options& options, const MakePlugins& plugins)
       guard_mapped_files_(options.get_bool("guard_mapped_files")),
       budget_(budget_of("the environment", static_cast<uint64_t>(options.get_int("memory_limit")),
                         nullptr)),
-      waiting_runs_(static_cast<uint64_t>(options.get_int("async_queue"))) {
+      waiting_runs_(static_cast<uint64_t>(options.get_int("async_queue"))),
+      cache_limits_{static_cast<uint64_t>(options.get_int("cache_max_bytes")),
+                    static_cast<uint64_t>(options.get_int("cache_max_entries")),
+                    options.get_int("cache_ttl_s"), true},
+      cache_folder_(environment_text("PFRT_CACHE_DIR")) {
   logger_.set_level(log_level_from(options.get_string("log_level")));
   retain_threads();
 }
@@ -49,6 +59,15 @@ Environment::~Environment() {
   plugins_.reset();
   replacements_.reset();
   release_threads();
+}
+
+std::shared_ptr<CompiledCache> Environment::cache(const std::string& folder) {
+  const std::string& wanted = folder.empty() ? cache_folder_ : folder;
+  if (wanted.empty() || wanted == "off") return nullptr;
+  const std::lock_guard lock(caches_mutex_);
+  std::shared_ptr<CompiledCache>& cache = caches_[wanted];
+  if (!cache) cache = std::make_shared<CompiledCache>(wanted, cache_limits_, &logger_);
+  return cache;
 }
 
 Result<ProviderSource> Environment::provider_source(std::string_view name) {
@@ -87,7 +106,12 @@ Result<std::shared_ptr<Session>> Environment::create_session(
   context.logger = &logger_;
   context.max_threads = max_threads_;
   context.keep = self;
-  PFRT_ASSIGN(context.operators, registry_.operators_for(model->graph()));
+  // A model whose operators are all built in need not be read for that.
+  context.operators = registry_.operators();
+  if (!model->built_in_only()) {
+    PFRT_ASSIGN(context.operators, registry_.operators_for(model->graph()));
+  }
+  context.cache = cache(options.get_string("cache_dir"));
   if (options.get_string("optimization_level") != "none") PFRT_TRY(registry_.open_passes());
   context.passes = registry_.passes();
   context.samples = std::move(samples);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <mutex>
 
@@ -16,6 +17,7 @@
 #include "core/memory/allocator.h"
 #include "core/memory/slabs.h"
 #include "core/session/choose_providers.h"
+#include "core/session/compiled_cache.h"
 #include "core/session/devices.h"
 #include "core/session/plugin_source.h"
 #include "core/session/registry.h"
@@ -50,6 +52,9 @@ class Environment : public std::enable_shared_from_this<Environment> {
   bool guard_mapped_files() const { return guard_mapped_files_; }
   const BudgetPtr& budget() const { return budget_; }
   RunQueue& waiting_runs() { return waiting_runs_; }
+  // The cache of compiled models that option cache_dir of a load or session says: in |folder|; of
+  // PFRT_CACHE_DIR where that is empty. Null: none.
+  std::shared_ptr<CompiledCache> cache(const std::string& folder);
 
   // What opening the provider takes, but for options, that |name| stands for: its name, or a word
   // for it (core/base/provider_name.h). NOT_FOUND lists what is there.
@@ -85,6 +90,10 @@ class Environment : public std::enable_shared_from_this<Environment> {
   const bool guard_mapped_files_;
   const BudgetPtr budget_;
   RunQueue waiting_runs_;
+  const CacheLimits cache_limits_;
+  const std::string cache_folder_;  // of PFRT_CACHE_DIR
+  std::mutex caches_mutex_;
+  std::map<std::string, std::shared_ptr<CompiledCache>> caches_;  // by folder
   std::mutex replacing_;  // serialises those who change replacements
   std::atomic<bool> replaced_{false};
   mutable std::mutex replacements_mutex_;

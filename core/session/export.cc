@@ -72,8 +72,10 @@ Status ExportCall::commit() {
   return {};
 }
 
-Status save_model(Environment& environment, const Model& model, const std::string& path,
+Status save_model(Environment& environment, const Model& given, const std::string& path,
                   Progress& progress) {
+  PFRT_ASSIGN(const Model* const whole, given.whole(progress));
+  const Model& model = *whole;
   PFRT_TRY(model.intact(true));
   PFRT_TRY(progress.stage("write", 1.0));
   const std::string extension = extension_of(path);

@@ -6,6 +6,7 @@
 
 #include "core/base/os/cpu.h"
 #include "core/base/os/path.h"
+#include "core/session/compiled_cache.h"
 
 namespace pfrt {
 namespace {
@@ -123,6 +124,31 @@ Result<std::shared_ptr<Graph>> import_graph(PluginSource& plugins, ImportCall& c
   return graph;
 }
 
+// What decides what becomes of a model's bytes besides them.
+std::string load_key(Environment& environment, const Options& options) {
+  std::string key = message(library_identity(), "/", options.get_bool("validate"), "/",
+                            options.get_bool("infer_shapes"), "/", options.get_string("confine"));
+  for (const Options::ForPlugin& given : options.for_plugins())
+    key += message("/", given.word, ".", given.key.size(), ":", given.key, "=", given.value);
+  return key + "/" + environment.plugins().searched();
+}
+
+// |source|, without being read, where |cache| knows it.
+std::shared_ptr<const Model> known_model(Environment& environment, CompiledCache& cache,
+                                         const ModelSource& source, const Options& options) {
+  const auto import = [self = environment.shared_from_this(), source,
+                       options](Progress& progress) -> Result<std::shared_ptr<const Model>> {
+    const EnvironmentScope scope = EnvironmentScope::lasting(*self, load_budget(*self, options));
+    return load_model(*self, source, options, progress, os::monotonic_ns());
+  };
+  auto known = cache.known_model({source.path, source.file->stamp(), source.file},
+                                 load_key(environment, options), import);
+  if (!known) return nullptr;
+  for (const std::string& warning : known->warnings())
+    environment.logger().log(PFRT_LOG_INFO, "loading ", source.text(), ": ", warning);
+  return known;
+}
+
 }  // namespace
 
 std::string extension_of(const std::string& path) {
@@ -158,6 +184,7 @@ Result<ImportCall::Bytes> ImportCall::open_beside(std::string_view location) {
               os::MappedFile::open_beside(source_.path, std::string(location), confine_,
                                           environment_.guard_mapped_files()));
   if (file->health()) files.push_back(file->health());
+  model_files.push_back({file->path(), file->stamp(), file});
   return Bytes{file, file->data(), file->size()};
 }
 
@@ -169,6 +196,7 @@ Result<std::shared_ptr<const Model>> load_model(Environment& environment, const 
       source, environment, progress,
       options.get_string("confine") == "strict" ? os::Confine::kStrict : os::Confine::kLinks);
   if (const auto file = os::health_of(source.data)) call.files.push_back(file);
+  if (source.file) call.model_files.push_back({source.path, source.file->stamp(), source.file});
   ModelInfo info;
   auto graph = import_graph(environment.plugins(), call, options, info);
   // What was read of a file that is gone means nothing, whether it looked right or wrong.
@@ -182,6 +210,8 @@ Result<std::shared_ptr<const Model>> load_model(Environment& environment, const 
                              options.get_bool("infer_shapes"), std::move(call.warnings), progress,
                              operators);
   if (!model.ok()) return model.take_status().prepend("loading " + source.text());
+  if (source.file)
+    model.value()->set_files(std::move(call.model_files), load_key(environment, options));
   for (const std::string& warning : model.value()->warnings())
     environment.logger().log(PFRT_LOG_INFO, "loading ", source.text(), ": ", warning);
   return std::shared_ptr<const Model>(model.take());
@@ -204,8 +234,17 @@ Result<std::shared_ptr<const Model>> load_model_file(Environment& environment, s
   if (!file.ok()) return file.take_status().prepend("loading a model");
   source.data = file.value()->data();
   source.size = file.value()->size();
+  source.file = file.value();
   source.keep = file.take();
-  return load_model(environment, source, options, progress, started);
+  const std::shared_ptr<CompiledCache> cache = environment.cache(options.get_string("cache_dir"));
+  if (!cache) return load_model(environment, source, options, progress, started);
+  if (auto known = known_model(environment, *cache, source, options)) {
+    PFRT_TRY(progress.stage("done", 1.0));
+    return known;
+  }
+  PFRT_ASSIGN(auto model, load_model(environment, source, options, progress, started));
+  cache->remember(*model, load_key(environment, options));
+  return model;
 }
 
 Result<std::shared_ptr<const Model>> model_of_graph(Environment& environment, const Graph& graph,

@@ -28,6 +28,7 @@ struct ModelSource {
   const void* data = nullptr;
   uint64_t size = 0;
   std::shared_ptr<void> keep;
+  std::shared_ptr<os::MappedFile> file;  // that it is all of; may be null
   // Where the files beside it come from, when that is no folder; may be empty.
   std::function<Result<std::shared_ptr<Buffer>>(std::string_view location, Progress& progress)>
       read_beside;
@@ -59,6 +60,7 @@ class ImportCall {
   InfoList info;
   std::vector<std::string> warnings;
   std::vector<std::shared_ptr<os::FileHealth>> files;  // that were read
+  std::vector<ModelFile> model_files;                  // the same, and copies
 
  private:
   const ModelSource& source_;

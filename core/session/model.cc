@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "core/base/lock.h"
+#include "core/base/os/pages.h"
+#include "core/cache/digest.h"
 #include "core/ir/graph_counts.h"
 #include "core/ir/verify.h"
 #include "core/op/engine/canonicalise.h"
@@ -182,16 +184,92 @@ Result<std::shared_ptr<Model>> Model::create(std::shared_ptr<Graph> graph, Model
   return model;
 }
 
+std::shared_ptr<Model> Model::known(Known known) {
+  auto model = std::shared_ptr<Model>(new Model);
+  model->graph_ = std::move(known.face);
+  model->info_ = std::move(known.info);
+  model->warnings_ = std::move(known.warnings);
+  model->files_of_ = std::move(known.files);
+  model->content_ = std::move(known.content);
+  model->content_tried_ = true;
+  model->import_ = std::move(known.import);
+  model->loaded_ = true;
+  return model;
+}
+
+Result<const Model*> Model::whole(const Progress& progress) const {
+  if (!import_) return this;
+  const auto lock = lock_unless(importing_, [&] { return progress.stopped(); });
+  if (!lock.owns_lock()) return progress.stop();
+  if (!whole_) {
+    Progress own = progress;
+    PFRT_ASSIGN(whole_, import_(own));
+  }
+  return whole_.get();
+}
+
+void Model::set_files(std::vector<ModelFile> files, std::string load_key) {
+  files_of_ = std::move(files);
+  load_key_ = std::move(load_key);
+}
+
+const std::string& Model::content() const {
+  constexpr uint64_t kPiece = uint64_t{4} << 20;
+  const std::lock_guard lock(files_mutex_);
+  if (std::exchange(content_tried_, true) || files_of_.empty()) return content_;
+  Digest digest;
+  digest.add(load_key_);
+  for (const ModelFile& file : files_of_) {
+    const auto* data = static_cast<const char*>(file.mapped->data());
+    const uint64_t bytes = file.mapped->size();
+    digest.add(&bytes, sizeof bytes);
+    for (uint64_t at = 0; at < bytes; at += kPiece) {
+      const uint64_t size = std::min(kPiece, bytes - at);
+      digest.add(data + at, size);
+      if (file.mapped->health()) os::drop_pages(data + at, size);
+    }
+    if (file.mapped->health() && file.mapped->health()->check()) return content_;
+  }
+  content_ = digest.hex();
+  return content_;
+}
+
+Result<std::shared_ptr<os::MappedFile>> Model::mapped(size_t number) const {
+  const std::lock_guard lock(files_mutex_);
+  if (number >= files_of_.size())
+    return error(Code::kINVALID_MODEL, "the model has no file ", number);
+  ModelFile& file = files_of_[number];
+  if (!file.mapped) {
+    PFRT_ASSIGN(auto opened,
+                os::MappedFile::open(file.path, files_of_.front().mapped->health() != nullptr));
+    if (!(opened->stamp() == file.stamp))
+      return error(Code::kDATA_LOSS, "file '", file.path, "' is another than it was");
+    file.mapped = std::move(opened);
+  }
+  return file.mapped;
+}
+
 Status Model::intact(bool ask) const {
   for (const auto& file : files_.viewed)
     if (ask ? file->check() : file->lost()) return file->status();
   for (const auto& file : files_.copied)
     if (file->lost()) return file->status();
+  if (!import_) return {};
+  const std::lock_guard lock(files_mutex_);
+  for (const ModelFile& file : files_of_) {
+    if (!file.mapped || !file.mapped->health()) continue;
+    os::FileHealth& health = *file.mapped->health();
+    if (ask ? health.check() : health.lost()) return health.status();
+  }
   return {};
 }
 
 Result<std::shared_ptr<const Graph>> Model::canonical(const OperatorSet::Ptr& operators,
                                                       const Progress& progress) const {
+  if (import_) {
+    PFRT_ASSIGN(const Model* model, whole(progress));
+    return model->canonical(operators, progress);
+  }
   const OperatorSet::Ptr wanted = built_in_only_ ? nullptr : operators;
   const auto lock = lock_unless(mutex_, [&] { return progress.stopped(); });
   if (!lock.owns_lock()) return progress.stop();

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/os/file.h"
 #include "core/base/os/log.h"
 #include "core/base/os/mapping_guard.h"
 #include "core/base/os/progress.h"
@@ -30,6 +31,15 @@ struct ModelInfo {
   double import_ms = 0;
 };
 
+struct StoredModel;
+
+// A file that a model was loaded from.
+struct ModelFile {
+  std::string path;
+  os::FileStamp stamp;
+  std::shared_ptr<os::MappedFile> mapped;  // null: not opened yet
+};
+
 class Model {
  public:
   // Takes the graph: binds its bodies' captures, accepts the guide's attribute forms, checks its
@@ -45,8 +55,37 @@ class Model {
     std::vector<std::shared_ptr<os::FileHealth>> viewed, copied;
   };
 
+  // One that is not read before somebody asks for more than its face.
+  using Import = std::function<Result<std::shared_ptr<const Model>>(Progress& progress)>;
+  struct Known {
+    std::shared_ptr<Graph> face;
+    ModelInfo info;
+    std::vector<std::string> warnings;
+    std::string content;
+    std::vector<ModelFile> files;  // the first is mapped
+    Import import;
+  };
+  static std::shared_ptr<Model> known(Known known);
+
+  // The graph or, of a model that is not read yet, one without nodes that has its inputs, outputs
+  // and what it says of itself.
+  const Graph& face() const { return *graph_; }
+  // This, or the model that it stands for, read when that is first asked for. It lives as long as
+  // this.
+  Result<const Model*> whole(const Progress& progress = Progress()) const;
+  // Of a whole model.
   const Graph& graph() const { return *graph_; }
   const ModelInfo& info() const { return info_; }
+
+  // The files that it was loaded from, its own first; none when it came from elsewhere. Set before
+  // the model is shared. |load_key|: of what else decides what it is.
+  const std::vector<ModelFile>& files() const { return files_of_; }
+  void set_files(std::vector<ModelFile> files, std::string load_key);
+  // The same for the same bytes of its files, loaded alike; empty where it has none or they cannot
+  // be read. They are read the first time.
+  const std::string& content() const;
+  Result<std::shared_ptr<os::MappedFile>> mapped(size_t number) const;
+  bool built_in_only() const { return built_in_only_; }  // its operators
   const std::vector<std::string>& warnings() const { return warnings_; }
   // When each stage of loading began, the last being its end; empty after the first call: of
   // sessions that share a model, the profile of one has them.
@@ -68,6 +107,7 @@ class Model {
   struct Optimised {
     std::shared_ptr<const Graph> graph;
     std::vector<PassReport> reports;
+    std::shared_ptr<const StoredModel> stored = nullptr;  // that they are from; null: made here
   };
   Result<std::shared_ptr<const Optimised>> optimised(
       const std::string& key, const Progress& progress,
@@ -87,6 +127,14 @@ class Model {
   mutable OperatorSet::Ptr canonical_for_;
   bool built_in_only_ = true;
   bool loaded_ = false;  // create() is through
+  mutable std::vector<ModelFile> files_of_;
+  std::string load_key_;
+  Import import_;                               // of a model that is not read yet
+  mutable std::timed_mutex importing_;          // held while it is
+  mutable std::shared_ptr<const Model> whole_;  // once it was
+  mutable std::mutex files_mutex_;              // guards files_of_ once shared, and:
+  mutable std::string content_;
+  mutable bool content_tried_ = false;
   Progress::Stages load_stages_{};
   mutable std::atomic<bool> load_told_{false};
   struct OptimisedSlot {

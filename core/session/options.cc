@@ -25,6 +25,12 @@ constexpr OptionRow kEnv[] = {
      "would take more fails with 'out of memory'; 0 = no limit"},
     {"async_queue", PFRT_OPTION_INT, "1024", "",
      "asynchronous runs that may wait at a time; one more is refused with 'busy'; 0 = no limit"},
+    {"cache_max_bytes", PFRT_OPTION_INT, "1073741824", "",
+     "of a cache of compiled models that a load or session opens: bytes of its files, beyond which "
+     "entries go that were not used for longest; 0 = no limit"},
+    {"cache_max_entries", PFRT_OPTION_INT, "100", "", "likewise, by their number"},
+    {"cache_ttl_s", PFRT_OPTION_INT, "86400", "",
+     "seconds after which an entry of such a cache is made again; 0 = never"},
 };
 
 constexpr OptionRow kLoad[] = {
@@ -39,6 +45,8 @@ constexpr OptionRow kLoad[] = {
     {"memory_limit", PFRT_OPTION_INT, "0", "",
      "bytes of host memory that the model's constants may take, mapped files not counted; 0 = no "
      "limit but the environment's"},
+    {"cache_dir", PFRT_OPTION_STRING, "", "",
+     "the session option of this name, for what is known of the model's file; give both"},
 };
 
 constexpr OptionRow kSession[] = {
@@ -89,6 +97,10 @@ constexpr OptionRow kSession[] = {
     {"tune", PFRT_OPTION_STRING, "off", "off on",
      "on = blockings chosen by a model of the machine are refined by measurement, which makes the "
      "first run of new shapes seconds longer; explain shows the change; results stay bit-equal"},
+    {"cache_dir", PFRT_OPTION_STRING, "", "",
+     "folder where compiled models are kept for other processes, which then start without "
+     "optimising and packing; made where it is not there. off = none; empty = the environment "
+     "variable PFRT_CACHE_DIR, none where that is unset"},
     {"image.max_pixels", PFRT_OPTION_INT, "67108864", "",
      "ImageDecoder fails on larger images, before it takes memory for them"},
     {"create_timeout_ms", PFRT_OPTION_INT, "0", "",

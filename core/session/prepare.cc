@@ -90,9 +90,10 @@ std::string Preparation::optimised_key(const std::vector<Candidate>& candidates)
   return key + message(reinterpret_cast<uintptr_t>(config_.operators.get()));
 }
 
-Result<std::unique_ptr<Verifier>> Preparation::make_verifier(const Call& call) const {
+Result<std::unique_ptr<Verifier>> Preparation::make_verifier(const Call& call,
+                                                             const Model& model) const {
   if (!config_.verify) return std::unique_ptr<Verifier>();
-  PFRT_ASSIGN(CompileServices own, services_(call.candidates, model_->graph(), call.progress));
+  PFRT_ASSIGN(CompileServices own, services_(call.candidates, model.graph(), call.progress));
   return std::make_unique<Verifier>(Verifier::Context{std::move(own), config_.samples});
 }
 
@@ -109,11 +110,11 @@ Result<std::string> Preparation::difference(Verifier& verifier, const Graph& bef
 // The model's graph, or |graph| instead, as the passes leave it; null when none changed anything
 // and there was no |graph|.
 Result<std::shared_ptr<Graph>> Preparation::run_client_passes(
-    const Call& call, std::shared_ptr<Graph> graph, Verifier* verifier,
+    const Call& call, const Model& model, std::shared_ptr<Graph> graph, Verifier* verifier,
     std::vector<std::string>& notes) const {
   const Stop stop = [&] { return call.progress.stop(); };
   for (const auto& pass : config_.passes) {
-    const Graph& before = graph ? *graph : model_->graph();
+    const Graph& before = graph ? *graph : model.graph();
     PassResult result;
     Profile* const profile = call.progress.profile();
     const ProfileSpan span(profile, profile ? "pass " + pass->name : std::string());
@@ -145,24 +146,25 @@ Result<std::shared_ptr<Graph>> Preparation::run_client_passes(
 }
 
 Result<std::shared_ptr<const Model::Optimised>> Preparation::prepare(
-    const Call& call, const std::vector<ValueId>& fed, std::vector<std::string>& notes) const {
+    const Call& call, const std::vector<std::string>& fed, std::vector<std::string>& notes) const {
+  PFRT_ASSIGN(const Model* const model, model_->whole(call.progress));
   std::shared_ptr<Graph> graph;
   if (!fed.empty()) {
-    graph = model_->graph().clone();
-    for (ValueId id : fed) graph->at(id).constant = nullptr;
+    graph = model->graph().clone();
+    for (const std::string& name : fed) graph->at(graph->value(name)).constant = nullptr;
   }
-  PFRT_ASSIGN(const std::unique_ptr<Verifier> verifier, make_verifier(call));
-  PFRT_ASSIGN(graph, run_client_passes(call, std::move(graph), verifier.get(), notes));
+  PFRT_ASSIGN(const std::unique_ptr<Verifier> verifier, make_verifier(call, *model));
+  PFRT_ASSIGN(graph, run_client_passes(call, *model, std::move(graph), verifier.get(), notes));
   const bool rewritten = graph != nullptr;
   const ProfileSpan span(call.progress.profile(), "prepare the graph");
   PFRT_ASSIGN(std::shared_ptr<const Graph> canonical,
               rewritten ? make_canonical(std::move(graph), config_.operators, &call.progress)
-                        : model_->canonical(config_.operators, call.progress));
+                        : model->canonical(config_.operators, call.progress));
   if (config_.level == "none" && config_.extra_outputs.empty())
     return std::make_shared<const Model::Optimised>(Model::Optimised{std::move(canonical), {}});
   const auto make = [&] { return optimise(call, *canonical, verifier.get()); };
   if (!rewritten && !verifier)
-    return model_->optimised(optimised_key(call.candidates), call.progress, make);
+    return model->optimised(optimised_key(call.candidates), call.progress, make);
   PFRT_ASSIGN(Model::Optimised made, make());
   if (verifier) {
     const std::vector<std::string> told = verifier->notes();

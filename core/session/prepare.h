@@ -50,21 +50,21 @@ class Preparation {
 
   const Config& config() const { return config_; }
 
-  // Without the constants of the inputs in |fed|. Sessions that ask for the same share the result.
-  // |notes| gets what clients' passes and verification have to say, for people.
+  // Without the constants of the inputs named in |fed|. Sessions that ask for the same share the
+  // result. |notes| gets what clients' passes and verification have to say, for people.
   Result<std::shared_ptr<const Model::Optimised>> prepare(const Call& call,
-                                                          const std::vector<ValueId>& fed,
+                                                          const std::vector<std::string>& fed,
                                                           std::vector<std::string>& notes) const;
 
  private:
-  Result<std::shared_ptr<Graph>> run_client_passes(const Call& call, std::shared_ptr<Graph> graph,
-                                                   Verifier* verifier,
+  Result<std::shared_ptr<Graph>> run_client_passes(const Call& call, const Model& model,
+                                                   std::shared_ptr<Graph> graph, Verifier* verifier,
                                                    std::vector<std::string>& notes) const;
   Result<Model::Optimised> optimise(const Call& call, const Graph& canonical,
                                     Verifier* verifier) const;
   std::string optimised_key(const std::vector<Candidate>& candidates) const;
   // Null when verification is off.
-  Result<std::unique_ptr<Verifier>> make_verifier(const Call& call) const;
+  Result<std::unique_ptr<Verifier>> make_verifier(const Call& call, const Model& model) const;
   // How a client's pass that made |after| of |before| changed results; empty = it did not.
   Result<std::string> difference(Verifier& verifier, const Graph& before, const Graph& after) const;
   Status add_extra_outputs(Graph& graph) const;

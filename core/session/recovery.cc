@@ -108,7 +108,7 @@ Status Session::open_providers() {
 
 Result<std::shared_ptr<Session::Plans>> Session::plan(
     std::vector<Candidate> candidates, std::shared_ptr<const Model::Optimised> optimised,
-    const Progress& progress) const {
+    const Progress& progress, PackedConstants* packed) const {
   auto plans = std::make_shared<Plans>();
   plans->candidates = std::move(candidates);
   plans->optimised = std::move(optimised);
@@ -116,15 +116,18 @@ Result<std::shared_ptr<Session::Plans>> Session::plan(
     std::vector<std::string> notes;  // as when the session was made
     PFRT_ASSIGN(plans->optimised, preparation_->prepare({plans->candidates, progress}, {}, notes));
   }
-  PFRT_ASSIGN(auto compiled, compile(plans->optimised->graph, *plans, progress));
+  PFRT_ASSIGN(auto compiled, compile(plans->optimised->graph, *plans, progress, packed));
   PFRT_ASSIGN(plans->main, planned(std::move(compiled)));
   return plans;
 }
 
 Result<std::shared_ptr<Session::Plans>> Session::plan_for_all(
-    std::shared_ptr<const Model::Optimised> optimised, const Progress& progress) {
+    std::shared_ptr<const Model::Optimised> optimised, const Progress& progress,
+    PackedConstants* packed) {
   for (Cures tried;;) {
-    auto made = plan(provider_set_->candidates(), std::exchange(optimised, nullptr), progress);
+    if (packed) packed->clear();
+    auto made =
+        plan(provider_set_->candidates(), std::exchange(optimised, nullptr), progress, packed);
     if (made.ok()) return made;
     PFRT_TRY(cure(made.take_status(), tried, progress));
   }
@@ -150,6 +153,21 @@ Result<std::shared_ptr<Session::Plans>> Session::without(Plans& plans, const Sta
                      "requests that a provider refuses run without it: ", refusal.message());
         return made;
       });
+}
+
+Status Session::leave_cache(const std::shared_ptr<Plans>& plans, const RunControl& control) {
+  const Progress progress = progress_of(control);
+  const auto lock = lock_unless(recovery_mutex_, [&] { return progress.stopped(); });
+  PFRT_TRY(progress.stop());
+  if (plans != current()) return {};
+  logger_->log(PFRT_LOG_WARNING,
+               "the session's entry of the cache was written to or cut short "
+               "while it was in use; the session is made anew without it");
+  PFRT_ASSIGN(auto made, plan_for_all(nullptr, progress));
+  use(std::move(made));
+  const std::lock_guard note(mutex_);
+  cache_note_ = "made anew: its entry of the cache was lost";
+  return {};
 }
 
 Status Session::recover(const std::shared_ptr<Plans>& plans, Status status, Cures& tried,

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/base/os/floating_point.h"
+#include "core/cache/digest.h"
 #include "core/exec/device_copy.h"
 #include "core/ir/graph_counts.h"
 #include "core/ir/verify.h"
@@ -16,8 +17,6 @@
 #include "core/session/sessions.h"
 
 namespace pfrt {
-namespace {}  // namespace
-
 Result<std::shared_ptr<Session>> Session::create(std::shared_ptr<const Model> model,
                                                  const Options& options,
                                                  const std::vector<std::string>& extra_outputs,
@@ -61,7 +60,8 @@ Status Session::fill(const Options& options, const std::vector<std::string>& ext
   prepare.operators = std::move(context.operators);
   for (auto& pass : context.passes)
     if (pass->level <= level_number(prepare.level)) prepare.passes.push_back(std::move(pass));
-  PFRT_TRY(make_plans(std::move(prepare), options.get_string("precision") == "auto"));
+  cache_ = std::move(context.cache);
+  PFRT_TRY(make_plans(std::move(prepare), options));
   list_outputs();
   return model_->intact(true);
 }
@@ -88,7 +88,7 @@ Result<std::string_view> Session::end_profiling() {
   if (profile_ && profile_path_.empty()) {
     std::string path = pfrt::profile_path(profile_prefix_, profile_number_);
     Status written = write_profile(*profile_,
-                                   {.graph = model_->graph().name,
+                                   {.graph = model_->face().name,
                                     .session = profile_number_,
                                     .parameter_bytes = model_->info().parameter_bytes},
                                    path);
@@ -156,17 +156,16 @@ Status Session::take_options(const Options& options) {
 
 // Those that must be fed come first.
 void Session::list_inputs() {
-  const Graph& g = model_->graph();
+  const Graph& g = model_->face();
   for (const bool constant : {false, true}) {
     for (ValueId id : g.inputs)
-      if ((g.at(id).constant != nullptr) == constant) input_ids_.push_back(id);
-    if (!constant) required_inputs_ = input_ids_.size();
+      if ((g.at(id).constant != nullptr) == constant) inputs_.push_back(port_info(g, id));
+    if (!constant) required_inputs_ = inputs_.size();
   }
-  for (ValueId id : input_ids_) inputs_.push_back(port_info(g, id));
 }
 
 void Session::list_outputs() {
-  const Graph& g = model_->graph();
+  const Graph& g = model_->face();
   const Graph& planned = plans_->main.graph->graph();
   for (size_t i = 0; i < planned.outputs.size(); ++i)
     outputs_.push_back(i < g.outputs.size()
@@ -174,30 +173,157 @@ void Session::list_outputs() {
                            : port_info(planned, planned.outputs[i]));
 }
 
-Status Session::make_plans(Preparation::Config config, bool auto_precision) {
-  Status status =
-      check_samples(inputs_, required_inputs_, *model_->graph().symbols, config.samples);
+Status Session::make_plans(Preparation::Config config, const Options& options) {
+  Status status = check_samples(inputs_, required_inputs_, *model_->face().symbols, config.samples);
   if (!status.ok()) return std::move(status.prepend("creating a session"));
   PFRT_TRY(check_batch());
   config.key = message(reinterpret_cast<uintptr_t>(packed_), "/", max_pixels_);
+  cache_key_ = cache_key(options, config);
   preparation_ = std::make_unique<Preparation>(
       model_, std::move(config),
       [this](std::vector<Candidate> candidates, const Graph& graph, const Progress& progress) {
         return services(std::move(candidates), graph, progress);
       },
       logger_);
-  PFRT_ASSIGN(auto optimised,
-              preparation_->prepare({provider_set_->candidates(), progress_}, {}, pass_notes_));
-  if (auto_precision) {
-    const ProfileSpan span(progress_.profile(), "choose precisions");
-    PFRT_TRY(choose_precisions(optimised->graph));
+  auto optimised = find_stored();
+  PackedConstants packed;
+  const bool keep = !optimised && !cache_key_.empty();
+  if (!optimised) {
+    PFRT_ASSIGN(optimised,
+                preparation_->prepare({provider_set_->candidates(), progress_}, {}, pass_notes_));
+    if (options.get_string("precision") == "auto") {
+      const ProfileSpan span(progress_.profile(), "choose precisions");
+      PFRT_TRY(choose_precisions(optimised->graph));
+    }
   }
   PFRT_TRY(check_named_precisions(*optimised->graph));
-  PFRT_ASSIGN(plans_, plan_for_all(std::move(optimised), progress_));
+  PFRT_ASSIGN(plans_, plan_for_all(std::move(optimised), progress_, keep ? &packed : nullptr));
   PFRT_TRY(progress_.stop());
+  if (keep) keep_plans(packed);
   progress_ = Progress();
   provider_set_->succeeded();
   return {};
+}
+
+std::string Session::cache_key(const Options& options, const Preparation::Config& config) {
+  if (!cache_) return {};
+  const auto not_for = [&](const std::string& why) {
+    cache_note_ = "not kept in the cache: " + why;
+    return std::string();
+  };
+  if (!config.passes.empty()) return not_for("the client's passes may be others next time");
+  if (config.operators) return not_for("the client has registered operators");
+  if (config.verify || !config.samples.empty()) return not_for("it depends on samples of inputs");
+  Digest digest;
+  digest.add(std::string_view(library_identity()));
+  for (const Candidate& candidate : provider_set_->candidates()) {
+    digest.add(std::string_view(candidate.name));
+    if (!candidate.provider) continue;
+    const std::string identity = candidate.provider->lasting_identity();
+    if (identity.empty())
+      return not_for(candidate.name + " has no fingerprint that tells it from others");
+    digest.add(std::string_view(identity));
+  }
+  // What changes nothing of what is kept.
+  static constexpr std::string_view kElsewhere[] = {"cache_dir",
+                                                    "create_timeout_ms",
+                                                    "device",
+                                                    "enable_profiling",
+                                                    "log_level",
+                                                    "num_threads",
+                                                    "profile_file_prefix",
+                                                    "providers",
+                                                    "session.fallback",
+                                                    "verbose_optimization",
+                                                    "session.device_reopen_ms"};
+  for (const OptionRow& row : option_schema(PFRT_OPTIONS_SESSION)) {
+    if (row.key.empty() || std::ranges::find(kElsewhere, row.key) != std::end(kElsewhere)) continue;
+    digest.add(row.key);
+    if (const auto text = options.text(row.key); text.ok()) digest.add(text.value());
+  }
+  for (const std::string& output : config.extra_outputs) digest.add(std::string_view(output));
+  const std::string& content = model_->content();
+  if (content.empty()) return not_for("the model was not loaded from a file");
+  digest.add(std::string_view(content));
+  return digest.hex();
+}
+
+std::shared_ptr<const Model::Optimised> Session::find_stored() {
+  if (cache_key_.empty()) return nullptr;
+  const ProfileSpan span(progress_.profile(), "find in the cache");
+  // Its bytes are asked for by plans, which this session makes.
+  const auto remake = [source = std::make_shared<Remade>(), weak = weak_from_this()](
+                          const std::string& name, uint64_t bytes, void* out) {
+    const auto session = weak.lock();
+    if (!session) throw std::bad_alloc();
+    session->remake(*source, name, bytes, out);
+  };
+  const auto stored = cache_->find(cache_key_, *model_, remake);
+  if (!stored) {
+    cache_note_ = "made anew and put into the cache, as " + cache_key_;
+    return nullptr;
+  }
+  auto optimised = std::make_shared<Model::Optimised>();
+  const Compiled& compiled = stored->compiled;
+  optimised->graph = compiled.graph;
+  for (const CompiledReport& kept : compiled.reports) {
+    PassReport& report = optimised->reports.emplace_back();
+    report.pass = kept.name;
+    report.nodes_before = kept.nodes_before;
+    report.nodes_after = kept.nodes_after;
+    for (const auto& [rule, count] : kept.rules)
+      report.result.stats.rules[rule] = std::strtoull(count.c_str(), nullptr, 10);
+    report.result.warnings = kept.warnings;
+  }
+  pass_notes_ = compiled.notes;
+  for (const auto& [hint, note] : compiled.precisions)
+    node_precision_.push_back({static_cast<pfrt_compile_hints>(hint), note});
+  if (!node_precision_.empty()) node_precision_of_ = compiled.graph;
+  optimised->stored = stored;
+  cache_note_ = "from the cache, entry " + cache_key_;
+  return optimised;
+}
+
+// What the entry does not have, because nobody had read it, is in the graph that was kept, which
+// the same passes make again.
+void Session::remake(Remade& remade, const std::string& name, uint64_t bytes, void* out) const {
+  const std::lock_guard lock(remade.mutex);
+  if (!remade.graph) {
+    logger_->log(PFRT_LOG_INFO, "the graph is optimised again: constant '", name,
+                 "' is not in the entry of the cache");
+    std::vector<std::string> notes;
+    auto made = preparation_->prepare({provider_set_->candidates(), Progress()}, {}, notes);
+    if (made.ok()) remade.graph = made.value()->graph;
+  }
+  const ValueId id = remade.graph ? remade.graph->find(name) : kNoId;
+  const Tensor* const tensor = id == kNoId ? nullptr : remade.graph->constant(id);
+  if (!tensor || tensor->bytes() != bytes) {
+    logger_->log(PFRT_LOG_ERROR, "constant '", name, "' of the cache's graph is not made again");
+    throw std::bad_alloc();
+  }
+  tensor->copy_to(out);
+}
+
+void Session::keep_plans(const PackedConstants& packed) {
+  const ProfileSpan span(progress_.profile(), "put into the cache");
+  Compiled compiled;
+  const Model::Optimised& optimised = *plans_->optimised;
+  compiled.graph = optimised.graph;
+  for (const PassReport& report : optimised.reports) {
+    CompiledReport& kept = compiled.reports.emplace_back();
+    kept.name = report.pass;
+    kept.nodes_before = report.nodes_before;
+    kept.nodes_after = report.nodes_after;
+    for (const auto& [rule, count] : report.result.stats.rules)
+      kept.rules.emplace_back(rule, std::to_string(count));
+    kept.warnings = report.result.warnings;
+  }
+  compiled.notes = pass_notes_;
+  if (node_precision_of_ == optimised.graph)
+    for (const NodePrecision& node : node_precision_)
+      compiled.precisions.emplace_back(node.hint, node.note);
+  compiled.packed = packed;
+  cache_->put(cache_key_, compiled, *model_);
 }
 
 Status Session::check_batch() const {
@@ -229,18 +355,21 @@ void Session::log_creation(uint64_t started_ns) const {
   std::string providers;
   for (const std::string& name : provider_names_)
     providers += (providers.empty() ? "" : ", ") + name;
-  logger_->log(PFRT_LOG_INFO, "session of graph '", model_->graph().name,
-               "': ", count_nodes(model_->graph()), " nodes, ",
+  logger_->log(PFRT_LOG_INFO, "session of graph '", model_->face().name,
+               "': ", model_->info().node_count, " nodes, ",
                count_nodes(plans_->main.graph->graph()), " after optimisation level ",
                preparation_->config().level, ", on ", providers, "; made in ",
                static_cast<double>(os::monotonic_ns() - started_ns) / 1e6, " ms");
 }
 
 Result<std::unique_ptr<CompiledGraph>> Session::compile(
-    const std::shared_ptr<const Graph>& canonical, const Plans& plans,
-    const Progress& progress) const try {
+    const std::shared_ptr<const Graph>& canonical, const Plans& plans, const Progress& progress,
+    PackedConstants* packed) const try {
   PFRT_ASSIGN(CompileServices with, services(plans.candidates, *canonical, progress));
   with.statistics = statistics_;
+  with.made = packed;
+  if (plans.optimised->stored && canonical == plans.optimised->graph)
+    with.stored = &plans.optimised->stored->compiled.packed;
   const std::vector<NodePrecision>* precisions =
       canonical == node_precision_of_ ? &node_precision_ : nullptr;
   std::vector<NodePrecision> named;
@@ -304,12 +433,12 @@ Result<std::shared_ptr<const Session::Planned>> Session::variant(
     const std::shared_ptr<Plans>& plans, const std::vector<ValuePtr>& inputs,
     const RunControl& control) const {
   std::vector<bool> fed;
-  std::vector<ValueId> ids;
+  std::vector<std::string> names;
   for (size_t i = required_inputs_; i < inputs.size(); ++i) {
     fed.push_back(inputs[i] != nullptr);
-    if (inputs[i]) ids.push_back(input_ids_[i]);
+    if (inputs[i]) names.push_back(inputs_[i].name);
   }
-  if (ids.empty()) return std::shared_ptr<const Planned>(plans, &plans->main);
+  if (names.empty()) return std::shared_ptr<const Planned>(plans, &plans->main);
   Progress progress(control.cancelled, nullptr, nullptr);
   progress.set_deadline(control.deadline_ns);
   progress.set_profile(control.profile);
@@ -318,7 +447,7 @@ Result<std::shared_ptr<const Session::Planned>> Session::variant(
       [&]() -> Result<std::shared_ptr<const Planned>> {
         std::vector<std::string> notes;  // the same as the first time
         PFRT_ASSIGN(const auto optimised,
-                    preparation_->prepare({plans->candidates, progress}, ids, notes));
+                    preparation_->prepare({plans->candidates, progress}, names, notes));
         PFRT_ASSIGN(auto compiled, compile(optimised->graph, *plans, progress));
         PFRT_ASSIGN(Planned made, planned(std::move(compiled)));
         return std::make_shared<const Planned>(std::move(made));
@@ -353,13 +482,21 @@ Status Session::run_uncounted(const std::vector<ValuePtr>& inputs,
                               const std::vector<OutputRequest>& requests, const RunControl& control,
                               std::vector<ValuePtr>& outputs) {
   PFRT_TRY(model_->intact(false));
-  PFRT_TRY(check_inputs(inputs_, required_inputs_, *model_->graph().symbols, inputs));
+  PFRT_TRY(check_inputs(inputs_, required_inputs_, *model_->face().symbols, inputs));
   // A run may also be on a thread that came through no ABI function.
   const FloatingPointScope floating_point;
   std::shared_ptr<Plans> all = current(), without_refuser;
   for (Cures tried;;) {
     const std::shared_ptr<Plans>& plans = without_refuser ? without_refuser : all;
     Status status = attempt(plans, inputs, requests, control, outputs);
+    const auto& stored = plans->optimised->stored;
+    if (stored && stored->lost()) {
+      outputs.clear();
+      PFRT_TRY(leave_cache(all, control));
+      without_refuser = nullptr;
+      all = current();
+      continue;
+    }
     if (status.ok()) {
       provider_set_->succeeded();
       return status;
@@ -412,6 +549,10 @@ Session::Explanation Session::explain() {
   out.notes.push_back(
       "optimisation level " + prepared.level +
       (prepared.passes.empty() ? "" : message(", ", prepared.passes.size(), " registered passes")));
+  {
+    const std::lock_guard lock(mutex_);
+    if (!cache_note_.empty()) out.notes.push_back(cache_note_);
+  }
   out.notes.insert(out.notes.end(), pass_notes_.begin(), pass_notes_.end());
   for (const PassReport& report : plans->optimised->reports) {
     std::string rules;

@@ -17,6 +17,7 @@
 #include "core/base/os/profile.h"
 #include "core/exec/compiled_graph.h"
 #include "core/session/client_pass.h"
+#include "core/session/compiled_cache.h"
 #include "core/session/model.h"
 #include "core/session/node_precision.h"
 #include "core/session/options.h"
@@ -29,7 +30,7 @@ namespace pfrt {
 class Devices;
 class Sessions;
 
-class Session {
+class Session : public std::enable_shared_from_this<Session> {
  public:
   struct Context {
     std::vector<ProviderSource> providers;
@@ -38,6 +39,7 @@ class Session {
     Devices* devices = nullptr;  // likewise
     Logger* logger = nullptr;
     OperatorSet::Ptr operators;                             // beside the built-in ones; may be null
+    std::shared_ptr<CompiledCache> cache;                   // null: none
     std::vector<std::shared_ptr<const ClientPass>> passes;  // in order
     std::vector<NamedValues> samples;                       // inputs to verify passes with, too
     uint32_t max_threads = 0;                               // of the environment; 0 = no limit
@@ -112,11 +114,22 @@ class Session {
   void list_inputs();
   void list_outputs();
   // The first plans of all; |auto_precision|: of the cheapest arithmetic that is exact enough.
-  Status make_plans(Preparation::Config config, bool auto_precision);
+  Status make_plans(Preparation::Config config, const Options& options);
+  // Out of |cache_|, null where it has nothing that fits; and what is put into it.
+  std::shared_ptr<const Model::Optimised> find_stored();
+  void keep_plans(const PackedConstants& packed);
+  struct Remade {
+    std::mutex mutex;
+    std::shared_ptr<const Graph> graph;
+  };
+  void remake(Remade& remade, const std::string& name, uint64_t bytes, void* out) const;
+  // Of what plans are made of; empty, and why is noted, where they are not to be kept.
+  std::string cache_key(const Options& options, const Preparation::Config& config);
   void log_creation(uint64_t started_ns) const;
+  // |packed| may be null: gets what was packed.
   Result<std::unique_ptr<CompiledGraph>> compile(const std::shared_ptr<const Graph>& canonical,
-                                                 const Plans& plans,
-                                                 const Progress& progress) const;
+                                                 const Plans& plans, const Progress& progress,
+                                                 PackedConstants* packed = nullptr) const;
   Result<Planned> planned(std::unique_ptr<CompiledGraph> graph) const;
   // Of the nodes of |graph|, for precision "auto".
   Status choose_precisions(const std::shared_ptr<const Graph>& graph);
@@ -141,10 +154,12 @@ class Session {
   // Of |optimised|, which was made for the candidates, or, where that is null, of what passes make.
   Result<std::shared_ptr<Plans>> plan(std::vector<Candidate> candidates,
                                       std::shared_ptr<const Model::Optimised> optimised,
-                                      const Progress& progress) const;
+                                      const Progress& progress,
+                                      PackedConstants* packed = nullptr) const;
   // With what cures failures on the way.
   Result<std::shared_ptr<Plans>> plan_for_all(std::shared_ptr<const Model::Optimised> optimised,
-                                              const Progress& progress);
+                                              const Progress& progress,
+                                              PackedConstants* packed = nullptr);
   Result<std::shared_ptr<Plans>> without(Plans& plans, const Status& refusal,
                                          const RunControl& control) const;
   // What was done for one call, so that it is not done for ever.
@@ -157,6 +172,8 @@ class Session {
   // Success means: try again with the current plans.
   Status recover(const std::shared_ptr<Plans>& plans, Status status, Cures& tried,
                  const RunControl& control);
+  // Plans anew, where |plans| are from the cache and their file has been lost.
+  Status leave_cache(const std::shared_ptr<Plans>& plans, const RunControl& control);
 
   // First, so that it goes last: executables and providers may call back into what it holds.
   std::shared_ptr<void> keep_;
@@ -178,10 +195,11 @@ class Session {
   const std::shared_ptr<RunStatistics> statistics_ = std::make_shared<RunStatistics>();
   std::unique_ptr<ProviderSet> provider_set_;
   std::unique_ptr<Preparation> preparation_;
+  std::shared_ptr<CompiledCache> cache_;  // null: none, or not for this session
+  std::string cache_key_, cache_note_;
   std::vector<std::string> pass_notes_;
   std::vector<std::string> provider_names_;
   std::vector<PortInfo> inputs_, outputs_;
-  std::vector<ValueId> input_ids_;  // in the model's graph
   size_t required_inputs_ = 0;
   uint32_t max_threads_ = 0, num_threads_ = 0;
   std::unique_ptr<Profile> profile_;

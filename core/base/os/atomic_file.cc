@@ -27,9 +27,10 @@ namespace {
 // A temporary file is "<name>.pfrt-<16 hexadecimal digits>", of a long name its beginning.
 constexpr size_t kLongestStem = 200;  // with the rest within the 255 bytes that a name may have
 constexpr size_t kDigits = 16;
+constexpr std::string_view kMark = ".pfrt-";
 
 std::string temporary_stem(const std::string& path) {
-  return name_of(path).substr(0, kLongestStem) + ".pfrt-";
+  return name_of(path).substr(0, kLongestStem).append(kMark);
 }
 
 std::string random_digits() {
@@ -41,9 +42,13 @@ std::string random_digits() {
   return std::string(kDigits - text.size(), '0') + text;
 }
 
+// |stem| empty: of any file.
 bool is_temporary(std::string_view name, std::string_view stem) {
-  return name.size() == stem.size() + kDigits && name.substr(0, stem.size()) == stem &&
-         name.find_first_not_of("0123456789abcdef", stem.size()) == std::string_view::npos;
+  if (name.size() < kDigits || (!stem.empty() && name.size() != stem.size() + kDigits))
+    return false;
+  const size_t digits = name.size() - kDigits;
+  return name.substr(0, digits).ends_with(stem.empty() ? kMark : stem) &&
+         name.find_first_not_of("0123456789abcdef", digits) == std::string_view::npos;
 }
 
 // Whether the file open as |fd| still is the one called |path|.
@@ -55,8 +60,7 @@ bool is_at(int fd, const std::string& path) {
 }
 
 // Removes temporary files whose writers are gone: their locks went with them.
-void remove_left_over(const std::string& path) {
-  const std::string folder = folder_of(path), stem = temporary_stem(path);
+void remove_temporaries(const std::string& folder, std::string_view stem) {
   for (const std::string& name : list_folder(folder)) {
     if (!is_temporary(name, stem)) continue;
     std::string left = folder;
@@ -73,8 +77,9 @@ void remove_left_over(const std::string& path) {
 
 // A new, locked file. Not mkstemp: the mode is left to the umask, which only the kernel can read
 // without changing it.
-int open_new(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+int open_new(const std::string& path, bool shared) {
+  const int fd =
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, shared ? 0666 : 0600);
   if (fd < 0) return fd;
   // Another writer may have taken the file for one left over, before it was locked. Where the file
   // system knows no locks, nobody removes anything.
@@ -87,16 +92,16 @@ int open_new(const std::string& path) {
 
 }  // namespace
 
-Result<std::unique_ptr<AtomicFile>> AtomicFile::create(const std::string& path) {
+Result<std::unique_ptr<AtomicFile>> AtomicFile::create(const std::string& path, bool shared) {
   constexpr int kTries = 100;
   PFRT_TRY(check_path("writing", path));
-  remove_left_over(path);
+  remove_temporaries(folder_of(path), temporary_stem(path));
   auto file = std::unique_ptr<AtomicFile>(new AtomicFile);
   file->path_ = path;
   const std::string stem = folder_of(path) + "/" + temporary_stem(path);
   for (int i = 0; i < kTries; ++i) {
     file->temporary_ = stem + random_digits();
-    file->fd_ = open_new(file->temporary_);
+    file->fd_ = open_new(file->temporary_, shared);
     if (file->fd_ >= 0 || errno != EEXIST) break;
   }
   // Where the host has closed its standard streams, what others print must not land in the file.
@@ -140,12 +145,14 @@ Status AtomicFile::write(const void* data, uint64_t size) {
 }
 
 // The file stays open, and so locked, until it has its name.
-Status AtomicFile::commit() {
-  if (::fsync(fd_) != 0) return io_error("writing", path_, errno);
+Status AtomicFile::commit(bool durable) {
+  if (durable && ::fsync(fd_) != 0) return io_error("writing", path_, errno);
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) return io_error("replacing", path_, errno);
   temporary_.clear();
   ::close(std::exchange(fd_, -1));
   return {};
 }
+
+void remove_left_over(const std::string& folder) { remove_temporaries(folder, {}); }
 
 }  // namespace pfrt::os

@@ -17,13 +17,15 @@ namespace pfrt::os {
 // that of a writer still at work.
 class AtomicFile {
  public:
-  static Result<std::unique_ptr<AtomicFile>> create(const std::string& path);
+  // |shared|: of the mode that the umask leaves; else for this user alone.
+  static Result<std::unique_ptr<AtomicFile>> create(const std::string& path, bool shared = true);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
   // DATA_LOSS when |data| is in a mapped file that has lost it.
   Status write(const void* data, uint64_t size);
-  Status commit();
+  // |durable|: also on the disk, and so whole after a loss of power.
+  Status commit(bool durable = true);
   uint64_t written() const { return written_; }
 
  private:
@@ -32,5 +34,8 @@ class AtomicFile {
   uint64_t written_ = 0;
   std::string path_, temporary_;
 };
+
+// Removes what writers of any file in |folder| left behind when they were killed.
+void remove_left_over(const std::string& folder);
 
 }  // namespace pfrt::os

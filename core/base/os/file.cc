@@ -52,6 +52,7 @@ Result<std::shared_ptr<MappedFile>> MappedFile::of(Descriptor fd, std::string pa
   auto file = std::shared_ptr<MappedFile>(new MappedFile);
   file->path_ = std::move(path);
   PFRT_ASSIGN(file->size_, regular_size(fd.get(), file->path_));
+  PFRT_ASSIGN(file->stamp_, stamp_of(fd.get(), file->path_));
   if (file->size_ == 0) return file;
   const auto size = static_cast<size_t>(file->size_);
   // Pages of a copy that are dropped come back only where memory is shared.

@@ -11,6 +11,7 @@
 
 #include "core/base/os/beside.h"
 #include "core/base/os/descriptor.h"
+#include "core/base/os/folder.h"
 #include "core/base/os/mapping_guard.h"
 #include "core/base/status.h"
 
@@ -33,6 +34,8 @@ class MappedFile {
   const void* data() const { return data_; }
   uint64_t size() const { return size_; }
   const std::string& path() const { return path_; }
+  // As the file was when it was opened.
+  const FileStamp& stamp() const { return stamp_; }
   // nullptr for an empty file and for a copy.
   const std::shared_ptr<FileHealth>& health() const { return health_; }
 
@@ -42,6 +45,7 @@ class MappedFile {
   void* data_ = nullptr;
   uint64_t size_ = 0;
   std::string path_;
+  FileStamp stamp_;
   std::shared_ptr<FileHealth> health_;
 };
 

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#define XXH_INLINE_ALL
+#include "core/cache/digest.h"
+
+#include <xxhash.h>
+
+namespace pfrt {
+
+struct Digest::State {
+  XXH3_state_t of_library;
+};
+
+Digest::Digest() : state_(std::make_unique<State>()) { XXH3_128bits_reset(&state_->of_library); }
+
+Digest::~Digest() = default;
+
+void Digest::add(const void* data, uint64_t bytes) {
+  XXH3_128bits_update(&state_->of_library, data, static_cast<size_t>(bytes));
+}
+
+void Digest::add(std::string_view text) {
+  const uint64_t bytes = text.size();
+  add(&bytes, sizeof bytes);
+  add(text.data(), bytes);
+}
+
+std::string Digest::hex() const {
+  const XXH128_hash_t hash = XXH3_128bits_digest(&state_->of_library);
+  std::string out;
+  for (const uint64_t half : {hash.high64, hash.low64})
+    for (int shift = 60; shift >= 0; shift -= 4) out += "0123456789abcdef"[half >> shift & 15u];
+  return out;
+}
+
+uint64_t Digest::number() const { return XXH3_128bits_digest(&state_->of_library).low64; }
+
+uint64_t checksum(const void* data, uint64_t bytes) {
+  return XXH3_64bits(data, static_cast<size_t>(bytes));
+}
+
+}  // namespace pfrt

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the cache of compiled models keeps, as bytes: a head of FlatBuffers (compiled.fbs) and
+// sections. A KnownModel is what is known of a model without reading it; a Compiled is a graph as
+// passes leave it, with its constants and what providers have packed. Bytes of constants that are
+// in a file of the model's stay there, and what passes have computed and nobody has read, having
+// been packed, is computed again where somebody does. Pure functions; thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/base/os/file.h"
+#include "core/base/status.h"
+#include "core/ir/graph.h"
+
+namespace pfrt {
+
+using Texts = std::vector<std::string>;
+using TextPairs = std::vector<std::pair<std::string, std::string>>;
+using ModelFiles = std::vector<std::shared_ptr<os::MappedFile>>;
+
+// A section of an entry's body: |bytes| at |offset|, a copy of |buffer|'s from |from| on, or of
+// |text|.
+struct CompiledSection {
+  uint64_t offset = 0, bytes = 0;
+  std::shared_ptr<Buffer> buffer;
+  uint64_t from = 0;
+};
+
+struct KnownFile {
+  std::string path;  // of the first, the model's; of others as the model calls them
+  os::FileStamp stamp;
+};
+
+struct KnownModel {
+  std::vector<KnownFile> files;
+  std::string content;          // a digest of all their bytes
+  std::shared_ptr<Graph> face;  // without nodes: inputs, outputs and what the graph says of itself
+  TextPairs info;
+  Texts warnings;
+};
+
+struct CompiledReport {
+  std::string name;
+  uint64_t nodes_before = 0, nodes_after = 0;
+  TextPairs rules;
+  Texts warnings;
+};
+
+struct Compiled {
+  std::shared_ptr<const Graph> graph;
+  std::vector<CompiledReport> reports;
+  Texts notes;
+  std::vector<std::pair<uint64_t, std::string>> precisions;  // by node id; empty = one for all
+  std::map<std::string, std::shared_ptr<Buffer>> packed;
+};
+
+// The head; what of the body it needs is added to |sections|. |files| are the model's.
+Result<std::string> write_known(const KnownModel& model, const ModelFiles& files,
+                                std::vector<CompiledSection>& sections);
+Result<std::string> write_compiled(const Compiled& compiled, const ModelFiles& files,
+                                   std::vector<CompiledSection>& sections);
+
+// Where an entry's bytes are, and who keeps them there.
+struct CompiledBody {
+  const char* data = nullptr;
+  uint64_t bytes = 0;
+  std::shared_ptr<void> keep;
+};
+
+// Views of |body| and of |files|, which are mapped as |open| gives them, by their number, when
+// something of them is needed. INVALID_MODEL for what is not of this form.
+using OpenFile = std::function<Result<std::shared_ptr<os::MappedFile>>(size_t number)>;
+// Writes the bytes of the graph's initializer |name|, computed again, to |out|. It may throw
+// std::bad_alloc.
+using Remake = std::function<void(const std::string& name, uint64_t bytes, void* out)>;
+Result<KnownModel> read_known(std::string_view head, const CompiledBody& body,
+                              const OpenFile& open);
+Result<Compiled> read_compiled(std::string_view head, const CompiledBody& body,
+                               const OpenFile& open, const Remake& remake);
+
+}  // namespace pfrt

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/session/compiled_cache.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "core/base/os/library.h"
+#include "core/cache/digest.h"
+#include "core/memory/staging.h"
+#include "core/pass/engine/pipeline.h"
+
+namespace pfrt {
+namespace {
+
+// Files are stamped by a clock of some milliseconds: one that was written to just now may be again
+// without its stamp telling.
+constexpr int64_t kSettledNs = 2'000'000'000;
+// Of models there is a small file each, of which more are worth keeping.
+constexpr uint64_t kModelsPerEntry = 10;
+
+bool settled(const os::FileStamp& stamp) {
+  return os::system_ns() - std::max(stamp.modified_ns, stamp.changed_ns) > kSettledNs;
+}
+
+CacheLimits limits_of_models(CacheLimits limits) {
+  limits.max_entries *= kModelsPerEntry;
+  limits.max_bytes = 0;
+  return limits;
+}
+
+std::string key_of(const ModelFile& file, std::string_view load_key) {
+  Digest digest;
+  digest.add(std::string_view("model"));
+  digest.add(load_key);
+  digest.add(file.path);
+  digest.add(&file.stamp, sizeof file.stamp);
+  return digest.hex();
+}
+
+// Numbers and texts of a ModelInfo, by name.
+template <typename Info, typename Fn>
+void each_field(Info& info, Fn fn) {
+  fn("producer_name", info.producer_name);
+  fn("producer_version", info.producer_version);
+  fn("domain", info.domain);
+  fn("description", info.description);
+  fn("format", info.format);
+  fn("model_version", info.model_version);
+  fn("ir_version", info.ir_version);
+  fn("node_count", info.node_count);
+  fn("initializer_count", info.initializer_count);
+  fn("parameter_count", info.parameter_count);
+  fn("parameter_bytes", info.parameter_bytes);
+}
+
+struct PutField {
+  TextPairs& out;
+  void operator()(const char* name, const std::string& value) { out.emplace_back(name, value); }
+  template <typename T>
+  void operator()(const char* name, T value) {
+    out.emplace_back(name, std::to_string(value));
+  }
+};
+
+struct TakeField {
+  const TextPairs& from;
+  const std::string* find(const char* name) const {
+    const auto at = std::ranges::find(from, name, &TextPairs::value_type::first);
+    return at == from.end() ? nullptr : &at->second;
+  }
+  void operator()(const char* name, std::string& value) const {
+    if (const std::string* text = find(name)) value = *text;
+  }
+  template <typename T>
+  void operator()(const char* name, T& value) const {
+    if (const std::string* text = find(name))
+      std::from_chars(text->data(), text->data() + text->size(), value);
+  }
+};
+
+// What sessions ask of a model before they run it.
+std::shared_ptr<Graph> face_of(const Graph& graph) {
+  auto face = std::make_shared<Graph>(graph.name);
+  face->doc = graph.doc;
+  face->opsets = graph.opsets;
+  face->metadata = graph.metadata;
+  face->symbols = graph.symbols;
+  const auto mirror = [&](const std::vector<ValueId>& from, std::vector<ValueId>& to) {
+    for (const ValueId id : from) {
+      const GraphValue& value = graph.at(id);
+      const ValueId made = face->value(value.name);
+      if (value.constant) face->set_constant(made, value.constant);
+      face->at(made).type = value.type;
+      to.push_back(made);
+    }
+  };
+  mirror(graph.inputs, face->inputs);
+  mirror(graph.outputs, face->outputs);
+  return face;
+}
+
+// A copy without what need not be kept, and whose bodies name what they capture.
+std::shared_ptr<const Graph> for_writing(const Graph& graph) {
+  auto copy = graph.clone();
+  name_captures(*copy);
+  return copy;
+}
+
+CompiledBody body_of(const CacheStore::EntryPtr& entry) {
+  return {entry->body, entry->body_bytes, std::const_pointer_cast<CacheStore::Entry>(entry)};
+}
+
+}  // namespace
+
+const std::string& library_identity() {
+  static const std::string identity = [] {
+    const std::string path = os::path_of_code(reinterpret_cast<const void*>(&library_identity));
+    const auto file = os::stamp_of(path);
+    return message(PFRT_VERSION_TEXT, "/", file.ok() ? file->bytes : 0, "/",
+                   file.ok() ? file->modified_ns : 0);
+  }();
+  return identity;
+}
+
+CompiledCache::CompiledCache(const std::string& folder, const CacheLimits& limits, Logger* logger)
+    : logger_(logger),
+      entries_(folder, ".compiled", limits, logger),
+      models_(folder, ".model", limits_of_models(limits), logger) {}
+
+void CompiledCache::say(const std::string& doing, const Status& why) {
+  if (logger_) logger_->log(PFRT_LOG_WARNING, "cache: ", doing, ": ", why.message());
+}
+
+std::shared_ptr<Model> CompiledCache::known_model(const ModelFile& file, std::string_view load_key,
+                                                  const Model::Import& import) {
+  const auto entry = models_.find(key_of(file, load_key));
+  if (!entry) return nullptr;
+  ModelFiles files{file.mapped};
+  const auto open = [&](size_t number) -> Result<std::shared_ptr<os::MappedFile>> {
+    if (number == 0) return file.mapped;
+    return error(Code::kINVALID_MODEL, "its inputs have no bytes of other files");
+  };
+  auto known = read_known(entry->head, body_of(entry), open);
+  if (!known.ok()) {
+    say(message("what is known of '", file.path, "' is not used"), known.status());
+    return nullptr;
+  }
+  std::vector<ModelFile> all{file};
+  for (size_t i = 1; i < known->files.size(); ++i) {
+    const KnownFile& other = known->files[i];
+    const auto now = os::stamp_of(other.path);
+    if (!now.ok() || !(now.value() == other.stamp)) return nullptr;
+    all.push_back({other.path, other.stamp, nullptr});
+  }
+  ModelInfo info;
+  each_field(info, TakeField{known->info});
+  return Model::known({std::move(known->face), std::move(info), std::move(known->warnings),
+                       std::move(known->content), std::move(all), import});
+}
+
+void CompiledCache::remember(const Model& model, std::string_view load_key) {
+  const std::vector<ModelFile>& files = model.files();
+  if (files.empty() || !model.built_in_only()) return;
+  KnownModel known;
+  for (const ModelFile& file : files) {
+    if (!file.mapped || !settled(file.stamp)) return;
+    known.files.push_back({file.path, file.stamp});
+  }
+  known.content = model.content();
+  if (known.content.empty()) return;
+  known.face = face_of(model.face());
+  each_field(model.info(), PutField{known.info});
+  known.warnings = model.warnings();
+  std::vector<CompiledSection> sections;
+  auto head = write_known(known, {files.front().mapped}, sections);
+  Status status = head.ok() ? store(models_, key_of(files.front(), load_key), files.front().path,
+                                    head.value(), sections)
+                            : head.take_status();
+  if (!status.ok()) say(message("'", files.front().path, "' is not remembered"), status);
+}
+
+std::shared_ptr<const StoredModel> CompiledCache::find(const std::string& key, const Model& model,
+                                                       const Remake& remake) {
+  const auto entry = entries_.find(key);
+  if (!entry) return nullptr;
+  auto stored = std::make_shared<StoredModel>();
+  stored->file = entry->file->health();
+  auto compiled = read_compiled(
+      entry->head, body_of(entry), [&](size_t number) { return model.mapped(number); }, remake);
+  if (!compiled.ok()) {
+    say(message("entry ", key, " of ", std::string(entry->of), " is not used and made again"),
+        compiled.status());
+    return nullptr;
+  }
+  stored->compiled = compiled.take();
+  return stored;
+}
+
+void CompiledCache::put(const std::string& key, const Compiled& compiled, const Model& model) {
+  Compiled out = compiled;
+  out.graph = for_writing(*compiled.graph);
+  ModelFiles files;
+  for (const ModelFile& file : model.files())
+    if (file.mapped) files.push_back(file.mapped);
+  if (files.size() != model.files().size()) files.clear();  // numbers would be others
+  std::vector<CompiledSection> sections;
+  auto head = write_compiled(out, files, sections);
+  const std::string of = model.files().empty() ? model.face().name : model.files().front().path;
+  Status status = head.ok() ? store(entries_, key, of, head.value(), sections) : head.take_status();
+  if (!status.ok()) say(message("'", of, "' is not kept"), status);
+}
+
+Status CompiledCache::store(CacheStore& to, const std::string& key, const std::string& of,
+                            const std::string& head, const std::vector<CompiledSection>& from) {
+  Staging staging;
+  std::vector<CacheStore::Section> sections;
+  for (const CompiledSection& s : from)
+    sections.push_back({s.offset, s.bytes, [&staging, &s](const auto& write) -> Status {
+                          Tensor bytes;
+                          bytes.dtype = PFRT_DTYPE_UINT8;
+                          bytes.dims = {static_cast<int64_t>(s.buffer->bytes())};
+                          bytes.buffer = s.buffer;
+                          staging.clear();
+                          PFRT_ASSIGN(const Tensor there, staging.readable(bytes));
+                          return write(static_cast<const char*>(there.data()) + s.from, s.bytes);
+                        }});
+  return to.put(key, of, head, sections);
+}
+
+}  // namespace pfrt

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The cache of compiled models in one folder: what is known of model files without reading them
+// (".model"), and what sessions have made of them (".compiled"). Nothing here fails a caller.
+// Thread-safe.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/cache/store.h"
+#include "core/format/compiled.h"
+#include "core/session/model.h"
+
+namespace pfrt {
+
+// This build of the library, and no other.
+const std::string& library_identity();
+
+// A compiled model out of the cache, as long as a session uses it.
+struct StoredModel {
+  Compiled compiled;
+  std::shared_ptr<os::FileHealth> file;  // that it views; null: none of the cache's
+  // Whether that is not any more what it was.
+  bool lost() const { return file && file->check(); }
+};
+
+class CompiledCache {
+ public:
+  CompiledCache(const std::string& folder, const CacheLimits& limits, Logger* logger);
+
+  CacheStore& entries() { return entries_; }
+  CacheStore& models() { return models_; }
+
+  // The model in |file|, the first of its files, as it was loaded with options of |load_key|
+  // before; null where nothing is known of the file as it is. |import| loads it.
+  std::shared_ptr<Model> known_model(const ModelFile& file, std::string_view load_key,
+                                     const Model::Import& import);
+  // For known_model, where its files are as they were for a while.
+  void remember(const Model& model, std::string_view load_key);
+
+  // |remake|: as read_compiled takes it.
+  std::shared_ptr<const StoredModel> find(const std::string& key, const Model& model,
+                                          const Remake& remake);
+  void put(const std::string& key, const Compiled& compiled, const Model& model);
+
+ private:
+  Status store(CacheStore& to, const std::string& key, const std::string& of,
+               const std::string& head, const std::vector<CompiledSection>& sections);
+  void say(const std::string& doing, const Status& why);
+
+  Logger* const logger_;
+  CacheStore entries_, models_;
+};
+
+}  // namespace pfrt
