@@ -13,7 +13,7 @@
 namespace cli {
 namespace {
 
-constexpr char kStyle[] = R"css(
+constexpr char kProfileStyle[] = R"css(
 :root { color-scheme: light dark; --ink: #1b1f24; --paper: #fff; --faint: #57606a; --rule: #d0d7de;
   --a: #2f7ed8; --b: #e67700; --c: #2b8a3e; --d: #9c36b5; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --paper: #0d1117; --faint: #9aa4ae;
@@ -41,7 +41,7 @@ svg path.results { stroke: var(--b); }
 )css";
 
 // What comes from the model is set as text, never as markup.
-constexpr char kScript[] = R"js(
+constexpr char kProfileScript[] = R"js(
 'use strict';
 const read = id => JSON.parse(document.getElementById(id).textContent);
 const trace = read('trace'), roof = read('roof'), events = trace.traceEvents;
@@ -235,7 +235,10 @@ std::string profile_page(const std::string& model, const std::string& trace,
           R"(script-src 'unsafe-inline'">
 <meta name="viewport" content="width=device-width">
 <title>)");
-  out.text(model, 200).raw(": profile</title>\n<style>").raw(kStyle).raw("</style></head>\n");
+  out.text(model, 200)
+      .raw(": profile</title>\n<style>")
+      .raw(kProfileStyle)
+      .raw("</style></head>\n");
   out.raw("<body><h1>").text(model, 200).raw(R"(</h1><div id="about"></div>
 <h2>Steps by time</h2><div id="roofs"></div><div class="wide"><table id="steps"></table></div>
 <h2>The last run</h2><div class="wide" id="line"></div>
@@ -250,7 +253,7 @@ std::string profile_page(const std::string& model, const std::string& trace,
     else
       text += c;
   }
-  return text + "</script>\n<script>" + kScript + "</script></body></html>\n";
+  return text + "</script>\n<script>" + kProfileScript + "</script></body></html>\n";
 }
 
 }  // namespace cli
