@@ -57,8 +57,8 @@ def faults_of(profile):
             while open_ends and open_ends[-1][0] <= begin:
                 open_ends.pop()
             if open_ends and end > open_ends[-1][0]:
-                faults.append(f"on thread {tid} '{name}' ends {end - open_ends[-1][0]} ns after '{open_ends[-1][1]}', in "
-                              "which it began")
+                last, outer = open_ends[-1]
+                faults.append(f"on thread {tid} '{name}' ends {end - last} ns after '{outer}', in which it began")
             open_ends.append((end, name))
     return faults
 

@@ -58,7 +58,7 @@ TEST(ProfileRecords, stay_within_their_bound) {
   Profile profile;
   constexpr uint64_t kMore = 2 * Profile::kMostBytes / sizeof(Profile::Record);
   for (uint64_t i = 0; i < kMore; ++i) profile.add(Kind::kStage, i, i + 1);
-  EXPECT_EQ(profile.name("no room"), Profile::kDropped);
+  EXPECT_EQ(profile.name(std::string(1 << 16, 'x')), Profile::kDropped);
   profile.add(Kind::kStage, 0, 1, Profile::kDropped);
   const Profile::Reading reading(profile);
   const size_t kept = reading.records(0).size();
