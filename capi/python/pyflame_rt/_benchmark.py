@@ -38,8 +38,8 @@ class Benchmark:
                  providers: Optional[Providers] = None) -> None:
         if isinstance(model, InferenceSession):
             if options is not None or providers is not None:
-                raise InvalidArgumentError("a benchmark of a session has the session's options and providers; give none, or "
-                                           "the model")
+                raise InvalidArgumentError("a benchmark of a session has the options and providers of that; give none, "
+                                           "or the model")
             self.session = model
         else:
             self.session = InferenceSession(model, options, providers)
