@@ -16,11 +16,10 @@
 #include "core/session/sessions.h"
 
 namespace pfrt {
-Result<std::shared_ptr<Session>> Session::create(std::shared_ptr<const Model> model,
-                                                 const Options& options,
-                                                 const std::vector<std::string>& extra_outputs,
-                                                 Context context) {
-  const uint64_t start = os::monotonic_ns();
+
+Result<std::pair<std::shared_ptr<Session>, Preparation::Config>> Session::begin(
+    std::shared_ptr<const Model> model, const Options& options,
+    const std::vector<std::string>& extra_outputs, Context context) {
   auto session = std::shared_ptr<Session>(new Session);
   session->keep_ = std::move(context.keep);
   session->model_ = std::move(model);
@@ -46,6 +45,26 @@ Result<std::shared_ptr<Session>> Session::create(std::shared_ptr<const Model> mo
   for (auto& pass : context.passes)
     if (pass->level <= level_number(prepare.level)) prepare.passes.push_back(std::move(pass));
   session->cache_ = std::move(context.cache);
+  return std::pair(std::move(session), std::move(prepare));
+}
+
+Result<std::string> Session::key(std::shared_ptr<const Model> model, const Options& options,
+                                 Context context) {
+  PFRT_ASSIGN(auto begun, begin(std::move(model), options, {}, std::move(context)));
+  std::string key = begun.first->cache_key(options, begun.second);
+  if (key.empty())
+    return error(Code::kUNSUPPORTED, "making a cache's key: such a session is ",
+                 begun.first->cache_note_);
+  return key;
+}
+
+Result<std::shared_ptr<Session>> Session::create(std::shared_ptr<const Model> model,
+                                                 const Options& options,
+                                                 const std::vector<std::string>& extra_outputs,
+                                                 Context context) {
+  const uint64_t start = os::monotonic_ns();
+  PFRT_ASSIGN(auto begun, begin(std::move(model), options, extra_outputs, std::move(context)));
+  auto& [session, prepare] = begun;
   PFRT_TRY(session->make_plans(std::move(prepare), options));
   session->list_outputs();
   PFRT_TRY(session->model_->intact(true));
@@ -123,7 +142,7 @@ Status Session::make_plans(Preparation::Config config, const Options& options) {
   if (!status.ok()) return std::move(status.prepend("creating a session"));
   PFRT_TRY(check_batch());
   config.key = message(reinterpret_cast<uintptr_t>(packed_), "/", max_pixels_);
-  cache_key_ = cache_key(options, config);
+  if (cache_) cache_key_ = cache_key(options, config);
   preparation_ = std::make_unique<Preparation>(
       model_, std::move(config),
       [this](std::vector<Candidate> candidates, const Graph& graph, const Progress& progress) {
@@ -148,7 +167,6 @@ Status Session::make_plans(Preparation::Config config, const Options& options) {
 }
 
 std::string Session::cache_key(const Options& options, const Preparation::Config& config) {
-  if (!cache_) return {};
   const auto not_for = [&](const std::string& why) {
     cache_note_ = "not kept in the cache: " + why;
     return std::string();
