@@ -279,6 +279,11 @@ struct pfrt_state : pfrt::capi::Counted {
   std::shared_ptr<pfrt::State> state;
 };
 
+struct pfrt_cache : pfrt::capi::Counted {
+  std::shared_ptr<pfrt::Environment> env;
+  std::shared_ptr<pfrt::CompiledCache> cache;
+};
+
 struct pfrt_report {
   [[no_unique_address]] pfrt::capi::Alive alive;
   std::vector<pfrt::StepReport> rows;
@@ -317,5 +322,6 @@ extern const pfrt_report_api kReportApi;
 extern const pfrt_optimizer_api kOptimizerApi;
 extern const pfrt_pattern_api kPatternApi;
 extern const pfrt_state_api kStateApi;
+extern const pfrt_cache_api kCacheApi;
 extern const pfrt_api kApi;
 }  // namespace pfrt::capi

@@ -95,17 +95,21 @@ struct CacheStore::Header {
   uint64_t checksum;  // of what is before it, and of all up to |body_at|
 };
 
-CacheStore::CacheStore(std::string folder, std::string suffix, CacheLimits limits, Logger* logger)
-    : folder_(std::move(folder)), suffix_(std::move(suffix)), limits_(limits), logger_(logger) {}
+CacheStore::CacheStore(std::string folder, std::vector<std::string> suffixes, CacheLimits limits,
+                       Logger* logger)
+    : folder_(std::move(folder)),
+      suffixes_(std::move(suffixes)),
+      limits_(limits),
+      logger_(logger) {}
 
-std::string CacheStore::path_of(std::string_view key) const {
+std::string CacheStore::path_of(std::string_view key, const std::string& suffix) const {
   std::string name(key);
   if (!is_name(key)) {
     Digest digest;
     digest.add(key);
     name = digest.hex();
   }
-  return folder_ + "/" + name + suffix_;
+  return folder_ + "/" + name + suffix;
 }
 
 Result<CacheStore::EntryPtr> CacheStore::open(const std::string& path, std::string_view key,
@@ -186,8 +190,8 @@ Status CacheStore::check_body(const std::string& path, const Entry& entry, bool 
   return {};
 }
 
-CacheStore::EntryPtr CacheStore::find(std::string_view key) {
-  const std::string path = path_of(key);
+CacheStore::EntryPtr CacheStore::find(std::string_view key, const std::string& suffix) {
+  const std::string path = path_of(key, suffix);
   {
     const std::lock_guard lock(mutex_);
     const auto at = open_.find(path);
@@ -225,8 +229,8 @@ CacheStore::EntryPtr CacheStore::find(std::string_view key) {
   return opened.take();
 }
 
-Status CacheStore::put(std::string_view key, std::string_view of, std::string_view head,
-                       const std::vector<Section>& sections) {
+Status CacheStore::put(std::string_view key, const std::string& suffix, std::string_view of,
+                       std::string_view head, const std::vector<Section>& sections) {
   Header header{};
   std::memcpy(header.magic, kMagic, sizeof kMagic);
   header.version = kVersion;
@@ -255,7 +259,7 @@ Status CacheStore::put(std::string_view key, std::string_view of, std::string_vi
   std::memcpy(front.data(), &header, sizeof header);
 
   PFRT_TRY(os::make_folders(folder_));
-  const std::string path = path_of(key);
+  const std::string path = path_of(key, suffix);
   PFRT_ASSIGN(auto file, os::AtomicFile::create(path, false));
   PFRT_TRY(file->write(front.data(), front.size()));
   Sum sum;
@@ -285,13 +289,15 @@ Status CacheStore::put(std::string_view key, std::string_view of, std::string_vi
 std::vector<CacheStore::File> CacheStore::files() const {
   std::vector<File> out;
   for (const std::string& name : os::list_folder(folder_)) {
-    if (!name.ends_with(suffix_) || !is_name(name.substr(0, name.size() - suffix_.size())))
+    const auto suffix = std::ranges::find_if(
+        suffixes_, [&](const std::string& each) { return name.ends_with(each); });
+    if (suffix == suffixes_.end() || !is_name(name.substr(0, name.size() - suffix->size())))
       continue;
     const auto stamp = os::stamp_of(folder_ + "/" + name);
     if (!stamp.ok()) continue;
     const auto seen = os::stamp_of(folder_ + "/" + name + std::string(kSeen));
-    out.push_back({name, stamp.value(),
-                   std::max(stamp.value().modified_ns, seen.ok() ? seen.value().modified_ns : 0)});
+    out.push_back({name, *suffix, stamp.value(),
+                   std::max(stamp->modified_ns, seen.ok() ? seen->modified_ns : 0)});
   }
   std::ranges::sort(out, std::ranges::greater(), &File::used_ns);
   return out;
@@ -325,9 +331,13 @@ uint64_t CacheStore::evict() {
 }
 
 bool CacheStore::remove(std::string_view key) {
-  const std::string path = path_of(key);
-  os::remove_file(path + std::string(kSeen));
-  return os::remove_file(path);
+  bool removed = false;
+  for (const std::string& suffix : suffixes_) {
+    const std::string path = path_of(key, suffix);
+    os::remove_file(path + std::string(kSeen));
+    removed |= os::remove_file(path);
+  }
+  return removed;
 }
 
 uint64_t CacheStore::clear() {
@@ -345,7 +355,8 @@ std::vector<CacheStore::Info> CacheStore::list(bool check) {
   for (const File& file : files()) {
     Info info;
     info.path = folder_ + "/" + file.name;
-    info.key = file.name.substr(0, file.name.size() - suffix_.size());
+    info.suffix = file.suffix;
+    info.key = file.name.substr(0, file.name.size() - file.suffix.size());
     info.bytes = file.stamp.bytes;
     info.created_ns = file.stamp.modified_ns;
     info.used_ns = file.used_ns;

@@ -57,7 +57,7 @@ class CacheStore {
   using EntryPtr = std::shared_ptr<const Entry>;
 
   struct Info {
-    std::string key, of, path;
+    std::string key, of, path, suffix;
     uint64_t bytes = 0;
     int64_t created_ns = 0, used_ns = 0;
     bool valid = false;  // whole, and not too old
@@ -66,9 +66,10 @@ class CacheStore {
     uint64_t hits = 0, misses = 0, stores = 0, evictions = 0, invalid = 0;
   };
 
-  // |folder| is made with the first entry. |suffix|: of the files, so that entries of different
-  // kinds may be in one folder; each kind is limited by itself.
-  CacheStore(std::string folder, std::string suffix, CacheLimits limits, Logger* logger);
+  // |folder| is made with the first entry. |suffixes|: of its files, one for each kind of entry,
+  // limited together. Another store may have others in the same folder.
+  CacheStore(std::string folder, std::vector<std::string> suffixes, CacheLimits limits,
+             Logger* logger);
   CacheStore(const CacheStore&) = delete;
   CacheStore& operator=(const CacheStore&) = delete;
 
@@ -76,11 +77,12 @@ class CacheStore {
   const CacheLimits& limits() const { return limits_; }
 
   // Null when there is none. Counts as a use.
-  EntryPtr find(std::string_view key);
+  EntryPtr find(std::string_view key, const std::string& suffix);
   // In place of one of this key. Others go, those unused for longest first, where the limits ask
   // for it.
-  Status put(std::string_view key, std::string_view of, std::string_view head,
-             const std::vector<Section>& sections);
+  Status put(std::string_view key, const std::string& suffix, std::string_view of,
+             std::string_view head, const std::vector<Section>& sections);
+  // Whether there was one, of any suffix.
   bool remove(std::string_view key);
   // How many went.
   uint64_t clear();
@@ -93,11 +95,11 @@ class CacheStore {
  private:
   struct Header;
   struct File {
-    std::string name;
+    std::string name, suffix;
     os::FileStamp stamp;
     int64_t used_ns = 0;
   };
-  std::string path_of(std::string_view key) const;
+  std::string path_of(std::string_view key, const std::string& suffix) const;
   std::vector<File> files() const;
   enum class Reading { kHead, kCheck, kUse };
   // |key| empty: of any.
@@ -105,7 +107,8 @@ class CacheStore {
   Status check_body(const std::string& path, const Entry& entry, bool use) const;
   uint64_t evict_locked();  // with the folder's lock
 
-  const std::string folder_, suffix_;
+  const std::string folder_;
+  const std::vector<std::string> suffixes_;
   const CacheLimits limits_;
   Logger* const logger_;
   std::mutex mutex_;

@@ -20,13 +20,14 @@ constexpr uint64_t kLine = 64;
 
 class Writer {
  public:
-  Writer(const ModelFiles& files, std::vector<CompiledSection>& sections)
+  Writer(const ModelFiles& files, std::vector<CompiledSection>& sections, bool remade)
       : graphs_(
             builder_,
             [this](const Tensor& tensor, std::string_view name) { return put(tensor, name); },
             true),
         files_(files),
-        sections_(sections) {}
+        sections_(sections),
+        remade_(remade) {}
 
   GraphWriter& graphs() { return graphs_; }
   FlatBufferBuilder& builder() { return builder_; }
@@ -35,6 +36,17 @@ class Writer {
     std::vector<Offset<flatbuffers::String>> out;
     for (const std::string& text : list) out.push_back(graphs_.text(text));
     return builder_.CreateVector(out);
+  }
+
+  Offset<flatbuffers::Vector<Offset<pfm::File>>> known_files(const std::vector<KnownFile>& files) {
+    std::vector<Offset<pfm::File>> list;
+    for (const KnownFile& file : files) {
+      auto path = graphs_.text(file.path);
+      const os::FileStamp& s = file.stamp;
+      list.push_back(
+          pfm::CreateFile(builder_, path, s.device, s.inode, s.bytes, s.modified_ns, s.changed_ns));
+    }
+    return builder_.CreateVector(list);
   }
 
   uint64_t section(const std::shared_ptr<Buffer>& buffer, uint64_t from, uint64_t bytes) {
@@ -67,7 +79,7 @@ class Writer {
       }
     }
     const bool whole = t.offset == 0 && bytes == t.buffer->bytes();
-    if (!there && whole && !name.empty()) return {0, 0, pfm::kRemade, true};
+    if (remade_ && !there && whole && !name.empty()) return {0, 0, pfm::kRemade, true};
     return {section(t.buffer, t.offset, bytes), 0, 0, t.buffer->deferred()};
   }
 
@@ -75,6 +87,7 @@ class Writer {
   GraphWriter graphs_;
   const ModelFiles& files_;
   std::vector<CompiledSection>& sections_;
+  const bool remade_;
   // By the identity of a buffer, and which of its bytes.
   std::map<std::tuple<const void*, uint64_t, uint64_t>, uint64_t> placed_;
   uint64_t next_ = 0;
@@ -99,6 +112,16 @@ class Reader {
   Texts texts(const flatbuffers::Vector<Offset<flatbuffers::String>>* list) {
     Texts out;
     for (uint32_t i = 0; list && i < list->size(); ++i) out.push_back(graphs_.text(list->Get(i)));
+    return out;
+  }
+
+  std::vector<KnownFile> known_files(const flatbuffers::Vector<Offset<pfm::File>>* files) {
+    std::vector<KnownFile> out;
+    for (uint32_t i = 0; files && i < files->size(); ++i) {
+      const pfm::File* f = files->Get(i);
+      out.push_back({graphs_.text(f->path()),
+                     {f->device(), f->inode(), f->bytes(), f->modified_ns(), f->changed_ns()}});
+    }
     return out;
   }
 
@@ -147,9 +170,9 @@ class Reader {
   }
 
   GraphReader graphs_;
-  const CompiledBody& body_;
-  const OpenFile& open_;
-  const Remake& remake_;
+  const CompiledBody body_;
+  const OpenFile open_;
+  const Remake remake_;
 };
 
 // The root of |head|; null where it is none.
@@ -176,16 +199,9 @@ Result<std::shared_ptr<Graph>> read_graph(GraphReader& reader, const pfm::Graph*
 
 Result<std::string> write_known(const KnownModel& model, const ModelFiles& files,
                                 std::vector<CompiledSection>& sections) {
-  Writer writer(files, sections);
+  Writer writer(files, sections, false);
   FlatBufferBuilder& builder = writer.builder();
-  std::vector<Offset<pfm::File>> list;
-  for (const KnownFile& file : model.files) {
-    auto path = writer.graphs().text(file.path);
-    const os::FileStamp& s = file.stamp;
-    list.push_back(
-        pfm::CreateFile(builder, path, s.device, s.inode, s.bytes, s.modified_ns, s.changed_ns));
-  }
-  auto all = builder.CreateVector(list);
+  auto all = writer.known_files(model.files);
   auto content = writer.graphs().text(model.content);
   auto symbols = writer.graphs().write_symbols(*model.face->symbols);
   PFRT_ASSIGN(auto face, writer.graphs().write(*model.face));
@@ -198,14 +214,9 @@ Result<KnownModel> read_known(std::string_view head, const CompiledBody& body,
                               const OpenFile& open) {
   const auto* from = root_of<pfm::KnownModel>(head);
   if (!from) return no_entry();
-  const Remake none;
-  Reader reader(head, body, open, none);
+  Reader reader(head, body, open, nullptr);
   KnownModel out;
-  for (uint32_t i = 0; from->files() && i < from->files()->size(); ++i) {
-    const pfm::File* f = from->files()->Get(i);
-    out.files.push_back({reader.graphs().text(f->path()),
-                         {f->device(), f->inode(), f->bytes(), f->modified_ns(), f->changed_ns()}});
-  }
+  out.files = reader.known_files(from->files());
   out.content = reader.graphs().text(from->content());
   PFRT_ASSIGN(out.face, read_graph(reader.graphs(), from->face(), from->symbols()));
   out.info = reader.graphs().entries(from->info());
@@ -215,8 +226,8 @@ Result<KnownModel> read_known(std::string_view head, const CompiledBody& body,
 }
 
 Result<std::string> write_compiled(const Compiled& compiled, const ModelFiles& files,
-                                   std::vector<CompiledSection>& sections) {
-  Writer writer(files, sections);
+                                   std::vector<CompiledSection>& sections, bool remade) {
+  Writer writer(files, sections, remade);
   FlatBufferBuilder& builder = writer.builder();
   auto symbols = writer.graphs().write_symbols(*compiled.graph->symbols);
   PFRT_ASSIGN(auto graph, writer.graphs().write(*compiled.graph));
@@ -243,8 +254,9 @@ Result<std::string> write_compiled(const Compiled& compiled, const ModelFiles& f
     packed.push_back(pfm::CreatePacked(builder, writer.graphs().text(key), at, buffer->bytes()));
   }
   auto packed_list = builder.CreateVector(packed);
+  auto files_of = writer.known_files(compiled.files);
   return writer.finish(pfm::CreateCompiled(builder, symbols, graph, report_list, notes,
-                                           precision_list, packed_list));
+                                           precision_list, packed_list, files_of));
 }
 
 Result<Compiled> read_compiled(std::string_view head, const CompiledBody& body,
@@ -271,8 +283,16 @@ Result<Compiled> read_compiled(std::string_view head, const CompiledBody& body,
     PFRT_ASSIGN(auto buffer, reader.view(p->offset(), p->bytes(), false));
     out.packed.emplace(reader.graphs().text(p->key()), std::move(buffer));
   }
+  out.files = reader.known_files(from->files());
   PFRT_TRY(reader.graphs().check_budget());
   return out;
+}
+
+Result<std::vector<KnownFile>> read_compiled_files(std::string_view head) {
+  const auto* from = root_of<pfm::Compiled>(head);
+  if (!from) return no_entry();
+  const CompiledBody body;
+  return Reader(head, body, nullptr, nullptr).known_files(from->files());
 }
 
 }  // namespace pfrt

@@ -60,13 +60,15 @@ struct Compiled {
   Texts notes;
   std::vector<std::pair<uint64_t, std::string>> precisions;  // by node id; empty = one for all
   std::map<std::string, std::shared_ptr<Buffer>> packed;
+  std::vector<KnownFile> files;  // of the model
 };
 
 // The head; what of the body it needs is added to |sections|. |files| are the model's.
 Result<std::string> write_known(const KnownModel& model, const ModelFiles& files,
                                 std::vector<CompiledSection>& sections);
+// |remade|: whether there will be who computes constants again.
 Result<std::string> write_compiled(const Compiled& compiled, const ModelFiles& files,
-                                   std::vector<CompiledSection>& sections);
+                                   std::vector<CompiledSection>& sections, bool remade);
 
 // Where an entry's bytes are, and who keeps them there.
 struct CompiledBody {
@@ -85,5 +87,8 @@ Result<KnownModel> read_known(std::string_view head, const CompiledBody& body,
                               const OpenFile& open);
 Result<Compiled> read_compiled(std::string_view head, const CompiledBody& body,
                                const OpenFile& open, const Remake& remake);
+
+// Compiled::files alone.
+Result<std::vector<KnownFile>> read_compiled_files(std::string_view head);
 
 }  // namespace pfrt

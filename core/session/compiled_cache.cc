@@ -112,6 +112,10 @@ CompiledBody body_of(const CacheStore::EntryPtr& entry) {
 
 }  // namespace
 
+const std::string CompiledCache::kModel = ".model";
+const std::string CompiledCache::kCompiled = ".compiled";
+const std::string CompiledCache::kGraph = ".graph";
+
 const std::string& library_identity() {
   static const std::string identity = [] {
     const std::string path = os::path_of_code(reinterpret_cast<const void*>(&library_identity));
@@ -124,8 +128,8 @@ const std::string& library_identity() {
 
 CompiledCache::CompiledCache(const std::string& folder, const CacheLimits& limits, Logger* logger)
     : logger_(logger),
-      entries_(folder, ".compiled", limits, logger),
-      models_(folder, ".model", limits_of_models(limits), logger) {}
+      entries_(folder, {kCompiled, kGraph}, limits, logger),
+      models_(folder, {kModel}, limits_of_models(limits), logger) {}
 
 void CompiledCache::say(const std::string& doing, const Status& why) {
   if (logger_) logger_->log(PFRT_LOG_WARNING, "cache: ", doing, ": ", why.message());
@@ -133,7 +137,7 @@ void CompiledCache::say(const std::string& doing, const Status& why) {
 
 std::shared_ptr<Model> CompiledCache::known_model(const ModelFile& file, std::string_view load_key,
                                                   const Model::Import& import) {
-  const auto entry = models_.find(key_of(file, load_key));
+  const auto entry = models_.find(key_of(file, load_key), kModel);
   if (!entry) return nullptr;
   ModelFiles files{file.mapped};
   const auto open = [&](size_t number) -> Result<std::shared_ptr<os::MappedFile>> {
@@ -173,15 +177,15 @@ void CompiledCache::remember(const Model& model, std::string_view load_key) {
   known.warnings = model.warnings();
   std::vector<CompiledSection> sections;
   auto head = write_known(known, {files.front().mapped}, sections);
-  Status status = head.ok() ? store(models_, key_of(files.front(), load_key), files.front().path,
-                                    head.value(), sections)
+  Status status = head.ok() ? store(models_, key_of(files.front(), load_key), kModel,
+                                    files.front().path, head.value(), sections)
                             : head.take_status();
   if (!status.ok()) say(message("'", files.front().path, "' is not remembered"), status);
 }
 
 std::shared_ptr<const StoredModel> CompiledCache::find(const std::string& key, const Model& model,
                                                        const Remake& remake) {
-  const auto entry = entries_.find(key);
+  const auto entry = entries_.find(key, kCompiled);
   if (!entry) return nullptr;
   auto stored = std::make_shared<StoredModel>();
   stored->file = entry->file->health();
@@ -200,18 +204,54 @@ void CompiledCache::put(const std::string& key, const Compiled& compiled, const 
   Compiled out = compiled;
   out.graph = for_writing(*compiled.graph);
   ModelFiles files;
-  for (const ModelFile& file : model.files())
+  for (const ModelFile& file : model.files()) {
+    out.files.push_back({file.path, file.stamp});
     if (file.mapped) files.push_back(file.mapped);
+  }
   if (files.size() != model.files().size()) files.clear();  // numbers would be others
   std::vector<CompiledSection> sections;
-  auto head = write_compiled(out, files, sections);
+  auto head = write_compiled(out, files, sections, true);
   const std::string of = model.files().empty() ? model.face().name : model.files().front().path;
-  Status status = head.ok() ? store(entries_, key, of, head.value(), sections) : head.take_status();
+  Status status =
+      head.ok() ? store(entries_, key, kCompiled, of, head.value(), sections) : head.take_status();
   if (!status.ok()) say(message("'", of, "' is not kept"), status);
 }
 
-Status CompiledCache::store(CacheStore& to, const std::string& key, const std::string& of,
-                            const std::string& head, const std::vector<CompiledSection>& from) {
+Result<std::shared_ptr<Graph>> CompiledCache::graph(const std::string& key) {
+  const auto entry = entries_.find(key, kGraph);
+  if (!entry) return std::shared_ptr<Graph>();
+  PFRT_ASSIGN(auto read, read_compiled(entry->head, body_of(entry), nullptr, nullptr));
+  auto copy = read.graph->clone();
+  return copy;
+}
+
+bool CompiledCache::has(const std::string& key) {
+  return entries_.find(key, kGraph) || entries_.find(key, kCompiled);
+}
+
+std::string CompiledCache::model_of(const std::string& key) {
+  const auto entry = entries_.find(key, kCompiled);
+  if (!entry) return {};
+  const auto files = read_compiled_files(entry->head);
+  if (!files.ok() || files->empty()) return {};
+  const bool same = std::ranges::all_of(files.value(), [](const KnownFile& file) {
+    const auto now = os::stamp_of(file.path);
+    return now.ok() && now.value() == file.stamp;
+  });
+  return same ? files->front().path : std::string();
+}
+
+Status CompiledCache::put_graph(const std::string& key, const Graph& graph) {
+  Compiled out;
+  out.graph = for_writing(graph);
+  std::vector<CompiledSection> sections;
+  PFRT_ASSIGN(const std::string head, write_compiled(out, {}, sections, false));
+  return store(entries_, key, kGraph, graph.name, head, sections);
+}
+
+Status CompiledCache::store(CacheStore& to, const std::string& key, const std::string& suffix,
+                            const std::string& of, const std::string& head,
+                            const std::vector<CompiledSection>& from) {
   Staging staging;
   std::vector<CacheStore::Section> sections;
   for (const CompiledSection& s : from)
@@ -224,7 +264,7 @@ Status CompiledCache::store(CacheStore& to, const std::string& key, const std::s
                           PFRT_ASSIGN(const Tensor there, staging.readable(bytes));
                           return write(static_cast<const char*>(there.data()) + s.from, s.bytes);
                         }});
-  return to.put(key, of, head, sections);
+  return to.put(key, suffix, of, head, sections);
 }
 
 }  // namespace pfrt

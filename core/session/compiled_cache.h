@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The cache of compiled models in one folder: what is known of model files without reading them
-// (".model"), and what sessions have made of them (".compiled"). Nothing here fails a caller.
-// Thread-safe.
+// (".model"), what sessions have made of them (".compiled"), and graphs that the client keeps there
+// (".graph"). Nothing here fails a caller who only runs models. Thread-safe.
 #pragma once
 
 #include <memory>
@@ -32,7 +32,7 @@ class CompiledCache {
   CompiledCache(const std::string& folder, const CacheLimits& limits, Logger* logger);
 
   CacheStore& entries() { return entries_; }
-  CacheStore& models() { return models_; }
+  const CacheStore& entries() const { return entries_; }
 
   // The model in |file|, the first of its files, as it was loaded with options of |load_key|
   // before; null where nothing is known of the file as it is. |import| loads it.
@@ -46,9 +46,24 @@ class CompiledCache {
                                           const Remake& remake);
   void put(const std::string& key, const Compiled& compiled, const Model& model);
 
+  // Graphs by keys of the client's; null where there is none. All bytes of constants are copied.
+  Result<std::shared_ptr<Graph>> graph(const std::string& key);
+  Status put_graph(const std::string& key, const Graph& graph);
+  bool has(const std::string& key);
+  // The path of the model that a session has made the entry of that key of; empty where there is
+  // none, or the file is not what it was.
+  std::string model_of(const std::string& key);
+  // What there is to be removed goes, of models as well.
+  uint64_t clear() {
+    models_.clear();
+    return entries_.clear();
+  }
+
  private:
-  Status store(CacheStore& to, const std::string& key, const std::string& of,
-               const std::string& head, const std::vector<CompiledSection>& sections);
+  static const std::string kModel, kCompiled, kGraph;
+  Status store(CacheStore& to, const std::string& key, const std::string& suffix,
+               const std::string& of, const std::string& head,
+               const std::vector<CompiledSection>& sections);
   void say(const std::string& doing, const Status& why);
 
   Logger* const logger_;

@@ -62,12 +62,34 @@ Environment::~Environment() {
 }
 
 std::shared_ptr<CompiledCache> Environment::cache(const std::string& folder) {
-  const std::string& wanted = folder.empty() ? cache_folder_ : folder;
-  if (wanted.empty() || wanted == "off") return nullptr;
   const std::lock_guard lock(caches_mutex_);
+  const std::string& wanted = !folder.empty()           ? folder
+                              : !default_cache_.empty() ? default_cache_
+                                                        : cache_folder_;
+  if (wanted.empty() || wanted == "off") return nullptr;
   std::shared_ptr<CompiledCache>& cache = caches_[wanted];
   if (!cache) cache = std::make_shared<CompiledCache>(wanted, cache_limits_, &logger_);
   return cache;
+}
+
+std::shared_ptr<CompiledCache> Environment::open_cache(const std::string& folder,
+                                                       const CacheLimits& limits) {
+  const std::lock_guard lock(caches_mutex_);
+  std::shared_ptr<CompiledCache>& cache = caches_[folder];
+  if (!cache || !(cache->entries().limits() == limits))
+    cache = std::make_shared<CompiledCache>(folder, limits, &logger_);
+  return cache;
+}
+
+void Environment::set_default_cache(const std::string& folder) {
+  const std::lock_guard lock(caches_mutex_);
+  default_cache_ = folder;
+}
+
+Result<std::string> Environment::cache_key(const std::shared_ptr<const Model>& model,
+                                           const Options& options) {
+  PFRT_ASSIGN(Session::Context context, context_for(model, options, {}));
+  return Session::key(model, options, std::move(context));
 }
 
 Result<ProviderSource> Environment::provider_source(std::string_view name) {
@@ -93,9 +115,9 @@ FindProvider Environment::finder() {
           [this] { return provider_sources(); }};
 }
 
-Result<std::shared_ptr<Session>> Environment::create_session(
-    const std::shared_ptr<const Model>& model, const Options& options,
-    const std::vector<std::string>& extra_outputs, std::vector<NamedValues> samples) {
+Result<Session::Context> Environment::context_for(const std::shared_ptr<const Model>& model,
+                                                  const Options& options,
+                                                  std::vector<NamedValues> samples) {
   const std::shared_ptr<Environment> self = shared_from_this();
   Session::Context context;
   PFRT_ASSIGN(context.providers, choose_providers(options, finder()));
@@ -115,6 +137,13 @@ Result<std::shared_ptr<Session>> Environment::create_session(
   if (options.get_string("optimization_level") != "none") PFRT_TRY(registry_.open_passes());
   context.passes = registry_.passes();
   context.samples = std::move(samples);
+  return context;
+}
+
+Result<std::shared_ptr<Session>> Environment::create_session(
+    const std::shared_ptr<const Model>& model, const Options& options,
+    const std::vector<std::string>& extra_outputs, std::vector<NamedValues> samples) {
+  PFRT_ASSIGN(Session::Context context, context_for(model, options, std::move(samples)));
   return Session::create(model, options, extra_outputs, std::move(context));
 }
 

@@ -55,6 +55,12 @@ class Environment : public std::enable_shared_from_this<Environment> {
   // The cache of compiled models that option cache_dir of a load or session says: in |folder|; of
   // PFRT_CACHE_DIR where that is empty. Null: none.
   std::shared_ptr<CompiledCache> cache(const std::string& folder);
+  // The same with limits of its own, from now on.
+  std::shared_ptr<CompiledCache> open_cache(const std::string& folder, const CacheLimits& limits);
+  // In the place of PFRT_CACHE_DIR; empty: that again.
+  void set_default_cache(const std::string& folder);
+  // Of what a session of |model| with |options| has in a cache; UNSUPPORTED where it is not kept.
+  Result<std::string> cache_key(const std::shared_ptr<const Model>& model, const Options& options);
 
   // What opening the provider takes, but for options, that |name| stands for: its name, or a word
   // for it (core/base/provider_name.h). NOT_FOUND lists what is there.
@@ -78,6 +84,8 @@ class Environment : public std::enable_shared_from_this<Environment> {
 
  private:
   Environment(const Options& options, const MakePlugins& plugins);
+  Result<Session::Context> context_for(const std::shared_ptr<const Model>& model,
+                                       const Options& options, std::vector<NamedValues> samples);
   FindProvider finder();
 
   Logger logger_;
@@ -93,6 +101,7 @@ class Environment : public std::enable_shared_from_this<Environment> {
   const CacheLimits cache_limits_;
   const std::string cache_folder_;  // of PFRT_CACHE_DIR
   std::mutex caches_mutex_;
+  std::string default_cache_;                                     // instead, where it is not empty
   std::map<std::string, std::shared_ptr<CompiledCache>> caches_;  // by folder
   std::mutex replacing_;  // serialises those who change replacements
   std::atomic<bool> replaced_{false};

@@ -17,11 +17,10 @@
 #include "core/session/sessions.h"
 
 namespace pfrt {
-Result<std::shared_ptr<Session>> Session::create(std::shared_ptr<const Model> model,
-                                                 const Options& options,
-                                                 const std::vector<std::string>& extra_outputs,
-                                                 Context context) {
-  const uint64_t start = os::monotonic_ns();
+
+Result<std::pair<std::shared_ptr<Session>, Preparation::Config>> Session::begin(
+    std::shared_ptr<const Model> model, const Options& options,
+    const std::vector<std::string>& extra_outputs, Context context) {
   auto session = std::shared_ptr<Session>(new Session);
   session->keep_ = std::move(context.keep);
   session->model_ = std::move(model);
@@ -33,22 +32,8 @@ Result<std::shared_ptr<Session>> Session::create(std::shared_ptr<const Model> mo
   session->provider_set_ =
       std::make_unique<ProviderSet>(std::move(context.providers), context.devices, context.logger);
   PFRT_TRY(session->take_options(options));
-  PFRT_TRY(session->fill(options, extra_outputs, context));
-  if (session->profile_) {
-    session->profile_->add(Profile::Kind::kStage, start, os::monotonic_ns(),
-                           session->profile_->name("session_initialization"));
-    session->open_profile_.store(session->profile_.get(), std::memory_order_release);
-    session->write_at_end_ = options.is_set("profile_file_prefix");
-  }
-  if (session->all_) session->all_->add(session);
-  session->log_creation(start);
-  return session;
-}
-
-Status Session::fill(const Options& options, const std::vector<std::string>& extra_outputs,
-                     Context& context) {
-  PFRT_TRY(open_providers());
-  list_inputs();
+  PFRT_TRY(session->open_providers());
+  session->list_inputs();
 
   Preparation::Config prepare;
   prepare.level = options.get_string("optimization_level");
@@ -60,20 +45,51 @@ Status Session::fill(const Options& options, const std::vector<std::string>& ext
   prepare.operators = std::move(context.operators);
   for (auto& pass : context.passes)
     if (pass->level <= level_number(prepare.level)) prepare.passes.push_back(std::move(pass));
-  cache_ = std::move(context.cache);
-  PFRT_TRY(make_plans(std::move(prepare), options));
-  list_outputs();
-  return model_->intact(true);
+  session->cache_ = std::move(context.cache);
+  return std::pair(std::move(session), std::move(prepare));
 }
 
-void Session::open_profile(const std::string& prefix) {
+Result<std::string> Session::key(std::shared_ptr<const Model> model, const Options& options,
+                                 Context context) {
+  PFRT_ASSIGN(auto begun, begin(std::move(model), options, {}, std::move(context)));
+  std::string key = begun.first->cache_key(options, begun.second);
+  if (key.empty())
+    return error(Code::kUNSUPPORTED, "making a cache's key: such a session is ",
+                 begun.first->cache_note_);
+  return key;
+}
+
+Result<std::shared_ptr<Session>> Session::create(std::shared_ptr<const Model> model,
+                                                 const Options& options,
+                                                 const std::vector<std::string>& extra_outputs,
+                                                 Context context) {
+  const uint64_t start = os::monotonic_ns();
+  PFRT_ASSIGN(auto begun, begin(std::move(model), options, extra_outputs, std::move(context)));
+  auto& [session, prepare] = begun;
+  if (options.get_bool("enable_profiling"))
+    session->open_profile(options.get_string("profile_file_prefix"), start);
+  PFRT_TRY(session->make_plans(std::move(prepare), options));
+  session->list_outputs();
+  PFRT_TRY(session->model_->intact(true));
+  if (session->profile_) {
+    session->profile_->add(Profile::Kind::kStage, start, os::monotonic_ns(),
+                           session->profile_->name("session_initialization"));
+    session->open_profile_.store(session->profile_.get(), std::memory_order_release);
+    session->write_at_end_ = options.is_set("profile_file_prefix");
+  }
+  if (session->all_) session->all_->add(session);
+  session->log_creation(start);
+  return session;
+}
+
+void Session::open_profile(const std::string& prefix, uint64_t started_ns) {
   static std::atomic<uint64_t> last_number{0};
   profile_ = std::make_unique<Profile>();
   profile_prefix_ = prefix;
   profile_number_ = last_number.fetch_add(1, std::memory_order_relaxed) + 1;
   progress_.set_profile(profile_.get());
   const Progress::Stages load = model_->take_load_stages();
-  if (load[0].ns) profile_->started_before(load[0].ns);
+  profile_->started_before(load[0].ns ? load[0].ns : started_ns);
   uint64_t end_ns = 0;
   for (size_t i = 1; i < load.size() && load[i].ns; ++i) {
     end_ns = load[i].ns;
@@ -113,7 +129,6 @@ Status Session::take_options(const Options& options) {
   num_threads_ = static_cast<uint32_t>(std::min<int64_t>(options.get_int("num_threads"), 1024));
   PFRT_TRY(check_pass_names(options.get_strings("skip_passes"), "creating a session"));
   progress_ = options.progress();
-  if (options.get_bool("enable_profiling")) open_profile(options.get_string("profile_file_prefix"));
   if (options.is_set("log_level"))
     own_logger_->set_level(log_level_from(options.get_string("log_level")));
   fallback_ = options.get_string("session.fallback") == "on";
@@ -178,7 +193,7 @@ Status Session::make_plans(Preparation::Config config, const Options& options) {
   if (!status.ok()) return std::move(status.prepend("creating a session"));
   PFRT_TRY(check_batch());
   config.key = message(reinterpret_cast<uintptr_t>(packed_), "/", max_pixels_);
-  cache_key_ = cache_key(options, config);
+  if (cache_) cache_key_ = cache_key(options, config);
   preparation_ = std::make_unique<Preparation>(
       model_, std::move(config),
       [this](std::vector<Candidate> candidates, const Graph& graph, const Progress& progress) {
@@ -206,7 +221,6 @@ Status Session::make_plans(Preparation::Config config, const Options& options) {
 }
 
 std::string Session::cache_key(const Options& options, const Preparation::Config& config) {
-  if (!cache_) return {};
   const auto not_for = [&](const std::string& why) {
     cache_note_ = "not kept in the cache: " + why;
     return std::string();

@@ -49,6 +49,9 @@ class Session : public std::enable_shared_from_this<Session> {
                                                  const Options& options,
                                                  const std::vector<std::string>& extra_outputs,
                                                  Context context);
+  // Of its entry in a cache, which is not looked for; UNSUPPORTED where it would have none.
+  static Result<std::string> key(std::shared_ptr<const Model> model, const Options& options,
+                                 Context context);
 
   const std::vector<PortInfo>& inputs() const { return inputs_; }
   const std::vector<PortInfo>& outputs() const { return outputs_; }
@@ -106,11 +109,13 @@ class Session : public std::enable_shared_from_this<Session> {
   };
 
   Session() = default;
+  // One whose providers are open, and what its graph is to be prepared with.
+  static Result<std::pair<std::shared_ptr<Session>, Preparation::Config>> begin(
+      std::shared_ptr<const Model> model, const Options& options,
+      const std::vector<std::string>& extra_outputs, Context context);
   Status take_options(const Options& options);
-  // Everything that comes after the options.
-  Status fill(const Options& options, const std::vector<std::string>& extra_outputs,
-              Context& context);
-  void open_profile(const std::string& prefix);
+  // Of a session that began to be made at |started_ns|.
+  void open_profile(const std::string& prefix, uint64_t started_ns);
   void list_inputs();
   void list_outputs();
   // The first plans of all; |auto_precision|: of the cheapest arithmetic that is exact enough.

@@ -94,6 +94,7 @@ PFRT_CXX_HANDLE_OPS(pfrt_graph, graph)
 PFRT_CXX_HANDLE_OPS(pfrt_model, model)
 PFRT_CXX_HANDLE_OPS(pfrt_session, session)
 PFRT_CXX_HANDLE_OPS(pfrt_state, state)
+PFRT_CXX_HANDLE_OPS(pfrt_cache, cache)
 #undef PFRT_CXX_HANDLE_OPS
 
 // One reference to a C object, or none.

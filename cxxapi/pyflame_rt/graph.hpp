@@ -31,6 +31,12 @@ class Graph {
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
 
+  // Itself: what load_model gives may be used as if it were a pointer.
+  Graph& operator*() noexcept { return *this; }
+  const Graph& operator*() const noexcept { return *this; }
+  Graph* operator->() noexcept { return this; }
+  const Graph* operator->() const noexcept { return this; }
+
   // A graph of its own with the same node ids; constants are shared.
   Graph clone() const;
   // The part that computes |outputs| from |inputs|, which may be any values, as a graph that runs

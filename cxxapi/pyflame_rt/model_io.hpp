@@ -35,6 +35,8 @@ struct LoadOptions {
   // Bytes of host memory that the model's constants may take, mapped files not counted; 0 = no
   // limit but the environment's.
   int64_t memory_limit = 0;
+  // That of the session that the model is for (SessionOptions::cache_dir).
+  std::string cache_dir;
 };
 
 // A model's bytes as the caller reads them. Used by the loading thread, during the load alone; what
@@ -66,6 +68,8 @@ struct LoadCall {
     check(api().options->set_bool(c.get(), text("infer_shapes"), from.infer_shapes));
     check(api().options->set_string(c.get(), text("confine"), text(from.confine)));
     check(api().options->set_int(c.get(), text("memory_limit"), from.memory_limit));
+    if (!from.cache_dir.empty())
+      check(api().options->set_string(c.get(), text("cache_dir"), text(from.cache_dir)));
     if (from.progress) check(api().options->set_progress(c.get(), &hear, this));
   }
   LoadCall(const LoadCall&) = delete;

@@ -50,7 +50,10 @@ struct SessionOptions {
   // "threads": the same bits on any number of threads; "batch": also of each row of a batch, by
   // itself or among any others, in plain arithmetic.
   std::string deterministic = "threads";
-  std::string tune = "off";                // "on": blockings are refined by measurement
+  std::string tune = "off";  // "on": blockings are refined by measurement
+  // Folder where compiled models are kept, for sessions in other processes to start from
+  // (cache/binary_cache.hpp). "off" = nowhere; empty = that of PFRT_CACHE_DIR, if it is set.
+  std::string cache_dir;
   bool fallback = true;                    // a failing provider's nodes go to the next one
   std::vector<std::string> extra_outputs;  // inner values to return after the model's outputs
   // Inputs, by name, on which precision "auto" is measured in place of inputs made up.
@@ -123,6 +126,7 @@ inline Handle<pfrt_options> to_c(const SessionOptions& options, std::vector<std:
   if (options.max_error != 0) c.set("max_error", options.max_error);
   c.set("deterministic", options.deterministic);
   c.set("tune", options.tune);
+  if (!options.cache_dir.empty()) c.set("cache_dir", options.cache_dir);
   c.set("session.fallback", std::string(options.fallback ? "on" : "off"));
   for (const auto& [key, value] : options.extra) c.set_text(key, value);
   return c.handle();

@@ -87,7 +87,7 @@ class InferenceSession {
  public:
   // Of a file.
   explicit InferenceSession(const std::string& path, const SessionOptions& options = {})
-      : InferenceSession(Model::load(path), options) {}
+      : InferenceSession(load_for(path, options), options) {}
   // Of a graph, which is copied; constants are shared.
   explicit InferenceSession(const Graph& graph, const SessionOptions& options = {})
       : InferenceSession(Model::from_graph(graph), options) {}
@@ -236,6 +236,11 @@ class InferenceSession {
   }
 
  private:
+  static Model load_for(const std::string& path, const SessionOptions& options) {
+    LoadOptions load;
+    load.cache_dir = options.cache_dir;
+    return Model::load(path, load);
+  }
   using Places = std::unordered_map<std::string, size_t>;  // by name
   static size_t find(const Places& places, const std::vector<NodeArg>& args,
                      const std::string& name, const char* what);

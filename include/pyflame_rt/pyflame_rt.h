@@ -1020,6 +1020,78 @@ typedef struct pfrt_pattern_api {
   pfrt_status* (*is_single_consumer)(const pfrt_matches* matches, size_t match, pfrt_string name, uint32_t* out_yes);
 } pfrt_pattern_api;
 
+/* ---- the cache of compiled models ----
+ * A folder of files that may be shared by threads and processes and can all be made again: what is torn, damaged, older
+ * or another machine's is not used, and a line in the log says so. Loads and sessions use one by their option cache_dir
+ * or the environment variable PFRT_CACHE_DIR; these functions look after it, and keep graphs of the client's in it.
+ * Files are for this user alone; entries that others may write to are not used. */
+typedef struct pfrt_cache pfrt_cache;
+
+/* Zero is as the comments say. */
+typedef struct pfrt_cache_config {
+  uint32_t struct_size;
+  uint32_t copy;        /* 0 = entries are mapped, so that processes share them; else each reads a copy */
+  pfrt_string folder;   /* made with the first entry; not empty */
+  uint64_t max_bytes;   /* of all entries, of which those unused for longest go; 0 = no limit */
+  uint64_t max_entries; /* likewise */
+  int64_t ttl_s;        /* seconds after which an entry is not used any more; 0 = never */
+} pfrt_cache_config;
+
+/* Strings live for the call that hands this out. */
+typedef struct pfrt_cache_entry {
+  uint32_t struct_size;
+  uint32_t valid; /* whole and not too old */
+  pfrt_string key;
+  pfrt_string kind; /* "compiled": what a session has made of a model; "graph": what put was given */
+  pfrt_string of;   /* the model's path, or the graph's name */
+  pfrt_string path; /* of the file */
+  uint64_t bytes;
+  int64_t created_ns, used_ns; /* since 1970; the last use to a second */
+} pfrt_cache_entry;
+
+/* Of an environment's cache in one folder, since it was first used. */
+typedef struct pfrt_cache_statistics {
+  uint32_t struct_size;
+  uint32_t reserved;
+  uint64_t hits, misses; /* a miss for each entry that was not there, too old or not usable */
+  uint64_t stores, evictions, invalid;
+} pfrt_cache_statistics;
+
+/* Thread-safe. */
+typedef struct pfrt_cache_api {
+  uint32_t struct_size;
+  uint32_t abi;
+  /* The cache in |config|'s folder, with these limits from now on for loads and sessions of the environment that use
+   * the folder. INVALID_ARGUMENT for a folder without a name. */
+  pfrt_status* (*open)(pfrt_env* env, const pfrt_cache_config* config, PFRT_OWN pfrt_cache** out_cache);
+  void (*retain)(pfrt_cache* cache);
+  void (*release)(PFRT_OWN pfrt_cache* cache);
+  /* The same, for loads and sessions of the environment that do not say cache_dir; NULL: that of PFRT_CACHE_DIR again. */
+  pfrt_status* (*set_default)(pfrt_env* env, const pfrt_cache_config* config);
+  /* The key of the entry that a session of the model at |path| with |options| (of kind SESSION, or NULL) has in any cache:
+   * another one for other bytes, options, providers or processors. Calls |fn| once with it. Fails as making the session
+   * does, and with UNSUPPORTED, saying why, where such a session is not kept. */
+  pfrt_status* (*key)(pfrt_env* env, pfrt_string path, const pfrt_options* options,
+                      void (*fn)(void* user, pfrt_string key), void* user);
+  /* Whether there is a usable entry of that key, of either kind. */
+  pfrt_status* (*has)(pfrt_cache* cache, pfrt_string key, uint32_t* out_has);
+  /* The graph that put was given, or the model's that a session has compiled, where its file is as it was; NULL where
+   * there is none. */
+  pfrt_status* (*get)(pfrt_cache* cache, pfrt_string key, PFRT_OWN pfrt_graph** out_graph);
+  /* Keeps a copy with all its constants, in place of one of that key. IO where it cannot be written. */
+  pfrt_status* (*put)(pfrt_cache* cache, pfrt_string key, const pfrt_graph* graph);
+  /* |out_removed|: whether there was one; may be NULL. */
+  pfrt_status* (*remove)(pfrt_cache* cache, pfrt_string key, uint32_t* out_removed);
+  /* All entries; |out_removed|: how many there were; may be NULL. */
+  pfrt_status* (*clear)(pfrt_cache* cache, uint64_t* out_removed);
+  /* What is beyond the limits or too old goes, as it does when an entry is added. */
+  pfrt_status* (*evict)(pfrt_cache* cache, uint64_t* out_removed);
+  /* Calls |fn| for each entry, those used last first. |check|: 0 = heads are looked at; else files are read as a whole. */
+  pfrt_status* (*list)(pfrt_cache* cache, uint32_t check, void (*fn)(void* user, const pfrt_cache_entry* entry),
+                       void* user);
+  pfrt_status* (*statistics)(pfrt_cache* cache, pfrt_cache_statistics* out_statistics);
+} pfrt_cache_api;
+
 /* ------------------------------------------------------------------ the table */
 /* All areas. Lives as long as the library. */
 typedef struct pfrt_api {
@@ -1036,6 +1108,7 @@ typedef struct pfrt_api {
   const pfrt_optimizer_api* optimizer; /* passes outside of sessions */
   const pfrt_pattern_api* pattern; /* looking for nodes */
   const pfrt_state_api* state; /* what runs leave for the next */
+  const pfrt_cache_api* cache; /* compiled models, kept in files */
 } pfrt_api;
 
 /* What pfrt_get_api says of the library. Strings live as long as it. */

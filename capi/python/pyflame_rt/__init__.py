@@ -4,7 +4,7 @@
 >>> session = pyflame_rt.InferenceSession("model.onnx")
 >>> outputs = session.run(None, {"input": array})
 """
-from . import _library, custom, import_module, opt, partition
+from . import _library, cache, custom, import_module, opt, partition
 from ._ask import Answer
 from ._attrs import TypeText
 from ._backend import Backend, BackendRegistry
@@ -39,7 +39,7 @@ __all__ = [
     "ModelMetadata", "ModelNotFoundError", "Node", "NodeArg", "NotFoundError", "OperatorInfo", "OptLevel", "OrtValue",
     "OutOfMemoryError", "PluginInfo", "ProviderInfo", "ProviderOption", "ProviderState", "PyFlameRTError", "RunOptions",
     "Service", "SessionOptions", "ShapeMismatchError", "SparseTensor", "State", "Tensor", "TensorInfo", "TimeoutError",
-    "TypeText", "UnsupportedError", "UnsupportedFormatError", "UnsupportedOperatorError", "ValidationError", "custom",
+    "TypeText", "UnsupportedError", "UnsupportedFormatError", "UnsupportedOperatorError", "ValidationError", "cache", "custom",
     "dtype_from_name", "dtype_name", "dtype_size", "from_dlpack", "from_numpy", "from_onnx", "get_available_providers",
     "import_module", "is_dynamic_shape", "load_model", "opt", "partition", "save_model", "shape_num_elements",
     "shape_to_string", "to_numpy",

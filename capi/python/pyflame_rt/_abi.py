@@ -844,6 +844,63 @@ class PatternApi(Structure):
     ]
 
 
+class CacheConfig(Structure):
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("copy", c_uint32),
+        ("folder", String),
+        ("max_bytes", c_uint64),
+        ("max_entries", c_uint64),
+        ("ttl_s", c_int64),
+    ]
+
+
+class CacheEntry(Structure):
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("valid", c_uint32),
+        ("key", String),
+        ("kind", String),
+        ("of", String),
+        ("path", String),
+        ("bytes", c_uint64),
+        ("created_ns", c_int64),
+        ("used_ns", c_int64),
+    ]
+
+
+class CacheStatistics(Structure):
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("hits", c_uint64),
+        ("misses", c_uint64),
+        ("stores", c_uint64),
+        ("evictions", c_uint64),
+        ("invalid", c_uint64),
+    ]
+
+
+class CacheApi(Structure):
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("abi", c_uint32),
+        ("open", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_void_p)),
+        ("retain", CFUNCTYPE(None, c_void_p)),
+        ("release", CFUNCTYPE(None, c_void_p)),
+        ("set_default", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
+        ("key", CFUNCTYPE(c_void_p, c_void_p, String, c_void_p, c_void_p, c_void_p)),
+        ("has", CFUNCTYPE(c_void_p, c_void_p, String, c_void_p)),
+        ("get", CFUNCTYPE(c_void_p, c_void_p, String, c_void_p)),
+        ("put", CFUNCTYPE(c_void_p, c_void_p, String, c_void_p)),
+        ("remove", CFUNCTYPE(c_void_p, c_void_p, String, c_void_p)),
+        ("clear", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
+        ("evict", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
+        ("list", CFUNCTYPE(c_void_p, c_void_p, c_uint32, c_void_p, c_void_p)),
+        ("statistics", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
+    ]
+
+
 class Api(Structure):
     _fields_ = [
         ("struct_size", c_uint32),
@@ -859,6 +916,7 @@ class Api(Structure):
         ("optimizer", c_void_p),
         ("pattern", c_void_p),
         ("state", c_void_p),
+        ("cache", c_void_p),
     ]
 
 

@@ -94,12 +94,14 @@ class LoadCall(ProgressCall):
     """A load or save."""
 
     def __init__(self, validate: bool = True, infer_shapes: bool = True, progress: Optional[Progress] = None,
-                 confine: Confine = "links", memory_limit: int = 0) -> None:
+                 confine: Confine = "links", memory_limit: int = 0, cache_dir: str = "") -> None:
         super().__init__(NativeOptions(_abi.OPTIONS_LOAD), progress)
         self.native.set("validate", validate)
         self.native.set("infer_shapes", infer_shapes)
         self.native.set("confine", confine)
         self.native.set("memory_limit", memory_limit)
+        if cache_dir:
+            self.native.set("cache_dir", cache_dir)
 
 
 def _model(create: Any, call: Optional[LoadCall], *args: Any) -> lib.Handle:

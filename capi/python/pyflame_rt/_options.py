@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import enum
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Literal, Mapping, Optional, Sequence
+import os
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Literal, Mapping, Optional, Sequence, Union
 
 from . import _abi, _callbacks, _library as lib
 from ._errors import InvalidArgumentError, PyFlameRTError
@@ -161,6 +162,8 @@ class SessionOptions:
         itself or among any others, in plain arithmetic.
     tune: refine blockings by measurement, which makes the first run of new shapes seconds longer; results stay
         bit-equal.
+    cache_dir: folder where compiled models are kept, for sessions in other processes to start from (see
+        ``pyflame_rt.cache``); "off" = nowhere, None = that of PFRT_CACHE_DIR, if it is set.
     fallback: a failing provider's nodes go to the next one.
     extra_outputs: inner values to return after the model's outputs.
     extra: further options by the keys of the library's or a provider's schema, as text.
@@ -173,7 +176,8 @@ class SessionOptions:
                  verify: bool = False, precision: Precision = "fp32", max_error: Optional[float] = None,
                  samples: Sequence[Mapping[str, Any]] = (), tune: bool = False, fallback: bool = True,
                  deterministic: Deterministic = "threads", extra_outputs: Sequence[str] = (),
-                 extra: Optional[Mapping[str, str]] = None) -> None:
+                 extra: Optional[Mapping[str, str]] = None,
+                 cache_dir: "Union[str, os.PathLike[str], None]" = None) -> None:
         self.device: str = device
         self.num_threads: int = num_threads
         self.enable_profiling: bool = enable_profiling
@@ -189,6 +193,7 @@ class SessionOptions:
         self.samples: List[Mapping[str, Any]] = list(samples)
         self.deterministic: Deterministic = deterministic
         self.tune: bool = tune
+        self.cache_dir: "Union[str, os.PathLike[str], None]" = cache_dir
         self.fallback: bool = fallback
         self.extra_outputs: List[str] = _names("extra_outputs", extra_outputs)
         self.extra: Dict[str, str] = dict(extra or {})
@@ -208,6 +213,8 @@ class SessionOptions:
                                  if key not in apart and value is not None}
         if self.optimization_level is not None:
             pairs["optimization_level"] = OptLevel(self.optimization_level)
+        if self.cache_dir is not None:
+            pairs["cache_dir"] = os.fspath(self.cache_dir)
         pairs["verify"] = "on" if self.verify else "off"
         pairs["tune"] = "on" if self.tune else "off"
         pairs["session.fallback"] = "off" if self.fallback is not None and not self.fallback else "on"

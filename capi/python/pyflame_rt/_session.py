@@ -18,7 +18,7 @@ from ._errors import (DTypeMismatchError, InputError, InvalidArgumentError, NotF
 from ._graph import Graph
 from ._graph_text import shape_text as _shape_text
 from ._info import ModelMetadata, NodeArg, ports, read_metadata
-from ._model import ModelSource, graph_of_model, model_of_bytes, model_of_file, model_of_graph, source_of
+from ._model import LoadCall, ModelSource, graph_of_model, model_of_bytes, model_of_file, model_of_graph, source_of
 from ._options import RunOptions, SessionOptions, check_run
 from ._ort_value import OrtValue
 from ._providers import ProviderState, provider_states, word_of
@@ -124,7 +124,7 @@ class InferenceSession:
         self._providers: Optional[List[Any]] = None if providers is None else [providers] if isinstance(
             providers, str) else list(providers.items() if isinstance(providers, Mapping) else providers)
         self._provider_options = provider_options
-        self._handle = self._create(_load(self._source))
+        self._handle = self._create(_load(self._source, self._options))
         if isinstance(self._source, Graph):
             self._source = None  # may be edited from now on
         self._describe()
@@ -583,10 +583,12 @@ def _tensor_of(tensor: Tensor) -> lib.Handle:
     return tensor_value(tensor.numpy(), TO_ABI[tensor.dtype], tensor.shape)
 
 
-def _load(source: Any) -> lib.Handle:
+def _load(source: Any, options: SessionOptions) -> lib.Handle:
     if isinstance(source, Graph):
         return model_of_graph(source)
-    return model_of_bytes(source) if isinstance(source, bytes) else model_of_file(source)
+    if isinstance(source, bytes):
+        return model_of_bytes(source)
+    return model_of_file(source, LoadCall(cache_dir=os.fspath(options.cache_dir)) if options.cache_dir else None)
 
 
 def _samples(samples: Sequence[Mapping[str, Any]]) -> Tuple[Any, List[Any]]:
