@@ -3,6 +3,7 @@
 // `pfrt profile`: the profile of some runs as trace events, which Perfetto and Chrome's tracing
 // page draw, and as a page.
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -28,30 +29,42 @@ using pyflame_rt::InferenceSession;
 constexpr int kWarmUps = 3;
 constexpr double kMeasureSeconds = 2;
 
+// Where the library writes the profile, whose file has a name of its own; gone with the object, and
+// so with what a session writes when a run fails.
+class ProfileFolder {
+ public:
+  ProfileFolder() {
+    std::string path = (std::filesystem::temp_directory_path() / "pfrt_profile_XXXXXX").string();
+    if (::mkdtemp(path.data()) == nullptr)
+      throw UsageError("cannot make a folder for the profile in '" +
+                       std::filesystem::temp_directory_path().string() + "'; set TMPDIR");
+    path_ = path;
+  }
+  ~ProfileFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  ProfileFolder(const ProfileFolder&) = delete;
+  ProfileFolder& operator=(const ProfileFolder&) = delete;
+  std::string prefix() const { return path_ + "/p"; }
+
+ private:
+  std::string path_;
+};
+
 std::string read_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
   text << file.rdbuf();
-  if (!file) throw UsageError("cannot read '" + path + "'");
+  if (!file) throw UsageError("cannot read the profile '" + path + "'");
   return text.str();
 }
 
-void write_text(const std::string& path, const std::string& text) {
+void write_text(const char* what, const std::string& path, const std::string& text) {
   std::ofstream file(path, std::ios::binary);
   file << text;
   file.close();
-  if (!file) throw UsageError("cannot write the page to '" + path + "'");
-}
-
-// Ends the profile, whose file has a name of its own, and gives it |path|.
-void write_trace(const InferenceSession& session, const std::string& path) {
-  std::error_code failed;
-  try {
-    std::filesystem::rename(session.end_profiling(), path, failed);
-  } catch (const pyflame_rt::PyFlameRTError& fault) {
-    throw UsageError("cannot write the trace to '" + path + "': " + fault.what());
-  }
-  if (failed) throw UsageError("cannot write the trace to '" + path + "': " + failed.message());
+  if (!file) throw UsageError(std::string("cannot write the ") + what + " to '" + path + "'");
 }
 
 struct KernelTime {
@@ -91,7 +104,8 @@ int profile_command(const ProfileArgs& args) {
   if (!args.html.empty()) keep_input(args.model, args.html);
   pyflame_rt::SessionOptions options = session_options(args.session);
   options.enable_profiling = true;
-  options.extra["profile_file_prefix"] = args.output;
+  const ProfileFolder folder;  // outlives the session
+  options.profile_file_prefix = folder.prefix();
   const InferenceSession session(args.model, options);
   const Feeder feeder(session.get_inputs(), args.inputs, parse_dims(args.dims));
   const Dims assumed = fit_sizes(feeder, run_once(session));
@@ -104,12 +118,13 @@ int profile_command(const ProfileArgs& args) {
   const pyflame_rt::Explanation explanation = session.explain();
   const std::vector<ExplainStep>& steps = explanation.steps;
 
-  write_trace(session, args.output);
+  const std::string trace = read_text(session.end_profiling());
+  write_text("trace", args.output, trace);
   if (!args.html.empty()) {
     Roofline roofline;
     if (args.measure)
       roofline = measure_roofline(static_cast<uint32_t>(options.num_threads), kMeasureSeconds);
-    write_text(args.html, profile_page(args.model, read_text(args.output), roofline));
+    write_text("page", args.html, profile_page(args.model, trace, roofline));
   }
 
   double busy = 0;
