@@ -8,6 +8,8 @@
 #include <new>
 #include <utility>
 
+#include "core/base/os/fork.h"
+
 namespace pfrt {
 namespace {
 
@@ -72,6 +74,7 @@ bool Profile::charge(uint64_t bytes) noexcept {
 Profile::Thread* Profile::thread() noexcept {
   if (here.profile == id_) return static_cast<Thread*>(here.thread);
   try {
+    const os::ForkScope scope;
     const std::lock_guard lock(mutex_);
     const int64_t id = ::gettid();
     auto at = std::ranges::find_if(threads_, [&](const auto& t) { return t->id == id; });
@@ -127,6 +130,7 @@ uint32_t Profile::name(std::string_view text) noexcept {
   if (!on) return kDropped;
   if (on->text == text) return on->number;
   try {
+    const os::ForkScope scope;
     const std::lock_guard lock(mutex_);
     auto at = numbers_.find(text);
     if (at == numbers_.end()) {
@@ -147,6 +151,7 @@ uint32_t Profile::add_steps(std::vector<ProfileStep> steps) noexcept {
   uint64_t bytes = 0;
   for (const ProfileStep& s : steps) bytes += kStepBytes + s.nodes.size() + s.ops.size();
   if (!charge(bytes)) return kDropped;
+  const os::ForkScope scope;
   const std::lock_guard lock(mutex_);
   const size_t first = steps_.size();
   try {
