@@ -24,6 +24,7 @@ class AsyncRun {
   Status prepare(const pfrt_io* inputs, size_t input_count, const pfrt_io* outputs,
                  size_t output_count) {
     PFRT_TRY(prepare_run(*session_, inputs, input_count, outputs, output_count, options_, run_));
+    if (run_.control.profile) asked_ns_ = os::monotonic_ns();
     if (output_count == 0) return {};
     // In elements of the caller's size, who gets them back.
     outputs_.resize(output_count * (outputs->struct_size / sizeof(uint64_t)));
@@ -45,6 +46,10 @@ class AsyncRun {
   static void run_and_call_done(void* self) {
     const Inside library;  // the callee may release the last handle
     const std::unique_ptr<AsyncRun> run(static_cast<AsyncRun*>(self));
+    const RunControl& control = run->run_.control;
+    if (control.profile)
+      control.profile->add(Profile::Kind::kWait, run->asked_ns_, os::monotonic_ns(), 0,
+                           control.number);
     pfrt_status* status =
         guard([&] { return carry_out(*run->session_, run->run_, run->output(0)); });
     run->run_.values.clear();
@@ -64,6 +69,7 @@ class AsyncRun {
   pfrt_run_done_fn done_;
   void* user_;
   PreparedRun run_;
+  uint64_t asked_ns_ = 0;          // when, where the run is profiled
   std::vector<uint64_t> outputs_;  // the bytes of pfrt_io, struct_size of the first apart
   size_t count_ = 0;
 };

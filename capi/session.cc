@@ -477,6 +477,20 @@ pfrt_status* statistics(const pfrt_session* s, pfrt_session_statistics* out) {
   });
 }
 
+pfrt_status* end_profiling(pfrt_session* s, pfrt_string* out) {
+  return guard([&]() -> Status {
+    if (!s || !out) return null_argument(s ? "out_path" : "session");
+    *out = to_c("");
+    PFRT_ASSIGN(const std::string_view path, s->session->end_profiling());
+    *out = to_c(path);
+    return {};
+  });
+}
+
+uint64_t profiling_start_ns(const pfrt_session* s) {
+  return s ? s->session->profiling_start_ns() : 0;
+}
+
 }  // namespace
 
 pfrt_io io_at(const pfrt_io* list, size_t i) {
@@ -526,7 +540,11 @@ Status prepare_run(pfrt_session& s, const pfrt_io* inputs, size_t n_inputs, cons
   if (log && out.trace.empty()) out.trace = "run";
   if (out.own) control.executor = out.own->threads();
   control.width = s.session->width(threads, control.executor ? control.executor->width() : 0);
-  control.profile = s.session->profiling();
+  control.profile = s.session->profile();
+  if (control.profile) {
+    control.number = control.profile->begin_run();
+    control.tag = options ? control.profile->name(options->options.get_string("tag")) : 0;
+  }
   std::array<std::byte, 1024> near;
   std::pmr::monotonic_buffer_resource memory(near.data(), near.size());
   std::pmr::vector<Range> ranges(&memory);
@@ -573,6 +591,8 @@ const pfrt_session_api kSessionApi = {
     run_async,
     readmit,
     statistics,
+    end_profiling,
+    profiling_start_ns,
 };
 
 }  // namespace pfrt::capi

@@ -73,6 +73,7 @@ class CompiledGraph::Compilation {
         PFRT_ASSIGN(again, compile_for(p));
       }
     }
+    const ProfileSpan span(services_.progress.profile(), "pack constants");
     Staging staging;
     for (const Part& part : parts_) {
       for (const auto& segment : part.graph->segments_) {
@@ -105,6 +106,7 @@ class CompiledGraph::Compilation {
   Status divide(Part& part) {
     PFRT_TRY(services_.progress.stop());
     if (!std::exchange(part.to_divide, false)) return {};
+    const ProfileSpan span(services_.progress.profile(), "partition");
     CompiledGraph& g = *part.graph;
     g.segments_.clear();
     auto divided = partition(*g.graph_, g.order_, *g.snapshot_, services_.candidates, part.refusals,
@@ -144,6 +146,7 @@ class CompiledGraph::Compilation {
     for (size_t i = 0; i < places.size(); ++i)
       regions.push_back(region_of(*places[i].part, *places[i].stage->stage, node_hints[i]));
     Provider& provider = *services_.candidates[p].provider;
+    const ProfileSpan span(services_.progress.profile(), "compile");
     CompileFault fault;
     for (const Place& place : places) place.stage->executable.reset();  // of a round before
     auto compiled = provider.compile(

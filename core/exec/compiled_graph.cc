@@ -93,6 +93,7 @@ Status CompiledGraph::run(std::vector<ValuePtr> inputs, const std::vector<Output
     }
     PFRT_TRY(copy_to_host(read_here, control));
     PFRT_ASSIGN(const RunPlan plan, plan_for(*segment, slots, control));
+    if (control.profile) plan.plan->describe_to(*control.profile, *graph_, *snapshot_, partition_);
     PFRT_TRY(plan.plan->execute(slots, targets, control, wanted.empty() ? nullptr : &wanted,
                                 plan.dimensions.get()));
   }
@@ -129,9 +130,22 @@ Result<std::vector<ValuePtr>> CompiledGraph::inputs_of(const Node& node,
   return inputs;
 }
 
-Status CompiledGraph::run_host(const Segment& segment, std::vector<ValuePtr>& slots,
+uint32_t CompiledGraph::profile_name(Segment& segment, const RunControl& control) const {
+  if (!control.profile) return 0;
+  if (const uint32_t known = segment.profiled.load(std::memory_order_relaxed)) return known - 1;
+  const Node& node = *graph_->node(order_[segment.host_node]);
+  std::vector<ProfileStep> step;
+  step.push_back({node.name, node.op, "host", "host_" + node.op});
+  const uint32_t name = control.profile->add_steps(std::move(step));
+  if (name != Profile::kDropped) segment.profiled.store(name + 1, std::memory_order_relaxed);
+  return name;
+}
+
+Status CompiledGraph::run_host(Segment& segment, std::vector<ValuePtr>& slots,
                                const RunControl& control) {
   const Graph& g = *graph_;
+  const ProfileSpan span(control.profile, Profile::Kind::kStep, profile_name(segment, control),
+                         control.number);
   for (NodeId id : segment.order) {
     const Node& node = *g.node(id);
     std::vector<ValuePtr> made(node.outputs.size());

@@ -134,7 +134,9 @@ class CompiledGraph : public RunnableGraph {
                                                  const std::vector<Device*>& resident,
                                                  const RunDimensions* least,
                                                  const RunControl* control) const;
-  Status run_host(const Segment& segment, std::vector<ValuePtr>& slots, const RunControl& control);
+  Status run_host(Segment& segment, std::vector<ValuePtr>& slots, const RunControl& control);
+  // Of the host's operator, in the run's profile.
+  uint32_t profile_name(Segment& segment, const RunControl& control) const;
   // The node's inputs, in host memory where its operator reads them.
   Result<std::vector<ValuePtr>> inputs_of(const Node& node, const std::vector<ValuePtr>& slots,
                                           const RunControl& control) const;

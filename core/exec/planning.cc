@@ -115,6 +115,8 @@ Result<CompiledGraph::RunPlan> CompiledGraph::plan_of_others(Segment& segment,
   PFRT_ASSIGN(RunPlan out, plan_in_range(segment, reading));
   if (out.plan) return out;
   const auto timed = [&](auto&& make) {
+    const ProfileSpan span(reading.control.profile, Profile::Kind::kPlan, 0,
+                           reading.control.number);
     const uint64_t start = os::monotonic_ns();
     auto made = make();
     if (statistics_) statistics_->planning_ns += os::monotonic_ns() - start;

@@ -56,6 +56,7 @@ struct SegmentPlan::Frame {
 struct SegmentPlan::Call {
   Frame* frame;
   uint32_t program;
+  uint32_t step;
   uint32_t workers;
   char* scratch;
   std::mutex mutex;
@@ -77,6 +78,9 @@ struct SegmentPlan::Call {
     uint64_t n, group;
     void run(uint64_t at, uint32_t worker) const {
       const RunControl& control = *call->frame->control;
+      // The thread that the step is on is known to be at work.
+      Profile* const profile = worker > 0 ? control.profile : nullptr;
+      const uint64_t started = profile ? os::monotonic_ns() : 0;
       const uint64_t end = std::min(n, (at + 1) * group);
       try {  // on a thread of the pool nobody else would catch it
         for (uint64_t i = at * group; i < end && call->goes_on(); ++i) fn(arg, i, worker);
@@ -85,6 +89,9 @@ struct SegmentPlan::Call {
       } catch (...) {
         call->escaped.store(true, std::memory_order_relaxed);
       }
+      if (profile)
+        profile->add_share(started, os::monotonic_ns(), call->frame->plan->profile_name(call->step),
+                           control.number);
     }
   };
   static void parallel(const pfrt_step_context* context, uint64_t n,
@@ -316,6 +323,9 @@ Status SegmentPlan::execute(std::vector<ValuePtr>& slots, const OutputTargets& t
   frame.control = &control;
   frame.slots = &slots;
   const uint64_t bytes = block_room() + scratch_bytes_ * control.width;
+  ProfileSpan working(control.profile, Profile::Kind::kWorking, 0, control.number);
+  ProfileSpan made(control.profile, Profile::Kind::kResults, 0, control.number);
+  working.value = bytes;
   auto taken = blocks_->take(bytes);
   if (!taken.ok()) return fail_block(bytes, taken.take_status());
   std::unique_ptr<BlockPool::Block> block = taken.take();
@@ -339,6 +349,9 @@ Status SegmentPlan::execute(std::vector<ValuePtr>& slots, const OutputTargets& t
     for (size_t at = 0; at < levels_.size() && status.ok(); ++at)
       status = run_level(frame, levels_[at]);
   }
+  if (control.profile)
+    for (const OutputValue& o : outputs_)
+      if (slots[o.slot]) made.value += slots[o.slot]->tensor.bytes();
   blocks_->give(std::move(block), bytes);
   give_device_blocks(device_blocks);
   PFRT_TRY(std::move(status));
@@ -367,7 +380,7 @@ Status SegmentPlan::run_step(Frame& frame, uint32_t at, uint32_t workers, uint32
     measured_[at].took_ns = measured_[at].started_ns = 0;
     return {};
   }
-  Call call{&frame, steps_[at].program, workers, scratch, {}, {}, {}};
+  Call call{&frame, steps_[at].program, at, workers, scratch, {}, {}, {}};
   pfrt_step_context context{};
   context.struct_size = sizeof context;
   context.abi = PFRT_ABI_VERSION;
@@ -388,9 +401,11 @@ Status SegmentPlan::run_step(Frame& frame, uint32_t at, uint32_t workers, uint32
   pfrt_code code = call_step(step, context);
   if (call.escaped) code = Call::fail(&context, PFRT_CODE_PROVIDER, to_c(kEscaped));
   if (control.profile) {
-    measured_[at].took_ns = os::monotonic_ns() - started;
+    const uint64_t ended = os::monotonic_ns();
+    measured_[at].took_ns = ended - started;
     measured_[at].started_ns = started;
     measured_[at].lane = lane;
+    control.profile->add(Profile::Kind::kStep, started, ended, profile_name(at), control.number);
   }
   const Code kind = static_cast<Code>(code);
   if (kind != Code::kOK && kind == control.stop()) return stop_status(kind);
@@ -467,6 +482,26 @@ Status SegmentPlan::run_level(Frame& frame, const std::vector<uint32_t>& steps) 
 void SegmentPlan::report(const Graph& graph, const Snapshot& snapshot, const Partition& partition,
                          PlanReport& out) const {
   report_counters(out.steps.size(), out);
+  std::ranges::move(rows(graph, snapshot, partition), std::back_inserter(out.steps));
+}
+
+void SegmentPlan::describe_to(Profile& profile, const Graph& graph, const Snapshot& snapshot,
+                              const Partition& partition) noexcept {
+  if (profiled_.load(std::memory_order_relaxed)) return;
+  try {
+    std::vector<ProfileStep> steps;
+    for (StepReport& row : rows(graph, snapshot, partition))
+      steps.push_back({std::move(row.nodes), std::move(row.ops), std::move(row.provider),
+                       std::move(row.kernel), row.bytes, row.flops});
+    const uint32_t first = profile.add_steps(std::move(steps));
+    if (first != Profile::kDropped) profiled_.store(first + 1, std::memory_order_relaxed);
+  } catch (const std::bad_alloc&) {  // the run goes on, and its steps are counted as dropped
+  }
+}
+
+std::vector<StepReport> SegmentPlan::rows(const Graph& graph, const Snapshot& snapshot,
+                                          const Partition& partition) const {
+  std::vector<StepReport> out;
   for (size_t s = 0; s < steps_.size(); ++s) {
     const pfrt_step& step = *steps_[s].step;
     StepReport row;
@@ -495,8 +530,9 @@ void SegmentPlan::report(const Graph& graph, const Snapshot& snapshot, const Par
     row.measured_ns = static_cast<double>(measured_[s].took_ns.load());
     row.started_ns = measured_[s].started_ns;
     row.lane = measured_[s].lane;
-    out.steps.push_back(std::move(row));
+    out.push_back(std::move(row));
   }
+  return out;
 }
 
 void SegmentPlan::report_counters(size_t first_row, PlanReport& out) const {

@@ -48,7 +48,9 @@ struct Segment {
   MadeOnce<std::vector<int64_t>, std::shared_ptr<SegmentPlan>> plans{32};  // by input signature
   std::atomic<bool> last_in_range{false};  // the plan that was looked up last is a range's
   std::mutex range_making;                 // one at a time
-  mutable std::mutex mutex;                // guards what follows
+  // What the host's operator is called in the session's profile, + 1; 0 = not known there yet.
+  std::atomic<uint32_t> profiled{0};
+  mutable std::mutex mutex;  // guards what follows
   std::shared_ptr<BlockPool> blocks = std::make_shared<BlockPool>();
   std::vector<std::shared_ptr<PlanRange>> ranges;  // latest first
   std::vector<int64_t> planned;                    // the signature that was planned last
@@ -120,6 +122,9 @@ class SegmentPlan {
   uint64_t block_bytes() const { return block_bytes_; }
   void report(const Graph& graph, const Snapshot& snapshot, const Partition& partition,
               PlanReport& out) const;
+  // Tells |profile|, the first time, what the steps are that it is about to record.
+  void describe_to(Profile& profile, const Graph& graph, const Snapshot& snapshot,
+                   const Partition& partition) noexcept;
 
  private:
   enum class Place : uint8_t { kUnused, kLiveIn, kConstant, kBlock, kOutput, kAllocated };
@@ -238,8 +243,14 @@ class SegmentPlan {
                          const std::vector<uint32_t>& time);
   bool dies_before_written(uint32_t slot, size_t input, size_t output,
                            const std::vector<uint32_t>& time) const;
+  std::vector<StepReport> rows(const Graph& graph, const Snapshot& snapshot,
+                               const Partition& partition) const;
   // What devices counted in the programs' last runs, |first_row| being the row of the first step.
   void report_counters(size_t first_row, PlanReport& out) const;
+  uint32_t profile_name(uint32_t step) const {
+    const uint32_t first = profiled_.load(std::memory_order_relaxed);
+    return first ? first - 1 + step : Profile::kDropped;
+  }
   Status run_level(Frame& frame, const std::vector<uint32_t>& steps);
   Status run_step(Frame& frame, uint32_t at, uint32_t workers, uint32_t lane, char* scratch);
   Status take_device_blocks(std::vector<std::shared_ptr<Buffer>>& blocks, DeviceWork& work);
@@ -270,6 +281,8 @@ class SegmentPlan {
     std::atomic<uint32_t> lane;
   };
   std::vector<Measured> measured_;
+  // What the first step is called in the session's profile, + 1; 0 = not known there yet.
+  std::atomic<uint32_t> profiled_{0};
   // Of values passed between stages: where they are produced.
   std::unordered_map<ValueId, size_t> inner_;
   Result<Tensor> allocate_in(uint32_t space, pfrt_dtype dtype, Dims dims, DeviceWork& work) const;

@@ -180,6 +180,7 @@ Result<std::shared_ptr<Model>> Model::create(std::shared_ptr<Graph> graph, Model
   model->loaded_ = true;
   PFRT_TRY(model->intact(true));
   PFRT_TRY(progress.stage("done", 1.0));
+  model->load_stages_ = progress.stages();
   return model;
 }
 

@@ -4,6 +4,7 @@
 // made when a session needs it, and kept where it is not large. Thread-safe.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -86,6 +87,11 @@ class Model {
   Result<std::shared_ptr<os::MappedFile>> mapped(size_t number) const;
   bool built_in_only() const { return built_in_only_; }  // its operators
   const std::vector<std::string>& warnings() const { return warnings_; }
+  // When each stage of loading began, the last being its end; empty after the first call: of
+  // sessions that share a model, the profile of one has them.
+  Progress::Stages take_load_stages() const {
+    return load_told_.exchange(true) ? Progress::Stages() : load_stages_;
+  }
   // DATA_LOSS once a mapped file was found cut short, written to or unreadable that constants are
   // views of, or that one was copied from then, and ever after. |ask| also looks at the files that
   // are viewed, a system call each.
@@ -129,6 +135,8 @@ class Model {
   mutable std::mutex files_mutex_;              // guards files_of_ once shared, and:
   mutable std::string content_;
   mutable bool content_tried_ = false;
+  Progress::Stages load_stages_{};
+  mutable std::atomic<bool> load_told_{false};
   struct OptimisedSlot {
     std::timed_mutex making;  // held while passes run
     std::weak_ptr<const Optimised> value;

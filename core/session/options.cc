@@ -74,7 +74,11 @@ constexpr OptionRow kSession[] = {
      "on = the graph is run before and after each pass, on inputs made up; a rewrite that changes "
      "results is found, undone and named"},
     {"enable_profiling", PFRT_OPTION_BOOL, "false", "",
-     "time every step; explain shows the last run's times"},
+     "time every step and keep every run until the profile is ended; explain shows the last run's "
+     "times"},
+    {"profile_file_prefix", PFRT_OPTION_STRING, "pyflame_rt_profile", "",
+     "where the profile goes: PREFIX_YYYY-MM-DD_HH-MM-SS_N.json, N being the session's number. "
+     "Where it is set, a profile that nobody ended is written when the session goes"},
     {"log_level", PFRT_OPTION_STRING, "warning", "debug info warning error off",
      "least severe line to log"},
     {"precision", PFRT_OPTION_STRING, "fp32", "ieee fp32 fast bf16 auto",
@@ -112,7 +116,7 @@ constexpr OptionRow kSession[] = {
 constexpr OptionRow kRun[] = {
     {"timeout_ms", PFRT_OPTION_INT, "0", "",
      "the run fails with 'deadline exceeded' after so many milliseconds; 0 = never"},
-    {"tag", PFRT_OPTION_STRING, "", "", "a name for this run in logs"},
+    {"tag", PFRT_OPTION_STRING, "", "", "a name for this run in logs and profiles"},
     {"log_level", PFRT_OPTION_STRING, "", "debug info warning error off",
      "as in the session; empty = the session's"},
     {"num_threads", PFRT_OPTION_INT, "0", "",

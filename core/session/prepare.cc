@@ -57,6 +57,7 @@ Result<Model::Optimised> Preparation::optimise(const Call& call, const Graph& ca
   PFRT_TRY(add_extra_outputs(*graph));
   Model::Optimised out;
   if (level != OptLevel::kNone) {
+    const ProfileSpan span(call.progress.profile(), "optimise");
     PFRT_ASSIGN(CompileServices own, services_(call.candidates, *graph, call.progress));
     PassServices services(std::move(own), verifier);
     PassContext context = services.context();
@@ -115,6 +116,8 @@ Result<std::shared_ptr<Graph>> Preparation::run_client_passes(
   for (const auto& pass : config_.passes) {
     const Graph& before = graph ? *graph : model.graph();
     PassResult result;
+    Profile* const profile = call.progress.profile();
+    const ProfileSpan span(profile, profile ? "pass " + pass->name : std::string());
     auto made = pass->run(before, stop, result);
     if (!made.ok()) return made.take_status().prepend("pass '" + pass->name + "'");
     const bool changed = *made != nullptr;
@@ -153,6 +156,7 @@ Result<std::shared_ptr<const Model::Optimised>> Preparation::prepare(
   PFRT_ASSIGN(const std::unique_ptr<Verifier> verifier, make_verifier(call, *model));
   PFRT_ASSIGN(graph, run_client_passes(call, *model, std::move(graph), verifier.get(), notes));
   const bool rewritten = graph != nullptr;
+  const ProfileSpan span(call.progress.profile(), "prepare the graph");
   PFRT_ASSIGN(std::shared_ptr<const Graph> canonical,
               rewritten ? make_canonical(std::move(graph), config_.operators, &call.progress)
                         : model->canonical(config_.operators, call.progress));

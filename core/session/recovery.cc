@@ -48,6 +48,7 @@ namespace {
 Progress progress_of(const RunControl& control) {
   Progress progress(control.cancelled, nullptr, nullptr);
   progress.set_deadline(control.deadline_ns);
+  progress.set_profile(control.profile);
   return progress;
 }
 

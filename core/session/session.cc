@@ -13,6 +13,7 @@
 #include "core/plan/fault.h"
 #include "core/session/pass_options.h"
 #include "core/session/precision_search.h"
+#include "core/session/profile_file.h"
 #include "core/session/sessions.h"
 
 namespace pfrt {
@@ -65,17 +66,67 @@ Result<std::shared_ptr<Session>> Session::create(std::shared_ptr<const Model> mo
   const uint64_t start = os::monotonic_ns();
   PFRT_ASSIGN(auto begun, begin(std::move(model), options, extra_outputs, std::move(context)));
   auto& [session, prepare] = begun;
+  if (options.get_bool("enable_profiling"))
+    session->open_profile(options.get_string("profile_file_prefix"), start);
   PFRT_TRY(session->make_plans(std::move(prepare), options));
   session->list_outputs();
   PFRT_TRY(session->model_->intact(true));
+  if (session->profile_) {
+    session->profile_->add(Profile::Kind::kStage, start, os::monotonic_ns(),
+                           session->profile_->name("session_initialization"));
+    session->open_profile_.store(session->profile_.get(), std::memory_order_release);
+    session->write_at_end_ = options.is_set("profile_file_prefix");
+  }
   if (session->all_) session->all_->add(session);
   session->log_creation(start);
   return session;
 }
 
+void Session::open_profile(const std::string& prefix, uint64_t started_ns) {
+  static std::atomic<uint64_t> last_number{0};
+  profile_ = std::make_unique<Profile>();
+  profile_prefix_ = prefix;
+  profile_number_ = last_number.fetch_add(1, std::memory_order_relaxed) + 1;
+  progress_.set_profile(profile_.get());
+  const Progress::Stages load = model_->take_load_stages();
+  profile_->started_before(load[0].ns ? load[0].ns : started_ns);
+  uint64_t end_ns = 0;
+  for (size_t i = 1; i < load.size() && load[i].ns; ++i) {
+    end_ns = load[i].ns;
+    profile_->add(Profile::Kind::kStage, load[i - 1].ns, end_ns, profile_->name(load[i - 1].name));
+  }
+  if (end_ns)
+    profile_->add(Profile::Kind::kStage, load[0].ns, end_ns, profile_->name("model_loading"));
+}
+
+Result<std::string_view> Session::end_profiling() {
+  const std::lock_guard lock(profile_mutex_);
+  if (profile_ && profile_path_.empty()) {
+    std::string path = pfrt::profile_path(profile_prefix_, profile_number_);
+    Status written = write_profile(*profile_,
+                                   {.graph = model_->face().name,
+                                    .session = profile_number_,
+                                    .parameter_bytes = model_->info().parameter_bytes},
+                                   path);
+    if (!written.ok()) return written.prepend("ending the session's profile");
+    open_profile_.store(nullptr, std::memory_order_release);
+    profile_path_ = std::move(path);
+  }
+  return std::string_view(profile_path_);
+}
+
+// No run is under way.
+Session::~Session() {
+  if (!write_at_end_) return;
+  try {
+    if (auto written = end_profiling(); !written.ok())
+      logger_->log(PFRT_LOG_ERROR, written.status().message());
+  } catch (const std::bad_alloc&) {  // there is no memory to say it with either
+  }
+}
+
 Status Session::take_options(const Options& options) {
   num_threads_ = static_cast<uint32_t>(std::min<int64_t>(options.get_int("num_threads"), 1024));
-  profile_ = options.get_bool("enable_profiling");
   PFRT_TRY(check_pass_names(options.get_strings("skip_passes"), "creating a session"));
   progress_ = options.progress();
   if (options.is_set("log_level"))
@@ -155,7 +206,10 @@ Status Session::make_plans(Preparation::Config config, const Options& options) {
   if (!optimised) {
     PFRT_ASSIGN(optimised,
                 preparation_->prepare({provider_set_->candidates(), progress_}, {}, pass_notes_));
-    if (options.get_string("precision") == "auto") PFRT_TRY(choose_precisions(optimised->graph));
+    if (options.get_string("precision") == "auto") {
+      const ProfileSpan span(progress_.profile(), "choose precisions");
+      PFRT_TRY(choose_precisions(optimised->graph));
+    }
   }
   PFRT_TRY(check_named_precisions(*optimised->graph));
   PFRT_ASSIGN(plans_, plan_for_all(std::move(optimised), progress_, keep ? &packed : nullptr));
@@ -191,6 +245,7 @@ std::string Session::cache_key(const Options& options, const Preparation::Config
                                                     "enable_profiling",
                                                     "log_level",
                                                     "num_threads",
+                                                    "profile_file_prefix",
                                                     "providers",
                                                     "session.fallback",
                                                     "verbose_optimization",
@@ -209,6 +264,7 @@ std::string Session::cache_key(const Options& options, const Preparation::Config
 
 std::shared_ptr<const Model::Optimised> Session::find_stored() {
   if (cache_key_.empty()) return nullptr;
+  const ProfileSpan span(progress_.profile(), "find in the cache");
   // Its bytes are asked for by plans, which this session makes.
   const auto remake = [source = std::make_shared<Remade>(), weak = weak_from_this()](
                           const std::string& name, uint64_t bytes, void* out) {
@@ -263,6 +319,7 @@ void Session::remake(Remade& remade, const std::string& name, uint64_t bytes, vo
 }
 
 void Session::keep_plans(const PackedConstants& packed) {
+  const ProfileSpan span(progress_.profile(), "put into the cache");
   Compiled compiled;
   const Model::Optimised& optimised = *plans_->optimised;
   compiled.graph = optimised.graph;
@@ -398,6 +455,7 @@ Result<std::shared_ptr<const Session::Planned>> Session::variant(
   if (names.empty()) return std::shared_ptr<const Planned>(plans, &plans->main);
   Progress progress(control.cancelled, nullptr, nullptr);
   progress.set_deadline(control.deadline_ns);
+  progress.set_profile(control.profile);
   return plans->variants.get(
       fed, [&] { return progress.stop(); },
       [&]() -> Result<std::shared_ptr<const Planned>> {
@@ -424,8 +482,13 @@ Status Session::attempt(const std::shared_ptr<Plans>& plans, const std::vector<V
 
 Status Session::run(const std::vector<ValuePtr>& inputs, const std::vector<OutputRequest>& requests,
                     const RunControl& control, std::vector<ValuePtr>& outputs) {
+  const uint64_t start = control.profile ? os::monotonic_ns() : 0;
   Status status = run_uncounted(inputs, requests, control, outputs);
   ++(status.ok() ? statistics_->runs : statistics_->failures);
+  if (control.profile)
+    control.profile->add(Profile::Kind::kRun, start, os::monotonic_ns(), control.tag,
+                         control.number,
+                         control.width | static_cast<uint64_t>(status.code()) << 32);
   return status;
 }
 

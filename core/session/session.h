@@ -6,6 +6,7 @@
 // run over a file that is cut short ends, on zeros.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "core/base/made_once.h"
+#include "core/base/os/profile.h"
 #include "core/exec/compiled_graph.h"
 #include "core/session/client_pass.h"
 #include "core/session/compiled_cache.h"
@@ -63,7 +65,14 @@ class Session : public std::enable_shared_from_this<Session> {
   // Threads of a run that asks for so many (0 = the session's), of |available| (0 = those that the
   // process may use now).
   uint32_t width(int64_t asked, uint32_t available = 0) const;
-  bool profiling() const { return profile_; }
+  // Where runs are to be recorded; null = nowhere.
+  Profile* profile() const { return open_profile_.load(std::memory_order_acquire); }
+  // Since when, on os::monotonic_ns; 0 = the session's option is off.
+  uint64_t profiling_start_ns() const { return profile_ ? profile_->start_ns() : 0; }
+  // Writes the profile and closes it, and gives the file's path; the same again afterwards. Empty
+  // where the session's option is off. On failure the profile stays open.
+  Result<std::string_view> end_profiling();
+  ~Session();
 
   Status run(const std::vector<ValuePtr>& inputs, const std::vector<OutputRequest>& requests,
              const RunControl& control, std::vector<ValuePtr>& outputs);
@@ -105,6 +114,8 @@ class Session : public std::enable_shared_from_this<Session> {
       std::shared_ptr<const Model> model, const Options& options,
       const std::vector<std::string>& extra_outputs, Context context);
   Status take_options(const Options& options);
+  // Of a session that began to be made at |started_ns|.
+  void open_profile(const std::string& prefix, uint64_t started_ns);
   void list_inputs();
   void list_outputs();
   // The first plans of all; |auto_precision|: of the cheapest arithmetic that is exact enough.
@@ -196,8 +207,13 @@ class Session : public std::enable_shared_from_this<Session> {
   std::vector<PortInfo> inputs_, outputs_;
   size_t required_inputs_ = 0;
   uint32_t max_threads_ = 0, num_threads_ = 0;
-  bool profile_ = false;
-  Progress progress_;  // of the session's creation: who may stop it until then
+  std::unique_ptr<Profile> profile_;
+  std::atomic<Profile*> open_profile_{nullptr};
+  std::string profile_prefix_, profile_path_;
+  bool write_at_end_ = false;  // of the session, where nobody has ended the profile
+  uint64_t profile_number_ = 0;
+  std::mutex profile_mutex_;  // guards profile_path_
+  Progress progress_;         // of the session's creation: who may stop it until then
   std::timed_mutex recovery_mutex_;
   mutable std::mutex mutex_;  // guards plans_
   std::shared_ptr<Plans> plans_;

@@ -230,7 +230,7 @@ void define_explain(CLI::App* app, std::function<int()>* action) {
 void define_profile(CLI::App* app, std::function<int()>* action) {
   const auto args = std::make_shared<ProfileArgs>();
   CLI::App* const command =
-      add_command(app, "profile", "write a trace of the steps of a run, for Perfetto",
+      add_command(app, "profile", "write a trace of some runs and their steps, for Perfetto",
                   profile_command, args, action);
   command->add_option("model", args->model, "model file")->required()->type_name("FILE");
   command->add_option("-o,--output", args->output, "file to write")
@@ -245,7 +245,16 @@ void define_profile(CLI::App* app, std::function<int()>* action) {
   add_skip(command, &args->session.skip);
   add_precision(command, &args->session);
   add_tune(command, &args->session);
-  add_examples(command, {"pfrt profile model.onnx -o trace.json --dim batch=8"});
+  command->add_option("--runs", args->runs, "runs to record, after a few to warm up")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 100'000))
+      ->type_name("N");
+  command->add_option("--html", args->html, "page to write, which draws the trace")
+      ->type_name("FILE");
+  command->add_flag("!--no-measure", args->measure,
+                    "leave out what the machine can do, which takes seconds to measure");
+  add_examples(command, {"pfrt profile model.onnx -o trace.json --dim batch=8",
+                         "pfrt profile model.onnx --html profile.html"});
 }
 
 void define_convert(CLI::App* app, std::function<int()>* action) {

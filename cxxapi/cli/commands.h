@@ -72,7 +72,9 @@ int explain_command(const ExplainArgs& args);
 
 struct ProfileArgs {
   bool json = false;
-  std::string model, output = "trace.json";
+  std::string model, output = "trace.json", html;
+  int runs = 10;
+  bool measure = true;  // the machine, for the page
   std::vector<std::string> inputs, dims;
   SessionArgs session;
 };

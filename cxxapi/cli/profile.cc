@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `pfrt profile`: the steps of one run as trace events, which Perfetto and Chrome's tracing page
-// draw, a track for each of those who ran steps at once.
+// `pfrt profile`: the profile of some runs as trace events, which Perfetto and Chrome's tracing
+// page draw, and as a page.
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <pyflame_rt/pyflame_rt.hpp>
+#include <sstream>
 
 #include "cxxapi/cli/commands.h"
 #include "cxxapi/cli/line/output_file.h"
@@ -13,6 +15,7 @@
 #include "cxxapi/cli/print/json.h"
 #include "cxxapi/cli/print/table.h"
 #include "cxxapi/cli/print/text.h"
+#include "cxxapi/cli/profile_page.h"
 #include "cxxapi/cli/tensors/feed.h"
 #include "cxxapi/cli/tensors/sizes.h"
 
@@ -23,33 +26,32 @@ using pyflame_rt::ExplainStep;
 using pyflame_rt::InferenceSession;
 
 constexpr int kWarmUps = 3;
+constexpr double kMeasureSeconds = 2;
 
-// Events of the trace format, complete ("X") and metadata ("M"); times in microseconds.
-std::string trace_of(const std::string& model, const std::vector<ExplainStep>& steps) {
-  Json json;
-  const auto event = [&](const char* phase, const std::string& name, uint32_t lane) -> Json& {
-    return json.object().field("ph", phase).field("pid", 1).field("tid", lane).field("name", name);
-  };
-  const auto named = [&](const char* what, uint32_t lane, const std::string& name) {
-    event("M", what, lane).key("args").object().field("name", name).end().end();
-  };
-  uint32_t lanes = 1;
-  for (const ExplainStep& step : steps) lanes = std::max(lanes, step.lane + 1);
-  json.object().field("displayTimeUnit", "ms").key("traceEvents").list();
-  named("process_name", 0, model);
-  for (uint32_t lane = 0; lane < lanes; ++lane)
-    named("thread_name", lane, lanes == 1 ? "steps" : "lane " + std::to_string(lane));
-  for (const ExplainStep& step : steps) {
-    if (step.measured_ns <= 0) continue;
-    event("X", step.kernel, step.lane).field("cat", step.provider);
-    json.field("ts", step.started_ns / 1e3).field("dur", step.measured_ns / 1e3);
-    json.key("args").object().field("nodes", step.nodes).field("ops", step.ops);
-    json.field("bytes", step.bytes).field("flops", step.flops);
-    json.field("GB/s", static_cast<double>(step.bytes) / step.measured_ns);
-    json.field("GFLOP/s", static_cast<double>(step.flops) / step.measured_ns).end().end();
+std::string read_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (!file) throw UsageError("cannot read '" + path + "'");
+  return text.str();
+}
+
+void write_text(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  if (!file) throw UsageError("cannot write the page to '" + path + "'");
+}
+
+// Ends the profile, whose file has a name of its own, and gives it |path|.
+void write_trace(const InferenceSession& session, const std::string& path) {
+  std::error_code failed;
+  try {
+    std::filesystem::rename(session.end_profiling(), path, failed);
+  } catch (const pyflame_rt::PyFlameRTError& fault) {
+    throw UsageError("cannot write the trace to '" + path + "': " + fault.what());
   }
-  json.end().end();
-  return json.text();
+  if (failed) throw UsageError("cannot write the trace to '" + path + "': " + failed.message());
 }
 
 struct KernelTime {
@@ -86,20 +88,29 @@ double span_ns(const std::vector<ExplainStep>& steps) {
 
 int profile_command(const ProfileArgs& args) {
   keep_input(args.model, args.output);
+  if (!args.html.empty()) keep_input(args.model, args.html);
   pyflame_rt::SessionOptions options = session_options(args.session);
   options.enable_profiling = true;
+  options.extra["profile_file_prefix"] = args.output;
   const InferenceSession session(args.model, options);
   const Feeder feeder(session.get_inputs(), args.inputs, parse_dims(args.dims));
   const Dims assumed = fit_sizes(feeder, run_once(session));
   const Feed feed = feeder.feed(assumed);
-  for (int i = 0; i < kWarmUps; ++i) (void)session.run_values({}, feed);
+  pyflame_rt::RunOptions run_options;
+  run_options.tag = "warm-up";
+  for (int i = 0; i < kWarmUps; ++i) (void)session.run_values({}, feed, run_options);
+  run_options.tag = "profiled";
+  for (int i = 0; i < args.runs; ++i) (void)session.run_values({}, feed, run_options);
   const pyflame_rt::Explanation explanation = session.explain();
   const std::vector<ExplainStep>& steps = explanation.steps;
 
-  std::ofstream file(args.output, std::ios::binary);
-  file << trace_of(args.model, steps) << '\n';
-  file.close();
-  if (!file) throw UsageError("cannot write the trace to '" + args.output + "'");
+  write_trace(session, args.output);
+  if (!args.html.empty()) {
+    Roofline roofline;
+    if (args.measure)
+      roofline = measure_roofline(static_cast<uint32_t>(options.num_threads), kMeasureSeconds);
+    write_text(args.html, profile_page(args.model, read_text(args.output), roofline));
+  }
 
   double busy = 0;
   for (const ExplainStep& step : steps) busy += step.measured_ns;
@@ -108,6 +119,7 @@ int profile_command(const ProfileArgs& args) {
   if (args.json) {
     Json json;
     json.object().field("trace", args.output).field("steps", steps.size());
+    json.field("runs", args.runs);
     write_assumed(assumed, &json.key("assumed_dims"));
     json.field("span_ns", span).field("busy_ns", busy).key("kernels").list();
     for (const KernelTime& k : kernels)
@@ -130,9 +142,12 @@ int profile_command(const ProfileArgs& args) {
   table.print(60);
   print_counters(explanation.counters);
   if (!assumed.empty()) std::printf("%s\n", assumed_text(assumed).c_str());
-  std::printf("wrote %s: %zu steps in %s, %s at once on average; open it in Perfetto\n",
-              args.output.c_str(), steps.size(), time_text(span / 1e9).c_str(),
-              number_text(span > 0 ? busy / span : 0).c_str());
+  if (!args.html.empty()) std::printf("wrote %s: a page for a browser\n", args.html.c_str());
+  std::printf(
+      "wrote %s: %d runs of %zu steps, the last in %s, %s at once on average; open it in "
+      "Perfetto\n",
+      args.output.c_str(), args.runs, steps.size(), time_text(span / 1e9).c_str(),
+      number_text(span > 0 ? busy / span : 0).c_str());
   return 0;
 }
 

@@ -27,8 +27,13 @@ enum class OptLevel : int32_t { None = 0, Basic = 1, Extended = 2, All = 3 };
 struct SessionOptions {
   std::string device = "cpu";  // "cpu", "wse", "wse2", "wse3": short for a provider list
   int num_threads = 0;         // 0 = as many as the process may use
-  // Time every step; explain() has the last run's times.
+  // Time every step and keep every run until InferenceSession::end_profiling(); explain() has the
+  // last run's times.
   bool enable_profiling = false;
+  // Where the profile goes: PREFIX_YYYY-MM-DD_HH-MM-SS_N.json. Where this is not the default, a
+  // profile that nobody ended is written when the session goes.
+  std::string profile_file_prefix = kProfileFilePrefix;
+  static constexpr const char* kProfileFilePrefix = "pyflame_rt_profile";
   // "sequential", or "parallel" for independent steps at once.
   std::string execution_mode = "sequential";
   // How far the graph is optimised.
@@ -114,6 +119,8 @@ inline Handle<pfrt_options> to_c(const SessionOptions& options, std::vector<std:
   c.set("optimization_level", level < 4 ? std::string(kLevels[level]) : std::to_string(level));
   c.set("verbose_optimization", options.verbose_optimization);
   c.set("enable_profiling", options.enable_profiling);
+  if (options.profile_file_prefix != SessionOptions::kProfileFilePrefix)
+    c.set("profile_file_prefix", options.profile_file_prefix);
   c.set("log_level", options.log_level);
   c.set("precision", options.precision);
   if (options.max_error != 0) c.set("max_error", options.max_error);
@@ -168,7 +175,7 @@ class RunOptions {
   }
   ~RunOptions() = default;
 
-  // A name for the run in logs.
+  // A name for the run in logs and profiles.
   std::string tag;
   std::string log_level;   // "" = the session's
   int64_t timeout_ms = 0;  // 0 = none

@@ -12,6 +12,7 @@
 #include <pyflame_rt/api.hpp>
 #include <pyflame_rt/ask.hpp>
 #include <pyflame_rt/backend.hpp>
+#include <pyflame_rt/benchmark.hpp>
 #include <pyflame_rt/cpu_executor.hpp>
 #include <pyflame_rt/custom/custom_op.hpp>
 #include <pyflame_rt/env.hpp>

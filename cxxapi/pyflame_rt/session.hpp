@@ -120,6 +120,22 @@ class InferenceSession {
     detail::check(api().session->statistics(handle(), &c));
     return {c.runs, c.failures, c.plans, c.planning_ns};
   }
+  // Writes the profile that SessionOptions::enable_profiling opened and closes it, and gives the
+  // file's path; the same again when it is called again, and empty without a profile. The file is
+  // an object whose "traceEvents" Perfetto draws: every run with its tag, its steps and waiting,
+  // how the model was loaded and the session made, memory and threads over time. From any thread;
+  // what runs under way have not done is missing. PyFlameRTError where it cannot be written, and
+  // the profile stays open.
+  std::string end_profiling() const {
+    pfrt_string path{};
+    detail::check(api().session->end_profiling(handle(), &path));
+    return detail::str(path);
+  }
+  // When the profile began, in nanoseconds on CLOCK_MONOTONIC (std::chrono::steady_clock); 0 =
+  // none.
+  uint64_t get_profiling_start_time_ns() const {
+    return api().session->profiling_start_ns(handle());
+  }
   // The model that the session was made of.
   Model get_model() const {
     return Model::from_handle(detail::Handle<pfrt_model>::share(api().session->model(handle())));

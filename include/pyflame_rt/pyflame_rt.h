@@ -801,6 +801,15 @@ typedef struct pfrt_session_api {
   pfrt_status* (*readmit)(pfrt_session* session, pfrt_string provider);
   /* Any thread. */
   pfrt_status* (*statistics)(const pfrt_session* session, pfrt_session_statistics* out_statistics);
+  /* Writes the profile that the option "enable_profiling" opened, to a file by the option "profile_file_prefix", and
+   * closes it: later runs are not recorded. |out_path| is the file's, and lives as long as the session; the same again
+   * when it is called again, and empty where the option is off. The file is an object whose "traceEvents" are of the
+   * Trace Event format: every run with its tag, its steps and what it waited for, how the model was loaded and the session
+   * made, memory and threads over time. On failure the profile stays open. Any thread; runs may be under way, and what
+   * they have not done is missing. */
+  pfrt_status* (*end_profiling)(pfrt_session* session, pfrt_string* out_path);
+  /* When the profile began, in nanoseconds on CLOCK_MONOTONIC; 0 where there is none. Any thread. */
+  uint64_t (*profiling_start_ns)(const pfrt_session* session);
 } pfrt_session_api;
 
 /* ------------------------------------------------------------------ states */

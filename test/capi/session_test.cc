@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
+#include <fstream>
+#include <sstream>
 
 #include "test/capi/client.h"
 
@@ -580,6 +583,41 @@ TEST(Session, statistics_count_runs_and_plans) {
   EXPECT_FALSE(try_run(session.get(), {floats({3}, {1, 2, 3})}).ok());
   EXPECT_EQ(now().failures, 1u);
   EXPECT_EQ(now().plans, 2u);
+}
+
+TEST(Session, a_profile_is_of_its_runs_until_it_ends) {
+  const auto env = make_env();
+  const std::string prefix = testing::TempDir() + "/capi_profile";
+  const auto options = make_options(
+      PFRT_OPTIONS_SESSION, {{"enable_profiling", "true"}, {"profile_file_prefix", prefix}});
+  const auto session = make_session(env.get(), add_graph(), options.get());
+  EXPECT_GT(api().session->profiling_start_ns(session.get()), 0u);
+  const auto run_once = [&] { (void)run(session.get(), {floats({2, 3}, std::vector<float>(6))}); };
+  run_once();
+  const auto end = [&] {
+    pfrt_string path{};
+    EXPECT_TRUE(ok(api().session->end_profiling(session.get(), &path)));
+    return std::string(path.data, path.size);
+  };
+  const std::string path = end();
+  EXPECT_EQ(path.rfind(prefix + "_", 0), 0u) << path;
+  run_once();
+  EXPECT_EQ(end(), path);
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  EXPECT_NE(text.str().find("\"runs\":1,"), std::string::npos) << text.str();
+  EXPECT_EQ(std::remove(path.c_str()), 0);
+
+  const auto plain = make_session(env.get(), add_graph());
+  pfrt_string none{};
+  EXPECT_TRUE(ok(api().session->end_profiling(plain.get(), &none)));
+  EXPECT_EQ(none.size, 0u);
+  EXPECT_EQ(api().session->profiling_start_ns(plain.get()), 0u);
+  EXPECT_EQ(api().session->profiling_start_ns(nullptr), 0u);
+  EXPECT_TRUE(
+      fails(api().session->end_profiling(nullptr, &none), PFRT_CODE_INVALID_ARGUMENT, {"session"}));
+  EXPECT_TRUE(fails(api().session->end_profiling(plain.get(), nullptr), PFRT_CODE_INVALID_ARGUMENT,
+                    {"out_path"}));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "cxxapi/cli/profile_page.h"
 #include "test/cli/tool.h"
 #include "test/cxxapi/temporary_folder.h"
 
@@ -19,18 +20,51 @@ size_t times(const std::string& text, const std::string& part) {
   return count;
 }
 
-TEST_F(Profile, writes_an_event_for_each_step) {
-  const Ran told = run(std::string(kProfile) + "--json -o steps.json");
+TEST_F(Profile, writes_an_event_for_each_step_of_each_run) {
+  const Ran told = run(std::string(kProfile) + "--json --runs 5 -o steps.json");
   ASSERT_EQ(told.code, 0) << told.output;
   const std::string trace = read_file("steps.json");
-  const size_t events = times(trace, "\"ph\":\"X\"");
-  EXPECT_GT(events, 1u) << trace;
-  EXPECT_NE(told.output.find("\"steps\":" + std::to_string(events) + ","), std::string::npos)
+  const size_t runs = times(trace, "\"name\":\"model_run\""),
+               events = times(trace, "\"cat\":\"Node\"");
+  EXPECT_EQ(times(trace, "\"tag\":\"profiled\""), 5u);
+  EXPECT_EQ(times(trace, "\"tag\":\"warm-up\""), 3u);
+  ASSERT_GT(runs, 0u);
+  EXPECT_GT(events, runs) << trace;
+  EXPECT_NE(told.output.find("\"steps\":" + std::to_string(events / runs) + ",\"runs\":5,"),
+            std::string::npos)
       << told.output;
-  EXPECT_EQ(times(trace, "\"ts\":"), events);
-  EXPECT_EQ(times(trace, "\"dur\":"), events);
   EXPECT_EQ(times(trace, "\"flops\":"), events);
-  EXPECT_EQ(times(trace, "\"tid\":0"), events + 2);  // and two that name the track
+}
+
+TEST_F(Profile, draws_a_page_of_it) {
+  const Ran ran = run(std::string(kProfile) + "--no-measure --html page.html");
+  ASSERT_EQ(ran.code, 0) << ran.output;
+  EXPECT_NE(ran.output.find("wrote page.html"), std::string::npos) << ran.output;
+  const std::string page = read_file("page.html");
+  EXPECT_EQ(times(page, "<script"), 3u);
+  EXPECT_EQ(times(page, "\"cat\":\"Node\""), times(read_file("trace.json"), "\"cat\":\"Node\""));
+  EXPECT_EQ(times(page, "src="), 0u);
+  EXPECT_EQ(times(page, "href="), 0u);
+  EXPECT_NE(page.find("\"gflops\":0"), std::string::npos);
+  const Ran refused = run(std::string(kProfile) + "--no-measure --html no/such/page.html");
+  EXPECT_EQ(refused.code, 2) << refused.output;
+  EXPECT_NE(refused.output.find("cannot write the page to 'no/such/page.html'"), std::string::npos);
+}
+
+TEST_F(Profile, wants_a_run) {
+  for (const char* runs : {"0", "-1", "many"})
+    EXPECT_NE(run(std::string(kProfile) + "--runs " + runs).code, 0) << runs;
+}
+
+TEST(ProfilePage, sets_what_a_model_says_as_text) {
+  cli::Roofline roofline;
+  roofline.gflops = 12.5;
+  roofline.levels = {{"read L1", 32768, 100}};
+  const std::string page = cli::profile_page("<b>model", "{\"name\":\"</script><b>\"}", roofline);
+  EXPECT_EQ(page.find("<b>"), std::string::npos);
+  EXPECT_NE(page.find("\\u003c/script>\\u003cb>"), std::string::npos);
+  EXPECT_NE(page.find("\"gflops\":12.5"), std::string::npos);
+  EXPECT_EQ(times(page, "</script>"), 3u);
 }
 
 TEST_F(Profile, runs_either_mode_and_prints_a_table) {

@@ -3,6 +3,7 @@
 
 Numbers are those of guide_snippets.md; "model.pfm" and "model.onnx" are guide_model's.
 """
+import json
 import re
 
 import numpy as np
@@ -386,6 +387,10 @@ def test_82_profiling():
         session.run(None, inputs, run_opts)
     rows = session.explain()
     assert rows and all(row["measured_ns"] > 0 for row in rows)
+    with open(session.end_profiling(), encoding="utf-8") as file:
+        events = json.load(file)["traceEvents"]
+    tags = [event["args"]["tag"] for event in events if event["name"] == "model_run"]
+    assert tags == ["warmup"] + ["inference"] * 100
     unmeasured = pyflame_rt.InferenceSession("model.pfm")
     unmeasured.run(None, inputs)
     assert all(row["measured_ns"] == 0 for row in unmeasured.explain())

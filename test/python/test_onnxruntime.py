@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What pyflame_rt.onnxruntime does that ONNX Runtime does not; test/python/onnxruntime has the programs for both."""
+import gc
 import json
 import os
 import pickle
@@ -286,11 +287,26 @@ def test_a_profile_has_every_step(digits, tmp_path):
     options.enable_profiling, options.profile_file_prefix = True, str(tmp_path / "steps")
     session = ort.InferenceSession(digits, options)
     session.run(None, {"image": np.zeros((1, 1, 8, 8), np.float32)})
-    events = json.loads(Path(session.end_profiling()).read_text())
     steps = session.explain()
+    path = session.end_profiling()
+    assert path.startswith(str(tmp_path / "steps_"))
+    events = [event for event in json.loads(Path(path).read_text())["traceEvents"] if event["cat"] == "Node"]
     assert [event["args"]["op_name"] for event in events] == [step["ops"] for step in steps]
     assert [event["dur"] for event in events] == [step["measured_ns"] / 1000 for step in steps]
+    assert [event["name"] for event in events] == [step["nodes"] + "_kernel_time" for step in steps]
     assert sum(event["dur"] for event in events) > 0
+
+
+def test_a_profile_is_written_when_the_session_goes(digits, tmp_path):
+    options = ort.SessionOptions()
+    options.enable_profiling, options.profile_file_prefix = True, str(tmp_path / "steps")
+    ort.InferenceSession(digits, options).run(None, {"image": np.zeros((1, 1, 8, 8), np.float32)})
+    gc.collect()
+    (path,) = tmp_path.iterdir()
+    profile_data = json.loads(path.read_text())
+    for event in profile_data['traceEvents']:
+        if event['ph'] == 'X':  # Complete events
+            print(f"Op: {event['name']}, Duration: {event['dur']}us")
 
 
 def test_a_graph_is_a_model_too(add_model):

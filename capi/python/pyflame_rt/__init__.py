@@ -8,6 +8,7 @@ from . import _library, cache, custom, import_module, opt, partition
 from ._ask import Answer
 from ._attrs import TypeText
 from ._backend import Backend, BackendRegistry
+from ._benchmark import Benchmark
 from ._binding import IOBinding
 from ._dtype import DType, dtype_from_name, dtype_name, dtype_size
 from ._environment import Environment, KernelInfo, OperatorInfo, PluginInfo, ProviderInfo, ProviderOption
@@ -32,7 +33,7 @@ from .import_module import ImportOptions, ImportResult
 __version__: str = _library.version
 
 __all__ = [
-    "Answer", "Backend", "BackendError", "BackendRegistry", "BusyError", "CancelledError", "DType",
+    "Answer", "Backend", "BackendError", "BackendRegistry", "Benchmark", "BusyError", "CancelledError", "DType",
     "DTypeMismatchError", "DataError", "Environment", "Graph", "IOBinding", "ImportOptions", "ImportResult",
     "ImportStats", "InferenceSession", "InputError", "InvalidArgumentError", "InvalidModelError", "KernelInfo",
     "ModelMetadata", "ModelNotFoundError", "Node", "NodeArg", "NotFoundError", "OperatorInfo", "OptLevel", "OrtValue",

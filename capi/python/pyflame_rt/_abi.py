@@ -691,6 +691,8 @@ class SessionApi(Structure):
         ("run_async", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_size_t, c_void_p, c_size_t, c_void_p, c_void_p, c_void_p)),
         ("readmit", CFUNCTYPE(c_void_p, c_void_p, String)),
         ("statistics", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
+        ("end_profiling", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
+        ("profiling_start_ns", CFUNCTYPE(c_uint64, c_void_p)),
     ]
 
 

@@ -143,7 +143,9 @@ class SessionOptions:
     ----------
     device: "cpu" or another device word; short for a list of providers.
     num_threads: threads a run may use; 0 = as many as the process may use.
-    enable_profiling: time every step of a run.
+    enable_profiling: time every step and keep every run until ``InferenceSession.end_profiling``.
+    profile_file_prefix: where the profile goes: PREFIX_YYYY-MM-DD_HH-MM-SS_N.json; None = "pyflame_rt_profile". Where it
+        is given, a profile that nobody ended is written when the session goes.
     execution_mode: "sequential", or "parallel" for independent steps at once.
     optimization_level: an ``OptLevel``.
     verbose_optimization: log what each optimisation pass did.
@@ -168,6 +170,7 @@ class SessionOptions:
     """
 
     def __init__(self, *, device: str = "cpu", num_threads: int = 0, enable_profiling: bool = False,
+                 profile_file_prefix: Optional[str] = None,
                  execution_mode: ExecutionMode = "sequential", optimization_level: OptLevel = OptLevel.EXTENDED,
                  verbose_optimization: bool = False, log_level: LogLevel = "warning", skip_passes: Sequence[str] = (),
                  verify: bool = False, precision: Precision = "fp32", max_error: Optional[float] = None,
@@ -178,6 +181,7 @@ class SessionOptions:
         self.device: str = device
         self.num_threads: int = num_threads
         self.enable_profiling: bool = enable_profiling
+        self.profile_file_prefix: Optional[str] = profile_file_prefix
         self.execution_mode: ExecutionMode = execution_mode
         self.optimization_level: OptLevel = optimization_level
         self.verbose_optimization: bool = verbose_optimization
@@ -261,7 +265,7 @@ class RunOptions:
     Attributes, which are also the keywords of a new object; None = not set. They are set before a run begins.
     ----------
     log_level: as in the session; not set = the session's.
-    tag: a name for the run in logs.
+    tag: a name for the run in logs and profiles.
     timeout_ms: the run raises TimeoutError after so many milliseconds; not set or 0 = never.
     num_threads: threads this run may use; not set or 0 = the session's.
     memory_limit: bytes of host memory that this run may take for what it works in and for its results, beyond which it

@@ -261,6 +261,27 @@ class InferenceSession:
             rows.append({"first_step": row.first_row, "step_count": row.row_count, **texts, "value": row.value})
         return rows
 
+    def end_profiling(self) -> str:
+        """Writes the profile that ``SessionOptions.enable_profiling`` opened and closes it; returns the file's path, the
+        same again when it is called again, and "" without a profile.
+
+        The file is an object whose "traceEvents" ui.perfetto.dev draws, of the Trace Event format; times are in
+        microseconds. Events with "ph" "X" last "dur": runs are named "model_run", with their tag among "args"; steps have
+        "cat" "Node" and "op_name", "provider", "kernel", "bytes" and "flops" among "args"; stages of loading the model,
+        making the session and planning have "cat" "Session". "C" are memory, threads at work and runs under way over
+        time, "b" and "e" the wait of an asynchronous run. Any thread may call this; what runs under way have not done is
+        missing.
+
+        Raises PyFlameRTError where it cannot be written, and the profile stays open.
+        """
+        path = _abi.String()
+        lib.check(lib.session.end_profiling(self._alive(), ctypes.byref(path)))
+        return lib.read(path)
+
+    def get_profiling_start_time_ns(self) -> int:
+        """When the profile began, in nanoseconds on the clock of ``time.monotonic_ns``; 0 = there is none."""
+        return int(lib.session.profiling_start_ns(self._alive()))
+
     def _provider_of(self, device: str) -> str:
         """The name of the provider in use whose device has this word."""
         words = {word_of(name): name for name in self.get_providers()}

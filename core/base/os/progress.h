@@ -5,10 +5,12 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <string_view>
 
 #include "core/base/os/cpu.h"
+#include "core/base/os/profile.h"
 #include "core/base/status.h"
 #include "pyflame_rt/pyflame_rt.h"
 
@@ -28,11 +30,23 @@ class Progress {
     return deadline_ns_ != 0 ? std::min(deadline_ns_, ns) : ns;
   }
   const std::atomic<bool>* cancel_flag() const { return cancelled_; }
+  // Where stages are recorded; null = nowhere.
+  void set_profile(Profile* profile) { profile_ = profile; }
+  Profile* profile() const { return profile_; }
+
+  // The first few stages, and when each began; the last one is over.
+  struct Begun {
+    std::string_view name;
+    uint64_t ns = 0;
+  };
+  using Stages = std::array<Begun, 6>;
+  const Stages& stages() const { return stages_; }
 
   // The work goes on with |name|, which takes it up to |until| of the whole. CANCELLED when the
   // caller wants it to stop, DEADLINE when its time is over.
   Status stage(std::string_view name, double until) {
     name_ = name;
+    if (stage_count_ < stages_.size()) stages_[stage_count_++] = {name, os::monotonic_ns()};
     begin_ = until_;
     until_ = until;
     return at(0);
@@ -60,6 +74,9 @@ class Progress {
   std::string_view name_;
   uint64_t deadline_ns_ = 0;
   double begin_ = 0, until_ = 0, told_ = 0;
+  Profile* profile_ = nullptr;
+  Stages stages_{};
+  size_t stage_count_ = 0;
 };
 
 }  // namespace pfrt

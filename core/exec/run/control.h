@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "core/base/os/cpu.h"
+#include "core/base/os/profile.h"
 #include "core/base/status.h"
 #include "core/exec/run/threads.h"
 #include "core/memory/device.h"
@@ -18,7 +19,8 @@ struct RunControl {
   const std::atomic<bool>* cancelled = nullptr;
   uint64_t deadline_ns = 0;  // on os::monotonic_ns; 0 = none
   uint32_t width = 1;
-  bool profile = false;
+  Profile* profile = nullptr;    // where it is recorded; null = nowhere
+  uint32_t number = 0, tag = 0;  // of the run, in its profile
   Executor* executor = nullptr;  // null = the process's own
   mutable DeviceWork devices;    // the run's; used by the thread that the run is on
 

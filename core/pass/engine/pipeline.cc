@@ -114,6 +114,8 @@ Status Pipeline::run_one(Pass& pass, std::shared_ptr<Graph>& graph, PassContext&
   PassResult found;
   Status status;
   if (context.gate.blocks(pass.name())) return {};
+  Profile* const profile = context.progress ? context.progress->profile() : nullptr;
+  const ProfileSpan span(profile, profile ? "pass " + std::string(pass.name()) : std::string());
   if (context.difference) {
     status = run_verified(pass, graph, context, found, report.undone);
   } else {

@@ -244,6 +244,7 @@ class SessionOptions:
         out.execution_mode = "parallel" if self.execution_mode == ExecutionMode.ORT_PARALLEL else "sequential"
         out.num_threads = self.intra_op_num_threads
         out.enable_profiling = self.enable_profiling
+        out.profile_file_prefix = self.profile_file_prefix
         out.log_level = level_of(self.log_severity_level, "SessionOptions.log_severity_level")
         out.extra.update(self._extra)
         return out

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
-import os
-import time
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
 
 import numpy as np
@@ -51,6 +48,10 @@ class NodeArg:
 class InferenceSession(pyflame_rt.InferenceSession):
     """A model ready to run, by ONNX Runtime's names. Free to use from many threads at once.
 
+    A profile is an object with "traceEvents", which the tools that draw ONNX Runtime's bare list of events take too, and
+    so has room for what is no event. Its events have that list's names, categories and arguments. As there, it is written
+    by ``end_profiling`` or when the session goes.
+
     ``providers`` that this library does not have are warned of and left out, the CPU takes what others leave.
 
     Raises NoSuchFile, InvalidProtobuf, InvalidGraph, NotImplemented for operators and options, InvalidArgument,
@@ -75,7 +76,6 @@ class InferenceSession(pyflame_rt.InferenceSession):
             providers = self._given._providers
         self._chosen = dict(chosen_providers(providers, provider_options))
         self._free_dimensions: Dict[str, int] = dict(getattr(self._given, "_free_dimensions", {}))
-        self._started = time.monotonic_ns()
         super().__init__(path_or_bytes, native, list(self._chosen.items()))
         path = getattr(self._given, "optimized_model_filepath", "")
         if path:
@@ -194,27 +194,3 @@ class InferenceSession(pyflame_rt.InferenceSession):
             if found != wanted:
                 raise ShapeMismatchError(f"input '{name}' is of shape {list(shape)}; its dimension '{dim}' is "
                                          f"overridden to {wanted}")
-
-    # ------------------------------------------------------------------ profiling
-
-    def get_profiling_start_time_ns(self) -> int:
-        """When profiling began, on the clock of time.monotonic_ns."""
-        return self._started
-
-    def end_profiling(self) -> str:
-        """Writes what each step of the last run took, and gives the name of the file; "" when nothing was profiled.
-
-        The file is a list of trace events, one for a step; times are in microseconds since the first.
-        """
-        if not self._options.enable_profiling:
-            return ""
-        prefix = getattr(self._given, "profile_file_prefix", "onnxruntime_profile_")
-        path, events = f"{prefix}_{time.strftime('%Y-%m-%d_%H-%M-%S')}.json", []
-        for row in self.explain():
-            events.append({"cat": "Node", "ph": "X", "pid": os.getpid(), "tid": row["lane"],
-                           "ts": row["started_ns"] / 1000, "dur": row["measured_ns"] / 1000,
-                           "name": f"{row['nodes']}_kernel_time",
-                           "args": {"op_name": row["ops"], "provider": row["provider"], "kernel": row["kernel"]}})
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump(events, file)
-        return path

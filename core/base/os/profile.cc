@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/base/os/profile.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <ctime>
+#include <new>
+#include <utility>
+
+namespace pfrt {
+namespace {
+
+constexpr uint32_t kChunkRecords = 256;
+// What a name or a step takes beside its text.
+constexpr uint64_t kNameBytes = 128, kStepBytes = 256;
+std::atomic<uint64_t> last_id{0};
+
+}  // namespace
+
+struct Profile::Chunk {
+  std::atomic<uint32_t> count{0};
+  std::atomic<Chunk*> next{nullptr};
+  Record records[kChunkRecords];
+};
+
+// One thread writes it; a Reading sees what is published by |count| and |next|.
+struct Profile::Thread {
+  int64_t id = ::gettid();
+  std::atomic<Chunk*> first{nullptr};
+  Chunk* last = nullptr;
+  Record* newest = nullptr;
+  std::string text;  // named last
+  uint32_t number = 0;
+
+  Thread() = default;
+  ~Thread() {
+    for (Chunk* at = first; at;) delete std::exchange(at, at->next.load());
+  }
+};
+
+namespace {
+
+// The thread's place in the profile that it recorded for last. Plain pointers: registering a
+// destructor of a thread would end the process without memory.
+thread_local struct {
+  uint64_t profile;
+  void* thread;
+} here;
+
+}  // namespace
+
+Profile::Profile() : id_(last_id.fetch_add(1, std::memory_order_relaxed) + 1) {
+  names_.emplace_back();
+  numbers_.emplace(names_.back(), 0);
+}
+
+Profile::~Profile() = default;
+
+uint64_t Profile::processor_ns() {
+  struct timespec now {};
+  if (::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now) != 0) return 0;
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
+}
+
+bool Profile::charge(uint64_t bytes) noexcept {
+  if (bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes <= kMostBytes) return true;
+  bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+  return false;
+}
+
+Profile::Thread* Profile::thread() noexcept {
+  if (here.profile == id_) return static_cast<Thread*>(here.thread);
+  try {
+    const std::lock_guard lock(mutex_);
+    const int64_t id = ::gettid();
+    auto at = std::ranges::find_if(threads_, [&](const auto& t) { return t->id == id; });
+    if (at == threads_.end()) at = threads_.insert(at, std::make_unique<Thread>());
+    here = {id_, at->get()};
+    return at->get();
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
+Profile::Record* Profile::next(Thread& thread) noexcept {
+  Chunk* chunk = thread.last;
+  if (!chunk || chunk->count.load(std::memory_order_relaxed) == kChunkRecords) {
+    if (!charge(sizeof(Chunk))) return nullptr;
+    chunk = new (std::nothrow) Chunk;
+    if (!chunk) return nullptr;
+    (thread.last ? thread.last->next : thread.first).store(chunk, std::memory_order_release);
+    thread.last = chunk;
+  }
+  return &chunk->records[chunk->count.load(std::memory_order_relaxed)];
+}
+
+void Profile::add(Kind kind, uint64_t start_ns, uint64_t end_ns, uint32_t name, uint32_t run,
+                  uint64_t value) noexcept {
+  Thread* const on = thread();
+  Record* const record = on && name != kDropped ? next(*on) : nullptr;
+  if (!record) {
+    dropped_.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
+  record->start_ns = start_ns;
+  record->took_ns.store(end_ns - start_ns, std::memory_order_relaxed);
+  record->value = value;
+  record->name = name;
+  record->run = run;
+  record->kind = kind;
+  on->newest = record;
+  std::atomic<uint32_t>& count = on->last->count;
+  count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+}
+
+void Profile::add_share(uint64_t start_ns, uint64_t end_ns, uint32_t name, uint32_t run) noexcept {
+  Thread* const on = thread();
+  if (on && on->newest && on->newest->kind == Kind::kShare && on->newest->name == name &&
+      on->newest->run == run)
+    return on->newest->took_ns.store(end_ns - on->newest->start_ns, std::memory_order_relaxed);
+  add(Kind::kShare, start_ns, end_ns, name, run);
+}
+
+uint32_t Profile::name(std::string_view text) noexcept {
+  Thread* const on = thread();
+  if (!on) return kDropped;
+  if (on->text == text) return on->number;
+  try {
+    const std::lock_guard lock(mutex_);
+    auto at = numbers_.find(text);
+    if (at == numbers_.end()) {
+      if (!charge(text.size() + kNameBytes)) return kDropped;
+      names_.emplace_back(text);
+      at = numbers_.emplace(names_.back(), static_cast<uint32_t>(names_.size() - 1)).first;
+    }
+    on->text = text;
+    return on->number = at->second;
+  } catch (const std::bad_alloc&) {
+    on->text.clear();
+    on->number = 0;
+    return kDropped;
+  }
+}
+
+uint32_t Profile::add_steps(std::vector<ProfileStep> steps) noexcept {
+  uint64_t bytes = 0;
+  for (const ProfileStep& s : steps) bytes += kStepBytes + s.nodes.size() + s.ops.size();
+  if (!charge(bytes)) return kDropped;
+  const std::lock_guard lock(mutex_);
+  const size_t first = steps_.size();
+  try {
+    for (ProfileStep& s : steps) steps_.push_back(std::move(s));
+    return static_cast<uint32_t>(first);
+  } catch (const std::bad_alloc&) {
+    return kDropped;
+  }
+}
+
+int64_t Profile::Reading::thread_id(size_t at) const { return profile_.threads_[at]->id; }
+
+std::vector<const Profile::Record*> Profile::Reading::records(size_t at) const {
+  std::vector<const Record*> out;
+  for (const Chunk* chunk = profile_.threads_[at]->first.load(std::memory_order_acquire); chunk;
+       chunk = chunk->next.load(std::memory_order_acquire)) {
+    const uint32_t count = chunk->count.load(std::memory_order_acquire);
+    for (uint32_t i = 0; i < count; ++i) out.push_back(&chunk->records[i]);
+  }
+  return out;
+}
+
+}  // namespace pfrt

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is recorded while a profile is open: spans of time, each on the thread that it passed on.
+// A thread writes into memory of its own, without a lock, and names are kept once and referred to
+// by number. What would take more than kMostBytes is dropped and counted. Thread-safe.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "core/base/os/cpu.h"
+
+namespace pfrt {
+
+// A step of a plan, as records refer to it.
+struct ProfileStep {
+  std::string nodes, ops, provider, kernel;
+  uint64_t bytes = 0, flops = 0;
+};
+
+class Profile {
+ public:
+  static constexpr uint64_t kMostBytes = uint64_t{64} << 20;
+
+  enum class Kind : uint8_t {
+    kStage,    // of making a session; |name| is one of name()'s
+    kPlan,     // what a run has planned
+    kRun,      // |name| is its tag; |value|: threads, and the code of its status << 32
+    kWait,     // of an asynchronous run, until a thread took it
+    kStep,     // |name| is one of add_steps'
+    kShare,    // of a step's loop, on another thread than the step's
+    kWorking,  // |value|: bytes that a run worked in
+    kResults,  // |value|: bytes of what it made
+  };
+  struct Record {
+    uint64_t start_ns;  // on os::monotonic_ns
+    std::atomic<uint64_t> took_ns;
+    uint64_t value;
+    uint32_t name;
+    uint32_t run;  // from 1 on; 0 = of no run
+    Kind kind;
+  };
+
+  Profile();
+  ~Profile();
+  Profile(const Profile&) = delete;
+  Profile& operator=(const Profile&) = delete;
+
+  uint64_t start_ns() const { return start_ns_; }
+  // Before the first record only: of something that began earlier, on this thread.
+  void started_before(uint64_t ns) { start_ns_ = std::min(start_ns_, ns); }
+  uint32_t begin_run() { return runs_.fetch_add(1, std::memory_order_relaxed) + 1; }
+  uint32_t runs() const { return runs_.load(std::memory_order_relaxed); }
+  // Processor time of the process in nanoseconds, now and when the profile was opened.
+  static uint64_t processor_ns();
+  uint64_t processor_start_ns() const { return processor_start_ns_; }
+
+  // Numbers to be recorded: of |text|, quick where it is the one that this thread named last, and
+  // of the first of |steps|. kDropped where there is no room.
+  uint32_t name(std::string_view text) noexcept;
+  uint32_t add_steps(std::vector<ProfileStep> steps) noexcept;
+  static constexpr uint32_t kDropped = UINT32_MAX;
+
+  void add(Kind kind, uint64_t start_ns, uint64_t end_ns, uint32_t name = 0, uint32_t run = 0,
+           uint64_t value = 0) noexcept;
+  // The part of a loop that a thread has: what follows the same part of the same loop extends it.
+  void add_share(uint64_t start_ns, uint64_t end_ns, uint32_t name, uint32_t run) noexcept;
+
+  // What there is so far. Whoever holds one keeps names from being added; records go on.
+  class Reading;
+
+ private:
+  struct Chunk;
+  struct Thread;
+  Thread* thread() noexcept;
+  Record* next(Thread& thread) noexcept;
+  bool charge(uint64_t bytes) noexcept;
+
+  const uint64_t id_;  // no other profile's
+  uint64_t start_ns_ = os::monotonic_ns();
+  const uint64_t processor_start_ns_ = processor_ns();
+  std::atomic<uint64_t> bytes_{0}, dropped_{0};
+  std::atomic<uint32_t> runs_{0};
+  mutable std::mutex mutex_;  // guards what follows
+  std::vector<std::unique_ptr<Thread>> threads_;
+  std::deque<std::string> names_;
+  std::unordered_map<std::string_view, uint32_t> numbers_;
+  std::deque<ProfileStep> steps_;
+};
+
+class Profile::Reading {
+ public:
+  explicit Reading(const Profile& profile) : profile_(profile), lock_(profile.mutex_) {}
+
+  size_t thread_count() const { return profile_.threads_.size(); }
+  // The system's number of thread |at|.
+  int64_t thread_id(size_t at) const;
+  // In the order in which they ended.
+  std::vector<const Record*> records(size_t at) const;
+  const std::string& name(uint32_t number) const { return profile_.names_[number]; }
+  const ProfileStep& step(uint32_t number) const { return profile_.steps_[number]; }
+  uint64_t dropped() const { return profile_.dropped_.load(std::memory_order_relaxed); }
+
+ private:
+  const Profile& profile_;
+  const std::lock_guard<std::mutex> lock_;
+};
+
+// A span that is recorded when it ends; nothing without a profile.
+class ProfileSpan {
+ public:
+  ProfileSpan(Profile* profile, Profile::Kind kind, uint32_t name, uint32_t run = 0)
+      : profile_(profile), kind_(kind), name_(name), run_(run) {
+    if (profile_) start_ns_ = os::monotonic_ns();
+  }
+  // A stage of making a session.
+  ProfileSpan(Profile* profile, std::string_view stage)
+      : ProfileSpan(profile, Profile::Kind::kStage, profile ? profile->name(stage) : 0) {}
+  ~ProfileSpan() {
+    if (profile_) profile_->add(kind_, start_ns_, os::monotonic_ns(), name_, run_, value);
+  }
+  ProfileSpan(const ProfileSpan&) = delete;
+  ProfileSpan& operator=(const ProfileSpan&) = delete;
+
+  uint64_t value = 0;
+
+ private:
+  Profile* const profile_;
+  const Profile::Kind kind_;
+  const uint32_t name_, run_;
+  uint64_t start_ns_ = 0;
+};
+
+}  // namespace pfrt
