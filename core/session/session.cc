@@ -226,7 +226,7 @@ std::string Session::cache_key(const Options& options, const Preparation::Config
     return std::string();
   };
   if (!config.passes.empty()) return not_for("the client's passes may be others next time");
-  if (config.operators) return not_for("the client has registered operators");
+  if (!model_->built_in_only()) return not_for("it has operators of the client's or of plug-ins");
   if (config.verify || !config.samples.empty()) return not_for("it depends on samples of inputs");
   Digest digest;
   digest.add(std::string_view(library_identity()));
