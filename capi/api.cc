@@ -6,7 +6,7 @@ namespace pfrt::capi {
 const pfrt_api kApi = {
     sizeof(pfrt_api), PFRT_ABI_VERSION, &kStatusApi, &kOptionsApi, &kEnvApi,
     &kValueApi,       &kGraphApi,       &kModelApi,  &kSessionApi, &kReportApi,
-    &kOptimizerApi,   &kPatternApi,     &kStateApi,
+    &kOptimizerApi,   &kPatternApi,     &kStateApi,  &kMemoryApi,
 };
 
 }  // namespace pfrt::capi

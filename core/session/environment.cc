@@ -3,8 +3,10 @@
 
 #include <algorithm>
 
+#include "core/base/os/pages.h"
 #include "core/base/provider_name.h"
 #include "core/exec/run/threads.h"
+#include "core/memory/global_pool.h"
 
 namespace pfrt {
 namespace {
@@ -92,6 +94,12 @@ Result<std::shared_ptr<Session>> Environment::create_session(
   context.passes = registry_.passes();
   context.samples = std::move(samples);
   return Session::create(model, options, extra_outputs, std::move(context));
+}
+
+uint64_t Environment::trim() {
+  const uint64_t bytes = sessions_.release_memory() + global_pool::trim();
+  os::return_freed_memory();
+  return bytes;
 }
 
 Result<Answer> Environment::ask(const Question& question, const Options& options) {

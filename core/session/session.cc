@@ -50,6 +50,7 @@ Result<std::shared_ptr<Session>> Session::create(std::shared_ptr<const Model> mo
   session->list_outputs();
   PFRT_TRY(session->model_->intact(true));
   if (session->all_) session->all_->add(session);
+  session->enter(PFRT_PHASE_READY);
   session->log_creation(start);
   return session;
 }
@@ -298,6 +299,7 @@ Status Session::run_uncounted(const std::vector<ValuePtr>& inputs,
     Status status = attempt(plans, inputs, requests, control, outputs);
     if (status.ok()) {
       provider_set_->succeeded();
+      forget_failure();
       return status;
     }
     if (fault_of(status.code()) == Fault::kNone) return status;
@@ -307,7 +309,11 @@ Status Session::run_uncounted(const std::vector<ValuePtr>& inputs,
       PFRT_ASSIGN(without_refuser, without(*plans, status, control));
       continue;
     }
-    PFRT_TRY(recover(all, std::move(status), tried, control));
+    status = recover(all, std::move(status), tried, control);
+    if (!status.ok()) {
+      if (fault_of(status.code()) != Fault::kNone) enter(PFRT_PHASE_FATAL_ERROR);
+      return status;
+    }
     without_refuser = nullptr;
     all = current();
   }
@@ -362,6 +368,7 @@ Session::Explanation Session::explain() {
     out.notes.insert(out.notes.end(), lines.begin(), lines.end());
   }
   out.notes.insert(out.notes.end(), plan.faults.begin(), plan.faults.end());
+  out.notes.push_back(memory_note(memory_report()));
   for (size_t i = 0; i < provider_set_->size(); ++i) {
     const ProviderSet::State state = provider_set_->state(i);
     if (state.failures == 0) continue;

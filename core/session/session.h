@@ -6,6 +6,7 @@
 // run over a file that is cut short ends, on zeros.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -27,8 +28,12 @@ namespace pfrt {
 class Devices;
 class Sessions;
 
+// "Ready" and the like; empty for what is none.
+std::string_view phase_name(pfrt_session_phase phase);
+
 class Session {
  public:
+  ~Session();
   struct Context {
     std::vector<ProviderSource> providers;
     PackedStore* packed = nullptr;
@@ -75,8 +80,16 @@ class Session {
   };
   Explanation explain();
 
-  // Drops what can be made again; runs under way keep what they use.
-  void release_memory();
+  // Drops what can be made again; runs under way keep what they use. The bytes of blocks that this
+  // was.
+  uint64_t release_memory();
+  // Frees idle blocks; the bytes that this was.
+  uint64_t trim();
+  struct MemoryReport : MemoryUse {
+    uint64_t weights = 0;
+  };
+  MemoryReport memory_report() const;
+  pfrt_session_phase phase() const;
 
  private:
   struct Planned {
@@ -95,6 +108,9 @@ class Session {
   };
 
   Session() = default;
+  void forget_failure() {
+    if (phase_.load(std::memory_order_relaxed) != PFRT_PHASE_READY) enter(PFRT_PHASE_READY);
+  }
   Status take_options(const Options& options);
   void list_inputs();
   void list_outputs();
@@ -140,6 +156,7 @@ class Session {
     std::vector<size_t> devices;  // that were opened again
   };
   Status cure(Status status, Cures& tried, const Progress& progress);
+  void enter(pfrt_session_phase phase);
   void use(std::shared_ptr<Plans> plans);
   // Success means: try again with the current plans.
   Status recover(const std::shared_ptr<Plans>& plans, Status status, Cures& tried,
@@ -173,9 +190,13 @@ class Session {
   uint32_t max_threads_ = 0, num_threads_ = 0;
   bool profile_ = false;
   Progress progress_;  // of the session's creation: who may stop it until then
+  std::atomic<pfrt_session_phase> phase_{PFRT_PHASE_INITIALIZING};  // but for runs under way
   std::timed_mutex recovery_mutex_;
   mutable std::mutex mutex_;  // guards plans_
   std::shared_ptr<Plans> plans_;
 };
+
+// A sentence.
+std::string memory_note(const Session::MemoryReport& report);
 
 }  // namespace pfrt

@@ -88,6 +88,7 @@ state = _area(_api.state, _abi.StateApi)
 report = _area(_api.report, _abi.ReportApi)
 optimizer = _area(_api.optimizer, _abi.OptimizerApi)
 pattern = _area(_api.pattern, _abi.PatternApi)
+memory = _area(_api.memory, _abi.MemoryApi)
 
 
 def _error(address: int) -> PyFlameRTError:
