@@ -6,7 +6,7 @@ namespace pfrt::capi {
 const pfrt_api kApi = {
     sizeof(pfrt_api), PFRT_ABI_VERSION, &kStatusApi, &kOptionsApi, &kEnvApi,
     &kValueApi,       &kGraphApi,       &kModelApi,  &kSessionApi, &kReportApi,
-    &kOptimizerApi,   &kPatternApi,     &kStateApi,  &kCacheApi,
+    &kOptimizerApi,   &kPatternApi,     &kStateApi,  &kCacheApi,   &kMemoryApi,
 };
 
 }  // namespace pfrt::capi

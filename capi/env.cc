@@ -234,6 +234,15 @@ pfrt_status* operator_at(size_t index, pfrt_operator_info* out) {
   });
 }
 
+pfrt_status* trim(pfrt_env* env, uint64_t* out) {
+  return guard([&]() -> Status {
+    if (!env) return null_argument("env");
+    const uint64_t bytes = env->state->trim();
+    if (out) *out = bytes;
+    return {};
+  });
+}
+
 }  // namespace
 
 const pfrt_env_api kEnvApi = {
@@ -272,6 +281,7 @@ const pfrt_env_api kEnvApi = {
     reply_text,
     reply_count,
     reply_at,
+    trim,
 };
 
 }  // namespace pfrt::capi

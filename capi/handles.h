@@ -22,6 +22,7 @@
 #include "core/base/os/fork.h"
 #include "core/base/os/log.h"
 #include "core/ir/graph.h"
+#include "core/memory/pool.h"
 #include "core/session/environment.h"
 #include "core/session/model.h"
 #include "core/session/options.h"
@@ -284,6 +285,12 @@ struct pfrt_cache : pfrt::capi::Counted {
   std::shared_ptr<pfrt::CompiledCache> cache;
 };
 
+struct pfrt_memory_pool : pfrt::capi::Counted {
+  explicit pfrt_memory_pool(std::shared_ptr<pfrt::MemoryPool> p) : pool(std::move(p)) {}
+  std::shared_ptr<pfrt::MemoryPool> pool;
+  bool global = false;
+};
+
 struct pfrt_report {
   [[no_unique_address]] pfrt::capi::Alive alive;
   std::vector<pfrt::StepReport> rows;
@@ -307,6 +314,8 @@ pfrt_status* custom_operator_count(pfrt_env* env, size_t* out_count);
 pfrt_status* custom_operator_at(pfrt_env* env, size_t index, pfrt_operator_info* out_info);
 pfrt_status* register_provider(pfrt_env* env, const pfrt_client_provider* provider);
 pfrt_status* register_pass(pfrt_env* env, const pfrt_custom_pass* pass);
+// The client's functions as an allocator; its release is called whatever becomes of this.
+Result<AllocatorPtr> allocator_of(const pfrt_allocator* client);
 pfrt_status* set_allocator(pfrt_env* env, const pfrt_allocator* allocator);
 pfrt_status* set_executor(pfrt_env* env, const pfrt_executor* executor);
 pfrt_status* set_thread_hooks(pfrt_env* env, const pfrt_thread_hooks* hooks);
@@ -323,5 +332,6 @@ extern const pfrt_optimizer_api kOptimizerApi;
 extern const pfrt_pattern_api kPatternApi;
 extern const pfrt_state_api kStateApi;
 extern const pfrt_cache_api kCacheApi;
+extern const pfrt_memory_api kMemoryApi;
 extern const pfrt_api kApi;
 }  // namespace pfrt::capi

@@ -103,12 +103,17 @@ Status missing(const char* what) {
 
 }  // namespace
 
+Result<AllocatorPtr> allocator_of(const pfrt_allocator* allocator) {
+  if (!allocator) return AllocatorPtr();
+  const auto client = taken(allocator);
+  if (!client->allocate || !client->free) return missing("an allocator");
+  return AllocatorPtr(std::make_shared<ClientAllocator>(client));
+}
+
 pfrt_status* set_allocator(pfrt_env* env, const pfrt_allocator* allocator) {
   return guard([&]() -> Status {
-    const auto client = allocator ? taken(allocator) : nullptr;
+    PFRT_ASSIGN(AllocatorPtr made, allocator_of(allocator));
     if (!env) return null_argument("env");
-    if (client && (!client->allocate || !client->free)) return missing("an allocator");
-    AllocatorPtr made = client ? std::make_shared<ClientAllocator>(client) : nullptr;
     env->state->replace([&](Replacements& own) { own.allocator = std::move(made); });
     return {};
   });

@@ -463,6 +463,44 @@ pfrt_status* readmit(pfrt_session* s, pfrt_string provider) {
   });
 }
 
+pfrt_status* trim(pfrt_session* s, uint64_t* out) {
+  return guard([&]() -> Status {
+    if (!s) return null_argument("session");
+    const uint64_t bytes = s->session->trim();
+    if (out) *out = bytes;
+    return {};
+  });
+}
+
+pfrt_status* memory_report(const pfrt_session* s, pfrt_memory_report* out,
+                           void (*row)(void* user, pfrt_string signature, uint64_t bytes),
+                           void* user) {
+  return guard([&]() -> Status {
+    if (!s || !out) return null_argument(s ? "out_report" : "session");
+    const Session::MemoryReport report = s->session->memory_report();
+    pfrt_memory_report c{};
+    c.weights = report.weights;
+    c.packed = report.packed;
+    c.in_use = report.in_use;
+    c.idle = report.idle;
+    c.peak = report.peak;
+    write(out, c);
+    if (row)
+      for (const auto& [signature, bytes] : report.signatures)
+        call_foreign([&] { row(user, to_c(signature), bytes); });
+    return {};
+  });
+}
+
+pfrt_status* phase(const pfrt_session* s, pfrt_session_phase* out, pfrt_string* out_name) {
+  return guard([&]() -> Status {
+    if (!s || !out) return null_argument(s ? "out_phase" : "session");
+    *out = s->session->phase();
+    if (out_name) *out_name = to_c(phase_name(*out));
+    return {};
+  });
+}
+
 pfrt_status* statistics(const pfrt_session* s, pfrt_session_statistics* out) {
   return guard([&]() -> Status {
     if (!s || !out) return null_argument(s ? "out_statistics" : "session");
@@ -593,6 +631,9 @@ const pfrt_session_api kSessionApi = {
     statistics,
     end_profiling,
     profiling_start_ns,
+    trim,
+    memory_report,
+    phase,
 };
 
 }  // namespace pfrt::capi

@@ -63,6 +63,11 @@ function(pfrt_join_sources target count)
   endif()
 endfunction()
 
+# Sources of the calling folder that are no part of a run: for them few instructions count, not fast ones.
+function(pfrt_small_sources)
+  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-Os>" SKIP_PRECOMPILE_HEADERS ON)
+endfunction()
+
 # pfrt_add_library(core/ir SOURCES a.cc DEPS core/base): the static library of a folder, pfrt::core::ir.
 function(pfrt_add_library folder)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LINK" ${ARGN})

@@ -87,6 +87,14 @@ class MadeOnce {
     return {};
   }
 
+  // Calls |fn| with each key and its value, under the lock.
+  template <typename Fn>
+  void each(Fn fn) const {
+    const std::lock_guard lock(mutex_);
+    for (const Entry& e : entries_)
+      if (e.value) fn(e.key, e.value);
+  }
+
   // What is being made stays with those who wait for it.
   void clear() {
     Entries dropped;

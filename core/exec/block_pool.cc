@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "core/memory/global_pool.h"
+
 namespace pfrt {
 namespace {
 
@@ -29,16 +31,21 @@ Result<std::unique_ptr<BlockPool::Block>> BlockPool::take(uint64_t bytes) {
       }
       auto block = std::move(*fits);
       idle_.erase(fits);
+      global_pool::count_reuse(block->buffer->bytes());
       return block;
     }
     if (!idle_.empty()) {
       outgrown = std::move(idle_.back());
       idle_.pop_back();
+      held_ -= outgrown->buffer->bytes();
     }
   }
   outgrown.reset();
   auto made = std::make_unique<Block>();
   PFRT_ASSIGN(made->buffer, Buffer::allocate_pages(bytes));
+  const std::lock_guard lock(mutex_);
+  held_ += bytes;
+  peak_ = std::max(peak_, held_);
   return made;
 }
 
@@ -46,15 +53,43 @@ void BlockPool::give(std::unique_ptr<Block> block, uint64_t used) {
   const uint64_t bytes = block->buffer->bytes();
   block->let_go();
   block->touched = std::max(block->touched, used);
+  bool keep = true;
   if (block->touched > used + slack(used)) {
-    if (!block->buffer->drop_from(used)) return;
+    keep = block->buffer->drop_from(used);
     block->touched = used;
   }
   const std::lock_guard lock(mutex_);
-  if (idle_.size() == kKeep) return;
+  if (!keep || idle_.size() == kKeep) {
+    held_ -= bytes;
+    return;
+  }
   const auto at =
       std::ranges::find_if(idle_, [&](const auto& idle) { return idle->buffer->bytes() >= bytes; });
   idle_.insert(at, std::move(block));
+}
+
+BlockPool::Usage BlockPool::usage() const {
+  const std::lock_guard lock(mutex_);
+  Usage out;
+  for (const auto& block : idle_) out.idle += block->buffer->bytes();
+  out.in_use = held_ - out.idle;
+  out.peak = peak_;
+  return out;
+}
+
+void BlockPool::lost(const Block& block) {
+  const std::lock_guard lock(mutex_);
+  held_ -= block.buffer->bytes();
+}
+
+uint64_t BlockPool::trim() {
+  std::vector<std::unique_ptr<Block>> freed;  // outside the lock
+  const std::lock_guard lock(mutex_);
+  uint64_t bytes = 0;
+  for (const auto& block : idle_) bytes += block->buffer->bytes();
+  freed.swap(idle_);
+  held_ -= bytes;
+  return bytes;
 }
 
 }  // namespace pfrt

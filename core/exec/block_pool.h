@@ -36,9 +36,19 @@ class BlockPool {
   // After a run that used the first |used| bytes.
   void give(std::unique_ptr<Block> block, uint64_t used);
 
+  struct Usage {
+    uint64_t in_use = 0, idle = 0, peak = 0;  // bytes; of blocks as large as they ever were
+  };
+  Usage usage() const;
+  // A block of the pool's is gone without having been given back.
+  void lost(const Block& block);
+  // Frees idle blocks, and the bytes that this was.
+  uint64_t trim();
+
  private:
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::vector<std::unique_ptr<Block>> idle_;  // by size
+  uint64_t held_ = 0, peak_ = 0;              // in use and idle
 };
 
 }  // namespace pfrt

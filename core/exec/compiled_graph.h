@@ -84,6 +84,13 @@ class CompiledGraph : public RunnableGraph {
   // Drops the plans of all signatures with their idle memory; runs under way keep theirs.
   void release_memory();
 
+  // Frees idle blocks; the bytes that this was.
+  uint64_t trim();
+  // Adds to |out|.
+  void add_memory(MemoryUse& out) const;
+  // A run is at work in a block of its memory.
+  bool at_work() const;
+
   // Steps of the plans used last; plans those segments that can be planned from the graph alone.
   // Adds to |out|.
   void explain(PlanReport& out);
@@ -111,6 +118,7 @@ class CompiledGraph : public RunnableGraph {
   Result<RunPlan> plan_for(Segment& segment, const std::vector<ValuePtr>& slots,
                            const RunControl& control);
   static std::shared_ptr<SegmentPlan> last_plan(const Segment& segment);
+  std::string signature_text(const Segment& segment, const std::vector<int64_t>& key) const;
   struct Reading;
   // One that was not made for just these dimensions.
   Result<RunPlan> plan_of_others(Segment& segment, const Reading& reading) const;

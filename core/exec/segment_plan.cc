@@ -329,6 +329,13 @@ Status SegmentPlan::execute(std::vector<ValuePtr>& slots, const OutputTargets& t
   auto taken = blocks_->take(bytes);
   if (!taken.ok()) return fail_block(bytes, taken.take_status());
   std::unique_ptr<BlockPool::Block> block = taken.take();
+  struct Held {
+    BlockPool& pool;
+    const std::unique_ptr<BlockPool::Block>& block;
+    ~Held() {
+      if (block) pool.lost(*block);
+    }
+  } const held{*blocks_, block};
   char* base = base_of(*block);
   std::vector<std::shared_ptr<Buffer>> device_blocks;  // by space
   PFRT_TRY(take_device_blocks(device_blocks, control.devices));

@@ -10,6 +10,10 @@ constinit thread_local const MemorySource* in_scope = nullptr;
 
 }  // namespace
 
+std::string Allocator::refusal(uint64_t bytes) const {
+  return message("allocating ", bytes, " bytes: no memory left");
+}
+
 MemoryScope::MemoryScope(MemorySource source) : source_(std::move(source)), before_(in_scope) {
   in_scope = &source_;
 }

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "core/memory/budget.h"
 
@@ -19,6 +20,8 @@ class Allocator {
   virtual void free(void* data, uint64_t bytes) = 0;
   // Whether it is for what lives long alone, and what soon goes better comes from elsewhere.
   virtual bool lasting() const { return false; }
+  // What allocate has just answered nullptr to, as the message of an error.
+  virtual std::string refusal(uint64_t bytes) const;
 };
 
 // Null = the C library's.

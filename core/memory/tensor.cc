@@ -14,6 +14,7 @@
 #include "core/base/foreign.h"
 #include "core/base/os/mapping_guard.h"
 #include "core/base/os/pages.h"
+#include "core/memory/global_pool.h"
 
 namespace pfrt {
 
@@ -133,12 +134,18 @@ class Charge {
 }  // namespace
 
 Result<std::shared_ptr<Buffer>> Buffer::allocate(uint64_t bytes, bool zeroed) {
+  const MemorySource& source = MemoryScope::current();
+  return allocate_from(source.allocator ? source.allocator : global_pool::of_buffers(), bytes,
+                       zeroed);
+}
+
+Result<std::shared_ptr<Buffer>> Buffer::allocate_from(AllocatorPtr allocator, uint64_t bytes,
+                                                      bool zeroed) {
   if (bytes > (uint64_t{1} << 62))
     return error(Code::kOUT_OF_MEMORY, "allocating ", bytes, " bytes: too large");
   const size_t padded = padded_size(bytes);
-  auto [allocator, budget] = MemoryScope::current();
   Charge charge;
-  PFRT_TRY(charge.take(std::move(budget), padded));
+  PFRT_TRY(charge.take(MemoryScope::current().budget, padded));
   std::shared_ptr<Buffer> buffer;
   if (padded <= kSmall && !allocator) {
     buffer = make_small(padded);
@@ -148,22 +155,27 @@ Result<std::shared_ptr<Buffer>> Buffer::allocate(uint64_t bytes, bool zeroed) {
     buffer->data_ = buffer->allocator_ ? buffer->allocator_->allocate(padded, kAlignment)
                                        : std::aligned_alloc(kAlignment, padded);
     if (!buffer->data())
-      return error(Code::kOUT_OF_MEMORY, "allocating ", bytes, " bytes: no memory left");
+      return buffer->allocator_
+                 ? error(Code::kOUT_OF_MEMORY, buffer->allocator_->refusal(padded))
+                 : error(Code::kOUT_OF_MEMORY, "allocating ", bytes, " bytes: no memory left");
     if (!buffer->allocator_) os::prefer_large_pages(buffer->data(), padded);
   }
   if (zeroed) std::memset(buffer->data(), 0, padded);
   buffer->bytes_ = bytes;
   buffer->owned_ = true;
   buffer->budget_ = charge.keep();
+  if (!buffer->allocator_) global_pool::count_allocation(padded);
   return buffer;
 }
 
 Result<std::shared_ptr<Buffer>> Buffer::allocate_pages(uint64_t bytes) {
   constexpr uint64_t kLeast = uint64_t{128} << 10;
-  auto [allocator, budget] = MemoryScope::current();
-  if (bytes < kLeast || (allocator && !allocator->lasting())) return allocate(bytes, false);
+  AllocatorPtr allocator = MemoryScope::current().allocator;
+  if (bytes < kLeast && allocator) return allocate_from(std::move(allocator), bytes, false);
+  if (!allocator || allocator->lasting()) allocator = global_pool::of_buffers();
+  if (bytes < kLeast || allocator) return allocate_from(std::move(allocator), bytes, false);
   Charge charge;
-  PFRT_TRY(charge.take(std::move(budget), padded_size(bytes)));
+  PFRT_TRY(charge.take(MemoryScope::current().budget, padded_size(bytes)));
   auto buffer = std::make_shared<Buffer>(Key());
   buffer->data_ = os::map_memory(bytes);
   if (!buffer->data())
@@ -171,6 +183,7 @@ Result<std::shared_ptr<Buffer>> Buffer::allocate_pages(uint64_t bytes) {
   buffer->bytes_ = bytes;
   buffer->owned_ = buffer->mapped_ = true;
   buffer->budget_ = charge.keep();
+  global_pool::count_allocation(padded_size(bytes));
   return buffer;
 }
 
@@ -267,6 +280,7 @@ bool Buffer::drop_from(uint64_t offset) {
 }
 
 Buffer::~Buffer() {
+  if (owned_ && !allocator_) global_pool::count_free(padded_size(bytes_));
   if (device_) {
     device_->release_memory(data_);
   } else if (mapped_) {

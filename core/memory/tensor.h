@@ -80,6 +80,8 @@ class Buffer {
   // An address of its own, the same before and after deferred bytes are made.
   const void* identity() const { return deferral_ ? this : data(); }
   uint64_t bytes() const { return bytes_; }
+  // Whether it takes host memory: neither borrowed nor deferred until somebody asks.
+  bool resident() const { return owned_ || (deferral_ && !deferred()); }
   bool owned() const { return owned_; }                              // allocated here, not borrowed
   const std::shared_ptr<Device>& device() const { return device_; }  // null = the host
   // Gives what memory it can of the bytes from |offset| on back to the system: their contents are
@@ -94,6 +96,9 @@ class Buffer {
   template <typename T>
   struct WithRoom;
   static std::shared_ptr<Buffer> make_small(uint64_t bytes);
+  // |allocator|: null = the C library.
+  static Result<std::shared_ptr<Buffer>> allocate_from(AllocatorPtr allocator, uint64_t bytes,
+                                                       bool zeroed);
   void* make() const;
   mutable std::atomic<void*> data_ = nullptr;
   uint64_t bytes_ = 0;

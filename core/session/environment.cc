@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "core/base/os/pages.h"
 #include "core/base/provider_name.h"
 #include "core/exec/run/threads.h"
+#include "core/memory/global_pool.h"
 
 namespace pfrt {
 namespace {
@@ -145,6 +147,12 @@ Result<std::shared_ptr<Session>> Environment::create_session(
     const std::vector<std::string>& extra_outputs, std::vector<NamedValues> samples) {
   PFRT_ASSIGN(Session::Context context, context_for(model, options, std::move(samples)));
   return Session::create(model, options, extra_outputs, std::move(context));
+}
+
+uint64_t Environment::trim() {
+  const uint64_t bytes = sessions_.release_memory() + global_pool::trim();
+  os::return_freed_memory();
+  return bytes;
 }
 
 Result<Answer> Environment::ask(const Question& question, const Options& options) {

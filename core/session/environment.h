@@ -74,6 +74,9 @@ class Environment : public std::enable_shared_from_this<Environment> {
                                                   const std::vector<std::string>& extra_outputs,
                                                   std::vector<NamedValues> samples);
 
+  // Gives back what can be made again; the bytes of blocks and pools that this was.
+  uint64_t trim();
+
   // What the device of |question|'s provider answers; |options| are of kind ASK.
   Result<Answer> ask(const Question& question, const Options& options);
 

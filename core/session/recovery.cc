@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/base/lock.h"
+#include "core/memory/global_pool.h"
 #include "core/plan/fault.h"
 #include "core/session/session.h"
 #include "core/session/sessions.h"
@@ -19,22 +20,26 @@ void Sessions::add(const std::shared_ptr<Session>& session) {
   sessions_.push_back(session);
 }
 
-void Sessions::release_memory() {
+uint64_t Sessions::release_memory() {
   std::vector<std::shared_ptr<Session>> all;  // some may go when it does, outside the lock
   {
     std::lock_guard lock(mutex_);
     for (const auto& weak : sessions_)
       if (auto session = weak.lock()) all.push_back(std::move(session));
   }
-  for (const auto& session : all) session->release_memory();
+  uint64_t bytes = 0;
+  for (const auto& session : all) bytes += session->release_memory();
+  return bytes;
 }
 
-void Session::release_memory() {
+uint64_t Session::release_memory() {
   const std::shared_ptr<Plans> plans = current();
-  if (!plans) return;
+  if (!plans) return 0;
+  const uint64_t bytes = plans->main.graph->trim();
   plans->main.graph->release_memory();
   plans->variants.clear();
   plans->without.clear();
+  return bytes;
 }
 
 std::shared_ptr<Session::Plans> Session::current() const {
@@ -54,27 +59,41 @@ Progress progress_of(const RunControl& control) {
 
 }  // namespace
 
+void Session::enter(pfrt_session_phase phase) {
+  const pfrt_session_phase before = phase_.exchange(phase);
+  if (before != phase && logger_->wants(PFRT_LOG_DEBUG))
+    logger_->log(PFRT_LOG_DEBUG, "session of graph '", model_->face().name,
+                 "': ", phase_name(before), " to ", phase_name(phase));
+}
+
 // Makes another attempt worth while after |status|, or returns the error that is to be reported.
 Status Session::cure(Status status, Cures& tried, const Progress& progress) {
   const Fault fault = fault_of(status.code());
   const size_t index = provider_set_->find(status.culprit());
   if (fault == Fault::kNone) return status;
+  enter(fault == Fault::kMemory   ? PFRT_PHASE_MEMORY_ERROR
+        : fault == Fault::kDevice ? PFRT_PHASE_DEVICE_ERROR
+                                  : PFRT_PHASE_RUNTIME_ERROR);
   if (index != ProviderSet::kNobody) provider_set_->failed(index, status);
   if (!fallback_) return status;
   if (fault == Fault::kMemory) {
     if (std::exchange(tried.memory, true))
       return error(Code::kOUT_OF_MEMORY, status.message(),
                    "; caches and idle memory had been released before this second attempt");
+    enter(PFRT_PHASE_MEMORY_RECOVERY);
     release_memory();
     if (all_) all_->release_memory();
+    global_pool::trim();
     return {};
   }
   if (index == ProviderSet::kNobody) return status;
   if (fault == Fault::kDevice && std::ranges::find(tried.devices, index) == tried.devices.end()) {
     tried.devices.push_back(index);
+    enter(PFRT_PHASE_DEVICE_RECOVERY);
     if (provider_set_->reopen(index, [&] { return progress.stop(); })) return {};
     PFRT_TRY(progress.stop());
   }
+  enter(PFRT_PHASE_RECOVERING);
   provider_set_->exclude(index);
   return {};
 }

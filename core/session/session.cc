@@ -78,6 +78,7 @@ Result<std::shared_ptr<Session>> Session::create(std::shared_ptr<const Model> mo
     session->write_at_end_ = options.is_set("profile_file_prefix");
   }
   if (session->all_) session->all_->add(session);
+  session->enter(PFRT_PHASE_READY);
   session->log_creation(start);
   return session;
 }
@@ -117,6 +118,7 @@ Result<std::string_view> Session::end_profiling() {
 
 // No run is under way.
 Session::~Session() {
+  if (logger_ && model_) enter(plans_ ? PFRT_PHASE_CLEANUP : PFRT_PHASE_INIT_ERROR);
   if (!write_at_end_) return;
   try {
     if (auto written = end_profiling(); !written.ok())
@@ -513,6 +515,7 @@ Status Session::run_uncounted(const std::vector<ValuePtr>& inputs,
     }
     if (status.ok()) {
       provider_set_->succeeded();
+      forget_failure();
       return status;
     }
     if (fault_of(status.code()) == Fault::kNone) return status;
@@ -522,7 +525,11 @@ Status Session::run_uncounted(const std::vector<ValuePtr>& inputs,
       PFRT_ASSIGN(without_refuser, without(*plans, status, control));
       continue;
     }
-    PFRT_TRY(recover(all, std::move(status), tried, control));
+    status = recover(all, std::move(status), tried, control);
+    if (!status.ok()) {
+      if (fault_of(status.code()) != Fault::kNone) enter(PFRT_PHASE_FATAL_ERROR);
+      return status;
+    }
     without_refuser = nullptr;
     all = current();
   }
@@ -581,6 +588,7 @@ Session::Explanation Session::explain() {
     out.notes.insert(out.notes.end(), lines.begin(), lines.end());
   }
   out.notes.insert(out.notes.end(), plan.faults.begin(), plan.faults.end());
+  out.notes.push_back(memory_note(memory_report()));
   for (size_t i = 0; i < provider_set_->size(); ++i) {
     const ProviderSet::State state = provider_set_->state(i);
     if (state.failures == 0) continue;

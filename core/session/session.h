@@ -30,8 +30,12 @@ namespace pfrt {
 class Devices;
 class Sessions;
 
+// "Ready" and the like; empty for what is none.
+std::string_view phase_name(pfrt_session_phase phase);
+
 class Session : public std::enable_shared_from_this<Session> {
  public:
+  ~Session();
   struct Context {
     std::vector<ProviderSource> providers;
     PackedStore* packed = nullptr;
@@ -72,7 +76,6 @@ class Session : public std::enable_shared_from_this<Session> {
   // Writes the profile and closes it, and gives the file's path; the same again afterwards. Empty
   // where the session's option is off. On failure the profile stays open.
   Result<std::string_view> end_profiling();
-  ~Session();
 
   Status run(const std::vector<ValuePtr>& inputs, const std::vector<OutputRequest>& requests,
              const RunControl& control, std::vector<ValuePtr>& outputs);
@@ -89,8 +92,16 @@ class Session : public std::enable_shared_from_this<Session> {
   };
   Explanation explain();
 
-  // Drops what can be made again; runs under way keep what they use.
-  void release_memory();
+  // Drops what can be made again; runs under way keep what they use. The bytes of blocks that this
+  // was.
+  uint64_t release_memory();
+  // Frees idle blocks; the bytes that this was.
+  uint64_t trim();
+  struct MemoryReport : MemoryUse {
+    uint64_t weights = 0;
+  };
+  MemoryReport memory_report() const;
+  pfrt_session_phase phase() const;
 
  private:
   struct Planned {
@@ -113,6 +124,9 @@ class Session : public std::enable_shared_from_this<Session> {
   static Result<std::pair<std::shared_ptr<Session>, Preparation::Config>> begin(
       std::shared_ptr<const Model> model, const Options& options,
       const std::vector<std::string>& extra_outputs, Context context);
+  void forget_failure() {
+    if (phase_.load(std::memory_order_relaxed) != PFRT_PHASE_READY) enter(PFRT_PHASE_READY);
+  }
   Status take_options(const Options& options);
   // Of a session that began to be made at |started_ns|.
   void open_profile(const std::string& prefix, uint64_t started_ns);
@@ -173,6 +187,7 @@ class Session : public std::enable_shared_from_this<Session> {
     std::vector<size_t> devices;  // that were opened again
   };
   Status cure(Status status, Cures& tried, const Progress& progress);
+  void enter(pfrt_session_phase phase);
   void use(std::shared_ptr<Plans> plans);
   // Success means: try again with the current plans.
   Status recover(const std::shared_ptr<Plans>& plans, Status status, Cures& tried,
@@ -214,9 +229,13 @@ class Session : public std::enable_shared_from_this<Session> {
   uint64_t profile_number_ = 0;
   std::mutex profile_mutex_;  // guards profile_path_
   Progress progress_;         // of the session's creation: who may stop it until then
+  std::atomic<pfrt_session_phase> phase_{PFRT_PHASE_INITIALIZING};  // but for runs under way
   std::timed_mutex recovery_mutex_;
   mutable std::mutex mutex_;  // guards plans_
   std::shared_ptr<Plans> plans_;
 };
+
+// A sentence.
+std::string memory_note(const Session::MemoryReport& report);
 
 }  // namespace pfrt

@@ -16,7 +16,8 @@ class Sessions {
  public:
   void add(const std::shared_ptr<Session>& session);
   // Plans, idle blocks and second plans of every session; runs under way keep what they use.
-  void release_memory();
+  // The bytes of blocks that this was.
+  uint64_t release_memory();
 
  private:
   std::mutex mutex_;

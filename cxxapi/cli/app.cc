@@ -207,6 +207,10 @@ void define_inspect(CLI::App* app, std::function<int()>* action) {
           ->type_name("FILE");
   args->session.level = "all";
   add_level(command, &args->session)->needs(html)->capture_default_str();
+  command
+      ->add_flag("--memory", args->memory,
+                 "also what a session takes, after a run on random inputs where they suit")
+      ->excludes(html);
   add_examples(command, {"pfrt inspect model.onnx",
                          "pfrt inspect model.onnx --html model.html --level extended"});
 }

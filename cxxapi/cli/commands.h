@@ -57,6 +57,7 @@ int bench_command(const BenchArgs& args);
 
 struct InspectArgs {
   bool json = false;
+  bool memory = false;      // what a session of the model takes, too
   std::string model, html;  // html: the file that receives the page
   SessionArgs session;      // its level: of the page's second graph
 };

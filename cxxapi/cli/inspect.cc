@@ -20,6 +20,7 @@ using pyflame_rt::ExplainStep;
 using pyflame_rt::Explanation;
 using pyflame_rt::Graph;
 using pyflame_rt::InferenceSession;
+using pyflame_rt::MemoryReport;
 using pyflame_rt::Model;
 using pyflame_rt::NodeArg;
 using pyflame_rt::TensorInfo;
@@ -33,7 +34,37 @@ void write_values(const char* name, const std::vector<TensorInfo>& values, Json*
   json->end();
 }
 
-void inspect_json(const Model& model, const Graph& graph, const OperatorCounts& counts) {
+// Of a session of |model| that has run once, where random inputs suit it.
+MemoryReport memory_of(const Model& model) {
+  const InferenceSession session(model);
+  try {
+    const Feeder feeder(session.get_inputs(), {}, {});
+    (void)fit_sizes(feeder, run_once(session));
+  } catch (const std::exception&) {
+    // The report is of what the session has without a run.
+  }
+  return session.memory_report();
+}
+
+void memory_json(const MemoryReport& memory, Json* json) {
+  json->key("memory").object().field("weights", memory.weights).field("packed", memory.packed);
+  json->field("in_use", memory.in_use).field("idle", memory.idle).field("peak", memory.peak);
+  json->key("blocks").list();
+  for (const auto& [signature, bytes] : memory.blocks)
+    json->object().field("signature", signature).field("bytes", bytes).end();
+  json->end().end();
+}
+
+void memory_text(const MemoryReport& memory) {
+  std::printf("memory      weights %s, packed %s, blocks %s idle, %s at most\n",
+              bytes_text(memory.weights).c_str(), bytes_text(memory.packed).c_str(),
+              bytes_text(memory.idle).c_str(), bytes_text(memory.peak).c_str());
+  for (const auto& [signature, bytes] : memory.blocks)
+    std::printf("  %s %s\n", bytes_text(bytes).c_str(), signature.c_str());
+}
+
+void inspect_json(const Model& model, const Graph& graph, const OperatorCounts& counts,
+                  bool with_memory) {
   const auto meta = model.metadata();
   const auto stats = model.stats();
   Json json;
@@ -56,7 +87,9 @@ void inspect_json(const Model& model, const Graph& graph, const OperatorCounts& 
   for (const auto& [key, value] : meta.custom_metadata) json.field(key, value);
   json.end().key("warnings").list();
   for (const std::string& warning : stats.warnings) json.value(warning);
-  json.end().end().print();
+  json.end();
+  if (with_memory) memory_json(memory_of(model), &json);
+  json.end().print();
 }
 
 void inspect_text(const Model& model, const Graph& graph, const OperatorCounts& counts) {
@@ -112,9 +145,10 @@ int inspect_command(const InspectArgs& args) {
   }
   const OperatorCounts counts = count_operators(graph);
   if (args.json) {
-    inspect_json(model, graph, counts);
+    inspect_json(model, graph, counts, args.memory);
   } else {
     inspect_text(model, graph, counts);
+    if (args.memory) memory_text(memory_of(model));
   }
   return 0;
 }

@@ -75,6 +75,9 @@ struct ProviderOption {
 
 struct Question;  // ask.hpp
 struct Answer;
+namespace memory {
+class IAllocator;  // memory/allocator.hpp
+}
 
 // How severe a line of the log is.
 enum class LogLevel : uint32_t {
@@ -177,6 +180,18 @@ class Environment {
   // What a device answers, which is opened for the call or shared with sessions that have it open
   // (ask.hpp). UnsupportedError when it takes no questions or does not know the verb.
   Answer ask(const Question& question) const;
+
+  // Where bytes of models and runs that begin afterwards come from; null restores the library's own
+  // (memory/allocator.hpp). It is kept until the last of them has been given back.
+  void set_allocator(std::shared_ptr<memory::IAllocator> allocator);
+
+  // Gives back what can be made again: plans and idle blocks of all sessions, idle memory of the
+  // global pool and of the C library. How many bytes of blocks and pools this was.
+  uint64_t trim() const {
+    uint64_t bytes = 0;
+    detail::check(api().env->trim(env_.get(), &bytes));
+    return bytes;
+  }
 
   pfrt_env* handle() const noexcept { return env_.get(); }
 

@@ -21,6 +21,7 @@
 #include <pyflame_rt/import/onnx_importer.hpp>
 #include <pyflame_rt/io_binding.hpp>
 #include <pyflame_rt/measure.hpp>
+#include <pyflame_rt/memory/memory_pool.hpp>
 #include <pyflame_rt/model_io.hpp>
 #include <pyflame_rt/node.hpp>
 #include <pyflame_rt/opt/pass.hpp>

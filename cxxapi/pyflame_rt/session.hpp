@@ -81,6 +81,37 @@ struct SessionStatistics {
   uint64_t plans = 0, planning_ns = 0;
 };
 
+// Where a session stands.
+enum class SessionPhase : uint32_t {
+  Initializing = PFRT_PHASE_INITIALIZING,
+  Ready = PFRT_PHASE_READY,
+  Executing = PFRT_PHASE_EXECUTING,
+  InitError = PFRT_PHASE_INIT_ERROR,
+  RuntimeError = PFRT_PHASE_RUNTIME_ERROR,
+  MemoryError = PFRT_PHASE_MEMORY_ERROR,
+  DeviceError = PFRT_PHASE_DEVICE_ERROR,
+  Recovering = PFRT_PHASE_RECOVERING,
+  MemoryRecovery = PFRT_PHASE_MEMORY_RECOVERY,
+  DeviceRecovery = PFRT_PHASE_DEVICE_RECOVERY,
+  FatalError = PFRT_PHASE_FATAL_ERROR,  // the last run failed; the next that succeeds ends it
+  Cleanup = PFRT_PHASE_CLEANUP,
+};
+
+// Bytes of host memory that a session takes.
+struct MemoryReport {
+  // The model's constants in memory, mapped files not counted, and constants in providers' own
+  // layouts. Sessions share both.
+  uint64_t weights = 0, packed = 0;
+  // Blocks that runs work in: of runs under way, waiting for the next, and the most so far.
+  uint64_t in_use = 0, idle = 0, peak = 0;
+  // Of each signature that plans are kept for, as "x[8,3,224,224]", its block.
+  struct Block {
+    std::string signature;
+    uint64_t bytes = 0;
+  };
+  std::vector<Block> blocks;
+};
+
 // A session. Throws as Model::load does, NotFound for a provider that there is not as
 // PyFlameRTError, UnsupportedOperatorError for nodes that nobody runs, InputError for options.
 class InferenceSession {
@@ -135,6 +166,26 @@ class InferenceSession {
   // none.
   uint64_t get_profiling_start_time_ns() const {
     return api().session->profiling_start_ns(handle());
+  }
+  // What the session takes, and gives back: its idle blocks, and how much this was.
+  MemoryReport memory_report() const;
+  uint64_t trim() const {
+    uint64_t bytes = 0;
+    detail::check(api().session->trim(handle(), &bytes));
+    return bytes;
+  }
+  // Runs on other threads change it.
+  SessionPhase phase() const {
+    pfrt_session_phase phase = PFRT_PHASE_UNSET;
+    detail::check(api().session->phase(handle(), &phase, nullptr));
+    return static_cast<SessionPhase>(phase);
+  }
+  // The same in words: "Ready".
+  std::string phase_name() const {
+    pfrt_session_phase phase = PFRT_PHASE_UNSET;
+    pfrt_string name{};
+    detail::check(api().session->phase(handle(), &phase, &name));
+    return detail::str(name);
   }
   // The model that the session was made of.
   Model get_model() const {
@@ -396,6 +447,26 @@ inline std::vector<ProviderState> InferenceSession::provider_states() const {
     out[i].failures = c.failures;
   }
   return out;
+}
+
+inline MemoryReport InferenceSession::memory_report() const {
+  struct Rows {
+    std::vector<MemoryReport::Block> blocks;
+    std::exception_ptr thrown;
+    static void add(void* user, pfrt_string signature, uint64_t bytes) noexcept {
+      auto* const self = static_cast<Rows*>(user);
+      try {
+        self->blocks.push_back({detail::str(signature), bytes});
+      } catch (...) {
+        self->thrown = std::current_exception();
+      }
+    }
+  } rows;
+  pfrt_memory_report c{};
+  c.struct_size = sizeof(c);
+  detail::check(api().session->memory_report(handle(), &c, &Rows::add, &rows));
+  if (rows.thrown) std::rethrow_exception(rows.thrown);
+  return {c.weights, c.packed, c.in_use, c.idle, c.peak, std::move(rows.blocks)};
 }
 
 inline void InferenceSession::readmit(std::string_view provider) const {

@@ -344,6 +344,10 @@ typedef struct pfrt_env_api {
   /* The answer's tensors. Names live as long as the reply; the value is borrowed. */
   size_t (*reply_count)(const pfrt_reply* reply);
   pfrt_status* (*reply_at)(const pfrt_reply* reply, size_t index, pfrt_string* out_name, pfrt_value** out_value);
+  /* Gives back what can be made again: plans, idle blocks and second plans of all sessions, idle memory of the global pool
+   * and of the C library. Runs under way keep what they use; the next of a session plans anew. |out_bytes| (may be
+   * NULL): bytes of blocks and pools that this was. */
+  pfrt_status* (*trim)(pfrt_env* env, uint64_t* out_bytes);
 } pfrt_env_api;
 
 /* ------------------------------------------------------------------ values */
@@ -751,6 +755,36 @@ typedef struct pfrt_session_statistics {
   uint64_t planning_ns; /* nanoseconds that this took */
 } pfrt_session_statistics;
 
+/* Bytes of host memory that a session takes. */
+typedef struct pfrt_memory_report {
+  uint32_t struct_size;
+  uint32_t reserved;
+  uint64_t weights; /* the model's constants that are in memory; mapped files are not counted. Its sessions share them */
+  uint64_t packed;  /* constants in providers' own layouts, which sessions share too */
+  uint64_t in_use;  /* blocks of runs under way */
+  uint64_t idle;    /* blocks that wait for the next run */
+  uint64_t peak;    /* of blocks, since the session was made or planned anew */
+} pfrt_memory_report;
+
+/* Where a session stands: of several runs at once, that in most trouble. */
+typedef uint32_t pfrt_session_phase;
+enum {
+  PFRT_PHASE_UNSET = 0,
+  PFRT_PHASE_INITIALIZING = 1, /* create has not returned */
+  PFRT_PHASE_READY = 2,
+  PFRT_PHASE_EXECUTING = 3,       /* a run is at work in a block of the session's */
+  PFRT_PHASE_INIT_ERROR = 4,      /* create failed: there is no handle that would say so, but a line of the log */
+  PFRT_PHASE_RUNTIME_ERROR = 5,   /* a run failed */
+  PFRT_PHASE_MEMORY_ERROR = 6,    /* a run is out of memory */
+  PFRT_PHASE_DEVICE_ERROR = 7,    /* a device is lost */
+  PFRT_PHASE_RECOVERING = 8,      /* the graph is being planned without a provider */
+  PFRT_PHASE_MEMORY_RECOVERY = 9, /* caches and idle memory are being released */
+  PFRT_PHASE_DEVICE_RECOVERY = 10, /* a device is being opened again */
+  PFRT_PHASE_FATAL_ERROR = 11,     /* the last run failed, and nothing helped; the next that succeeds ends it */
+  PFRT_PHASE_CLEANUP = 12,         /* the last reference goes: a line of the log */
+  PFRT_PHASE_FORCE32 = 0x7fffffff
+};
+
 /* Sessions: safe to use from many threads at once. */
 typedef struct pfrt_session_api {
   uint32_t struct_size;
@@ -810,6 +844,15 @@ typedef struct pfrt_session_api {
   pfrt_status* (*end_profiling)(pfrt_session* session, pfrt_string* out_path);
   /* When the profile began, in nanoseconds on CLOCK_MONOTONIC; 0 where there is none. Any thread. */
   uint64_t (*profiling_start_ns)(const pfrt_session* session);
+  /* Gives back the session's idle blocks; plans stay, so that the next run takes memory and is otherwise as fast.
+   * |out_bytes| (may be NULL) is how much this was. */
+  pfrt_status* (*trim)(pfrt_session* session, uint64_t* out_bytes);
+  /* What the session takes. |row| (may be NULL) is called on this thread with each signature that plans are kept for, as
+   * "x[8,3,224,224]", and the bytes of the block that its runs work in; the string lives for the call. */
+  pfrt_status* (*memory_report)(const pfrt_session* session, pfrt_memory_report* out_report,
+                                void (*row)(void* user, pfrt_string signature, uint64_t bytes), void* user);
+  /* Where the session stands. |out_name| (may be NULL): the same in words, as "Ready"; it lives as long as the library. */
+  pfrt_status* (*phase)(const pfrt_session* session, pfrt_session_phase* out_phase, pfrt_string* out_name);
 } pfrt_session_api;
 
 /* ------------------------------------------------------------------ states */
@@ -1092,6 +1135,77 @@ typedef struct pfrt_cache_api {
   pfrt_status* (*statistics)(pfrt_cache* cache, pfrt_cache_statistics* out_statistics);
 } pfrt_cache_api;
 
+/* ------------------------------------------------------------------ memory */
+/* Memory for many blocks of similar sizes: freed blocks of the size classes wait for the next of their class; larger ones
+ * are joined with their free neighbours, and the smallest that fits is taken. */
+typedef struct pfrt_memory_pool pfrt_memory_pool;
+
+/* What a pool is not to do. */
+enum {
+  PFRT_POOL_ONE_THREAD = 1, /* externally synchronised */
+  PFRT_POOL_NO_STATS = 2,   /* pool_stats is zero */
+  PFRT_POOL_NO_GROWTH = 4   /* nothing beyond initial_pool_size */
+};
+
+/* How a pool works. All sizes are bytes. */
+typedef struct pfrt_pool_config {
+  uint32_t struct_size;
+  uint32_t reserved;
+  uint64_t flags; /* PFRT_POOL_ONE_THREAD and the like, or 0 */
+  const uint64_t* size_classes; /* [size_class_count], in any order; none = powers of two from 64 to 4 Mi */
+  size_t size_class_count;
+  uint64_t max_blocks_per_class; /* that wait; 0 = 64 */
+  uint64_t alignment;         /* of every block, a power of two up to 2 Mi; 0 = 64 */
+  uint64_t memory_limit;      /* that the pool may hold, what waits included; 0 = none */
+  uint64_t initial_pool_size; /* taken when the pool is made */
+} pfrt_pool_config;
+
+/* What a pool has done. Sizes are bytes as they were asked for. */
+typedef struct pfrt_pool_stats {
+  uint32_t struct_size;
+  uint32_t reserved;
+  uint64_t total_allocated, total_freed;
+  uint64_t num_allocations, num_frees; /* how often */
+  uint64_t pool_hits, pool_misses; /* allocations from what the pool had, and with new memory */
+  uint64_t current_usage, peak_usage;
+} pfrt_pool_stats;
+
+/* Pools of memory. Safe from any thread, but for pools that are to be of one. */
+typedef struct pfrt_memory_api {
+  uint32_t struct_size;
+  uint32_t abi;
+  /* |config| NULL = defaults. |base| (NULL = the system) gives the pool its memory; it is copied, and released as with
+   * env->set_allocator. What is not given back goes with the last reference. INVALID_ARGUMENT names the field. */
+  pfrt_status* (*create_pool)(const pfrt_pool_config* config, const pfrt_allocator* base,
+                              PFRT_OWN pfrt_memory_pool** out_pool);
+  void (*retain_pool)(pfrt_memory_pool* pool);
+  void (*release_pool)(PFRT_OWN pfrt_memory_pool* pool);
+  /* |bytes|, whose contents are undefined; |alignment| 0 = the pool's. OUT_OF_MEMORY says whether the limit is reached. */
+  pfrt_status* (*allocate)(pfrt_memory_pool* pool, uint64_t bytes, uint64_t alignment, void** out_data);
+  /* NULL is ignored. NOT_FOUND: not of this pool; INVALID_ARGUMENT: freed already, or inside a block. */
+  pfrt_status* (*deallocate)(pfrt_memory_pool* pool, void* data);
+  /* Keeps contents, and the address where there is room. |data| NULL = allocate; on failure |data| stays as it is. */
+  pfrt_status* (*reallocate)(pfrt_memory_pool* pool, void* data, uint64_t bytes, void** out_data);
+  /* Frees every block. UNSUPPORTED for the global pool, whose blocks runs have. */
+  pfrt_status* (*reset)(pfrt_memory_pool* pool);
+  /* Has |bytes| ready in one piece. */
+  pfrt_status* (*reserve)(pfrt_memory_pool* pool, uint64_t bytes);
+  /* Gives back what no block lies in; |out_bytes| (may be NULL) is how much this was. */
+  pfrt_status* (*trim)(pfrt_memory_pool* pool, uint64_t* out_bytes);
+  pfrt_status* (*pool_stats)(const pfrt_memory_pool* pool, pfrt_pool_stats* out_stats);
+  /* Blocks in use go on to count in current_usage. */
+  pfrt_status* (*reset_stats)(pfrt_memory_pool* pool);
+  /* From now on (NULL: no longer), tensors of value->create_tensor and of runs, and the blocks that runs work in, come from
+   * a new pool of the process, in every environment that has no allocator of its own; constants of models and sessions
+   * do not. What would take it beyond its limit fails with OUT_OF_MEMORY. Memory taken before goes back where it came
+   * from. INVALID_ARGUMENT for one of one thread. */
+  pfrt_status* (*set_global_pool)(const pfrt_pool_config* config);
+  /* The pool of set_global_pool, else one of defaults, which only the caller takes from. Its statistics count also the
+   * runs' memory outside of it: each tensor is a miss there, a block that a run has from one before it is a hit, and idle
+   * blocks are in use. */
+  pfrt_status* (*global_pool)(PFRT_OWN pfrt_memory_pool** out_pool);
+} pfrt_memory_api;
+
 /* ------------------------------------------------------------------ the table */
 /* All areas. Lives as long as the library. */
 typedef struct pfrt_api {
@@ -1109,6 +1223,7 @@ typedef struct pfrt_api {
   const pfrt_pattern_api* pattern; /* looking for nodes */
   const pfrt_state_api* state; /* what runs leave for the next */
   const pfrt_cache_api* cache; /* compiled models, kept in files */
+  const pfrt_memory_api* memory; /* pools */
 } pfrt_api;
 
 /* What pfrt_get_api says of the library. Strings live as long as it. */

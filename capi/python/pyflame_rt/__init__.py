@@ -4,7 +4,7 @@
 >>> session = pyflame_rt.InferenceSession("model.onnx")
 >>> outputs = session.run(None, {"input": array})
 """
-from . import _library, cache, custom, import_module, opt, partition
+from . import _library, cache, custom, import_module, memory, opt, partition
 from ._ask import Answer
 from ._attrs import TypeText
 from ._backend import Backend, BackendRegistry
@@ -18,6 +18,7 @@ from ._errors import (BackendError, BusyError, CancelledError, DataError, DTypeM
                       UnsupportedOperatorError, ValidationError)
 from ._graph import Graph
 from ._info import ModelMetadata, NodeArg, TensorInfo, is_dynamic_shape, shape_num_elements, shape_to_string
+from ._memory_report import MemoryReport
 from ._model import ImportStats, ModelSource, load_model, save_model
 from ._node import Node
 from ._options import OptLevel, RunOptions, SessionOptions
@@ -36,12 +37,12 @@ __all__ = [
     "Answer", "Backend", "BackendError", "BackendRegistry", "Benchmark", "BusyError", "CancelledError", "DType",
     "DTypeMismatchError", "DataError", "Environment", "Graph", "IOBinding", "ImportOptions", "ImportResult",
     "ImportStats", "InferenceSession", "InputError", "InvalidArgumentError", "InvalidModelError", "KernelInfo",
-    "ModelMetadata", "ModelNotFoundError", "Node", "NodeArg", "NotFoundError", "OperatorInfo", "OptLevel", "OrtValue",
+    "MemoryReport", "ModelMetadata", "ModelNotFoundError", "Node", "NodeArg", "NotFoundError", "OperatorInfo", "OptLevel", "OrtValue",
     "OutOfMemoryError", "PluginInfo", "ProviderInfo", "ProviderOption", "ProviderState", "PyFlameRTError", "RunOptions",
     "Service", "SessionOptions", "ShapeMismatchError", "SparseTensor", "State", "Tensor", "TensorInfo", "TimeoutError",
     "TypeText", "UnsupportedError", "UnsupportedFormatError", "UnsupportedOperatorError", "ValidationError", "cache", "custom",
     "dtype_from_name", "dtype_name", "dtype_size", "from_dlpack", "from_numpy", "from_onnx", "get_available_providers",
-    "import_module", "is_dynamic_shape", "load_model", "opt", "partition", "save_model", "shape_num_elements",
+    "import_module", "is_dynamic_shape", "load_model", "memory", "opt", "partition", "save_model", "shape_num_elements",
     "shape_to_string", "to_numpy",
 ]
 

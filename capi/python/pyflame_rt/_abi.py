@@ -397,6 +397,7 @@ class EnvApi(Structure):
         ("reply_text", CFUNCTYPE(String, c_void_p)),
         ("reply_count", CFUNCTYPE(c_size_t, c_void_p)),
         ("reply_at", CFUNCTYPE(c_void_p, c_void_p, c_size_t, c_void_p, c_void_p)),
+        ("trim", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
     ]
 
 
@@ -667,6 +668,33 @@ class SessionStatistics(Structure):
     ]
 
 
+class MemoryReport(Structure):
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("weights", c_uint64),
+        ("packed", c_uint64),
+        ("in_use", c_uint64),
+        ("idle", c_uint64),
+        ("peak", c_uint64),
+    ]
+
+
+PHASE_UNSET = 0
+PHASE_INITIALIZING = 1
+PHASE_READY = 2
+PHASE_EXECUTING = 3
+PHASE_INIT_ERROR = 4
+PHASE_RUNTIME_ERROR = 5
+PHASE_MEMORY_ERROR = 6
+PHASE_DEVICE_ERROR = 7
+PHASE_RECOVERING = 8
+PHASE_MEMORY_RECOVERY = 9
+PHASE_DEVICE_RECOVERY = 10
+PHASE_FATAL_ERROR = 11
+PHASE_CLEANUP = 12
+
+
 class SessionApi(Structure):
     _fields_ = [
         ("struct_size", c_uint32),
@@ -693,6 +721,9 @@ class SessionApi(Structure):
         ("statistics", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
         ("end_profiling", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
         ("profiling_start_ns", CFUNCTYPE(c_uint64, c_void_p)),
+        ("trim", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
+        ("memory_report", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),
+        ("phase", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_void_p)),
     ]
 
 
@@ -901,6 +932,60 @@ class CacheApi(Structure):
     ]
 
 
+POOL_ONE_THREAD = 1
+POOL_NO_STATS = 2
+POOL_NO_GROWTH = 4
+
+
+class PoolConfig(Structure):
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("flags", c_uint64),
+        ("size_classes", c_void_p),
+        ("size_class_count", c_size_t),
+        ("max_blocks_per_class", c_uint64),
+        ("alignment", c_uint64),
+        ("memory_limit", c_uint64),
+        ("initial_pool_size", c_uint64),
+    ]
+
+
+class PoolStats(Structure):
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("total_allocated", c_uint64),
+        ("total_freed", c_uint64),
+        ("num_allocations", c_uint64),
+        ("num_frees", c_uint64),
+        ("pool_hits", c_uint64),
+        ("pool_misses", c_uint64),
+        ("current_usage", c_uint64),
+        ("peak_usage", c_uint64),
+    ]
+
+
+class MemoryApi(Structure):
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("abi", c_uint32),
+        ("create_pool", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_void_p)),
+        ("retain_pool", CFUNCTYPE(None, c_void_p)),
+        ("release_pool", CFUNCTYPE(None, c_void_p)),
+        ("allocate", CFUNCTYPE(c_void_p, c_void_p, c_uint64, c_uint64, c_void_p)),
+        ("deallocate", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
+        ("reallocate", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_uint64, c_void_p)),
+        ("reset", CFUNCTYPE(c_void_p, c_void_p)),
+        ("reserve", CFUNCTYPE(c_void_p, c_void_p, c_uint64)),
+        ("trim", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
+        ("pool_stats", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
+        ("reset_stats", CFUNCTYPE(c_void_p, c_void_p)),
+        ("set_global_pool", CFUNCTYPE(c_void_p, c_void_p)),
+        ("global_pool", CFUNCTYPE(c_void_p, c_void_p)),
+    ]
+
+
 class Api(Structure):
     _fields_ = [
         ("struct_size", c_uint32),
@@ -917,6 +1002,7 @@ class Api(Structure):
         ("pattern", c_void_p),
         ("state", c_void_p),
         ("cache", c_void_p),
+        ("memory", c_void_p),
     ]
 
 

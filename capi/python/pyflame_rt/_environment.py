@@ -10,6 +10,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 from . import _abi, _callbacks, _library as lib
 from ._ask import Answer, ask
 from ._errors import InvalidArgumentError
+from ._memory_report import trimmed
 from ._options import LogLevel, NativeOptions
 
 # logger(level, message), with the words of LogLevel.
@@ -179,6 +180,12 @@ class Environment:
         """Those that the program registered, and those of plug-ins of kind ops, which are opened."""
         return [_operator(row) for row in _rows(_abi.OperatorInfo, _count(lib.env.custom_operator_count),
                                                 lib.env.custom_operator_at, _env())]
+
+    @staticmethod
+    def trim() -> int:
+        """Gives back what can be made again: plans and idle blocks of all sessions, idle memory of the global pool and of
+        the C library; how many bytes of blocks and pools this was."""
+        return trimmed(lib.env.trim, lib.default_env())
 
     # ------------------------------------------------------------------ questions
 

@@ -89,6 +89,7 @@ cache = _area(_api.cache, _abi.CacheApi)
 report = _area(_api.report, _abi.ReportApi)
 optimizer = _area(_api.optimizer, _abi.OptimizerApi)
 pattern = _area(_api.pattern, _abi.PatternApi)
+memory = _area(_api.memory, _abi.MemoryApi)
 
 
 def _error(address: int) -> PyFlameRTError:

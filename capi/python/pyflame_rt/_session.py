@@ -21,6 +21,7 @@ from ._info import ModelMetadata, NodeArg, ports, read_metadata
 from ._model import LoadCall, ModelSource, graph_of_model, model_of_bytes, model_of_file, model_of_graph, source_of
 from ._options import RunOptions, SessionOptions, check_run
 from ._ort_value import OrtValue
+from ._memory_report import MemoryReport, memory_report, phase_of, trimmed
 from ._providers import ProviderState, provider_states, word_of
 from ._state import Pair, State, create_state
 from ._tensor import Tensor
@@ -229,6 +230,20 @@ class InferenceSession:
         out = _abi.SessionStatistics(struct_size=ctypes.sizeof(_abi.SessionStatistics))
         lib.check(lib.session.statistics(self._alive(), ctypes.byref(out)))
         return {name: int(getattr(out, name)) for name in ("runs", "failures", "plans", "planning_ns")}
+
+    def memory_report(self) -> MemoryReport:
+        """What the session takes, in bytes."""
+        return memory_report(self._alive())
+
+    def trim(self) -> int:
+        """Gives idle blocks back, and returns how many bytes this was; the next run takes memory again."""
+        return trimmed(lib.session.trim, self._alive())
+
+    def phase(self) -> str:
+        """Where the session stands: "Initializing", "Ready", "Executing", "InitError", "RuntimeError", "MemoryError",
+        "DeviceError", "Recovering", "MemoryRecovery", "DeviceRecovery", "FatalError" (the last run failed; the next that
+        succeeds ends it) or "Cleanup". Runs on other threads change it."""
+        return phase_of(self._alive())
 
     def get_session_options(self) -> SessionOptions:
         """The options that the session was made with; changing them changes nothing."""

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "core/base/status.h"
@@ -43,6 +45,13 @@ struct PlanReport {
   std::vector<StepReport> steps;
   std::vector<CounterReport> counters;
   std::vector<std::string> faults;  // why counters are missing, a sentence each
+};
+
+// Host memory of what runs a graph.
+struct MemoryUse {
+  uint64_t packed = 0, in_use = 0, idle = 0, peak = 0;
+  std::unordered_set<const Buffer*> counted;                 // of packed
+  std::vector<std::pair<std::string, uint64_t>> signatures;  // and bytes of their blocks
 };
 
 // Where an output shall go: |data| null = wherever the run puts it, which must be host memory

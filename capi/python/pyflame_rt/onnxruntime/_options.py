@@ -79,7 +79,7 @@ CONFIG_NO_MEANING: Dict[str, Tuple[Tuple[str, ...], str]] = {
     "session.inter_op.allow_spinning": (("0",), "threads sleep between runs"),
     "session.force_spinning_stop": (("1",), "threads sleep between runs"),
     "session.disable_prepacking": (("0",), "weights are packed once and shared"),
-    "session.use_env_allocators": (("0",), "sessions share their memory anyway"),
+    "session.use_env_allocators": (("0", "1"), "every session uses the environment's allocator, where it has one"),
     "session.use_device_allocator_for_initializers": (("0",), "memory is pooled by size"),
     "session.dynamic_block_base": (("0",), "work is cut so that results are the same for any number of threads"),
     "session.intra_op_thread_affinities": (("",), "threads are bound to no processor"),

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A pool of memory: regions from the system, or from another allocator, cut into blocks. Freed
+// blocks of the size classes wait for the next of their class; others are joined with their free
+// neighbours, and the smallest that fits is taken. A pool knows its blocks: what is none of them is
+// refused. Thread-safe unless its config says otherwise.
+#pragma once
+
+#include <array>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/memory/allocator.h"
+
+namespace pfrt {
+
+struct PoolConfig {
+  std::vector<uint64_t> size_classes;  // bytes; empty = powers of two from 64 to 4 Mi
+  uint64_t max_blocks_per_class = 64;  // that wait
+  uint64_t alignment = 64;             // of every block
+  uint64_t memory_limit = 0;           // bytes of all regions together; 0 = none
+  uint64_t initial_pool_size = 0;      // bytes of the first region
+  bool thread_safe = true, track_stats = true;
+  bool auto_grow = true;  // more regions when the first is used up
+};
+
+struct PoolStats {
+  uint64_t total_allocated = 0, total_freed = 0;  // bytes that were asked for
+  uint64_t num_allocations = 0, num_frees = 0;
+  uint64_t pool_hits = 0, pool_misses = 0;  // without and with new memory from below
+  uint64_t current_usage = 0, peak_usage = 0;
+};
+
+class MemoryPool final : public Allocator {
+ public:
+  // |base|: where regions come from; null = the system.
+  static Result<std::shared_ptr<MemoryPool>> create(PoolConfig config, AllocatorPtr base);
+  ~MemoryPool() override;
+
+  // At least |bytes|, whose contents are undefined. |alignment|: a power of two; 0 = the config's.
+  Result<void*> take(uint64_t bytes, uint64_t alignment = 0);
+  // Null is nothing. NOT_FOUND: not of this pool; INVALID_ARGUMENT: freed already, or inside a
+  // block.
+  Status give(void* data);
+  // Keeps the contents, where there is room at the same address. Null = take.
+  Result<void*> resize(void* data, uint64_t bytes);
+  // Every block is free; what callers hold must not be used any more.
+  void reset();
+  // Gives regions without a block back, and the bytes that this was.
+  uint64_t trim();
+  // So that |bytes| can be taken at once without new memory.
+  Status reserve(uint64_t bytes);
+  void reset_stats();
+  PoolStats stats() const;
+  uint64_t held() const;  // bytes of all regions
+
+  void* allocate(uint64_t bytes, uint64_t alignment) override;
+  void free(void* data, uint64_t bytes) override;
+  std::string refusal(uint64_t bytes) const override;
+
+ private:
+  enum class State : uint8_t { kFree, kWaiting, kUsed };
+  struct Block {
+    char* start = nullptr;
+    uint64_t bytes = 0, asked = 0;
+    uint64_t offset = 0;                       // of what the caller has, for its alignment
+    uint64_t region = 0;                       // bytes of the region that begins here, or 0
+    Block *before = nullptr, *next = nullptr;  // in the list of its state
+    uint32_t list = 0;                         // size class, or kNoClass
+    State state = State::kFree;
+  };
+  using Blocks = std::map<char*, Block>;
+  static constexpr uint32_t kNoClass = UINT32_MAX;
+  class Lock;
+
+  MemoryPool(PoolConfig config, AllocatorPtr base);
+  uint32_t class_of(uint64_t bytes) const;
+  Block*& list_of(const Block& block);
+  void link(Block& block, State state);
+  void unlink(Block& block);
+  Block* best_fit(uint64_t bytes);
+  Block* grow(uint64_t bytes, bool just);
+  Block* find(uint64_t bytes, bool& fresh);
+  void split(Block& block, uint64_t bytes);
+  void join(Block& block);
+  void join_waiting();
+  uint64_t drop_empty(bool first_too);
+  Blocks::iterator at_or_before(void* data);
+  Result<Block*> owned(void* data, const char* doing);
+  void drop(Block& block);
+  Status refused(uint64_t bytes) const;
+
+  PoolConfig config_;
+  const AllocatorPtr base_;
+  mutable std::mutex mutex_;
+  Blocks blocks_;                  // by address
+  std::array<Block*, 64> free_{};  // by the highest bit of their bytes
+  std::vector<Block*> waiting_;    // by size class
+  std::vector<uint64_t> waiting_count_;
+  uint64_t held_ = 0;
+  PoolStats stats_;
+};
+
+}  // namespace pfrt

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a session takes, what it can give back, and where it stands.
+#include <iterator>
+#include <unordered_set>
+
+#include "core/session/session.h"
+
+namespace pfrt {
+namespace {
+
+constexpr std::string_view kPhases[] = {
+    "",           "Initializing",   "Ready",          "Executing",
+    "InitError",  "RuntimeError",   "MemoryError",    "DeviceError",
+    "Recovering", "MemoryRecovery", "DeviceRecovery", "FatalError",
+    "Cleanup"};
+
+// Of constants in memory, each counted once.
+void add_weights(const Graph& graph, std::unordered_set<const Buffer*>& counted, uint64_t& bytes) {
+  for (const ValueId id : graph.initializers()) {
+    const ValuePtr& constant = graph.at(id).constant;
+    const Buffer* const buffer = constant ? constant->tensor.buffer.get() : nullptr;
+    if (buffer && buffer->resident() && counted.insert(buffer).second) bytes += buffer->bytes();
+  }
+}
+
+}  // namespace
+
+std::string_view phase_name(pfrt_session_phase phase) {
+  return phase < std::size(kPhases) ? kPhases[phase] : "";
+}
+
+uint64_t Session::trim() {
+  const std::shared_ptr<Plans> plans = current();
+  return plans->main.graph->trim();
+}
+
+Session::MemoryReport Session::memory_report() const {
+  MemoryReport out;
+  const std::shared_ptr<Plans> plans = current();
+  std::unordered_set<const Buffer*> counted;
+  add_weights(model_->face(), counted, out.weights);
+  add_weights(*plans->optimised->graph, counted, out.weights);
+  plans->main.graph->add_memory(out);
+  return out;
+}
+
+pfrt_session_phase Session::phase() const {
+  const pfrt_session_phase now = phase_.load();
+  if (now != PFRT_PHASE_READY || !current()->main.graph->at_work()) return now;
+  return PFRT_PHASE_EXECUTING;
+}
+
+std::string memory_note(const Session::MemoryReport& m) {
+  return message("memory: weights ", m.weights, " bytes, packed constants ", m.packed,
+                 ", blocks of ", m.signatures.size(), " plans ", m.in_use, " in use and ", m.idle,
+                 " idle, ", m.peak, " at most");
+}
+
+}  // namespace pfrt

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Memory for a while: allocations one behind the other, all freed at once. Not for several threads
+// at a time.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <pyflame_rt/error.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace pyflame_rt {
+namespace memory {
+
+// What does not fit into the arena comes from overflow blocks, which go with the next reset.
+// Nothing is constructed or destroyed in what it gives.
+class Arena {
+ public:
+  static constexpr size_t kDefaultCapacity = size_t{1} << 20;  // bytes
+
+  // |capacity| bytes, at once. std::bad_alloc.
+  explicit Arena(size_t capacity = kDefaultCapacity)
+      : block_(take(capacity)), capacity_(capacity) {}
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+
+  // |bytes|, aligned for any object, whose contents are undefined. std::bad_alloc.
+  void* allocate(size_t bytes) { return allocate_aligned(bytes, alignof(std::max_align_t)); }
+  // |alignment|: a power of two; InvalidArgumentError otherwise.
+  void* allocate_aligned(size_t bytes, size_t alignment) {
+    if (alignment == 0 || (alignment & (alignment - 1)) != 0)
+      throw InvalidArgumentError("allocating from an arena: alignment " +
+                                     std::to_string(alignment) + " is no power of two",
+                                 PFRT_CODE_INVALID_ARGUMENT);
+    const size_t at = padding(block_.get() + used_, alignment);
+    if (at <= capacity_ - used_ && bytes <= capacity_ - used_ - at) {
+      used_ += at + bytes;
+      return block_.get() + used_ - bytes;
+    }
+    if (bytes > SIZE_MAX - alignment) throw std::bad_alloc();
+    Block block = take(bytes + alignment - 1);
+    char* const data = block.get() + padding(block.get(), alignment);
+    overflow_.push_back({std::move(block), bytes + alignment - 1});
+    return data;
+  }
+
+  // Frees everything. Overflow blocks are given back.
+  void reset() noexcept { rewind(0, 0); }
+
+  // Bytes of the arena itself, what alignment costs included.
+  size_t used() const noexcept { return used_; }
+  size_t capacity() const noexcept { return capacity_; }
+  size_t remaining() const noexcept { return capacity_ - used_; }
+  // Blocks beside the arena, and their bytes: 0 where the capacity is enough.
+  size_t overflow_blocks() const noexcept { return overflow_.size(); }
+  size_t overflow_bytes() const noexcept {
+    size_t sum = 0;
+    for (const auto& each : overflow_) sum += each.second;
+    return sum;
+  }
+
+ private:
+  friend class ScopedArena;
+  static constexpr std::align_val_t kAlignment{64};
+  struct Delete {
+    void operator()(char* data) const noexcept { ::operator delete(data, kAlignment); }
+  };
+  using Block = std::unique_ptr<char, Delete>;
+
+  static Block take(size_t bytes) {
+    return Block(static_cast<char*>(::operator new(std::max<size_t>(bytes, 1), kAlignment)));
+  }
+  static size_t padding(const char* data, size_t alignment) {
+    return (alignment - reinterpret_cast<uintptr_t>(data) % alignment) % alignment;
+  }
+  void rewind(size_t used, size_t overflow) noexcept {
+    used_ = std::min(used, used_);
+    while (overflow_.size() > overflow) overflow_.pop_back();
+  }
+
+  Block block_;
+  size_t capacity_;
+  size_t used_ = 0;
+  std::vector<std::pair<Block, size_t>> overflow_;
+};
+
+// What it allocates, and what the arena does meanwhile, is freed when it ends. Scopes of one arena
+// may lie inside each other.
+class ScopedArena {
+ public:
+  explicit ScopedArena(Arena& arena) noexcept
+      : arena_(arena), used_(arena.used_), overflow_(arena.overflow_.size()) {}
+  ~ScopedArena() { arena_.rewind(used_, overflow_); }
+  ScopedArena(const ScopedArena&) = delete;
+  ScopedArena& operator=(const ScopedArena&) = delete;
+
+  void* allocate(size_t bytes) { return arena_.allocate(bytes); }
+  void* allocate_aligned(size_t bytes, size_t alignment) {
+    return arena_.allocate_aligned(bytes, alignment);
+  }
+
+ private:
+  Arena& arena_;
+  size_t used_, overflow_;
+};
+
+}  // namespace memory
+}  // namespace pyflame_rt

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Buffers kept for whoever needs one of about the same size next. Thread-safe.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <list>
+#include <mutex>
+#include <new>
+#include <pyflame_rt/error.hpp>
+#include <unordered_map>
+
+namespace pyflame_rt {
+namespace memory {
+
+// The buffers that were given back longest ago go first when there are too many.
+class BufferCache {
+ public:
+  static constexpr size_t kMaxBuffers = 32;
+  static constexpr size_t kMaxBytes = size_t{256} << 20;
+
+  // At most |max_buffers| wait, of |max_bytes| together.
+  explicit BufferCache(size_t max_buffers = kMaxBuffers, size_t max_bytes = kMaxBytes)
+      : max_buffers_(max_buffers), max_bytes_(max_bytes) {}
+  // Buffers that are not given back stay allocated.
+  ~BufferCache() { clear(); }
+  BufferCache(const BufferCache&) = delete;
+  BufferCache& operator=(const BufferCache&) = delete;
+
+  // At least |bytes|, 64-byte aligned, contents undefined: the smallest that waits of at most twice
+  // the size, else a new one. std::bad_alloc.
+  void* acquire(size_t bytes) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    bytes = std::max<size_t>(bytes, 1);
+    auto best = waiting_.end();
+    for (auto at = waiting_.begin(); at != waiting_.end(); ++at)
+      if (at->bytes >= bytes && at->bytes / 2 <= bytes &&
+          (best == waiting_.end() || at->bytes < best->bytes))
+        best = at;
+    if (best == waiting_.end()) {
+      void* const made = ::operator new(bytes, kAlignment);
+      try {
+        used_.emplace(made, bytes);
+      } catch (...) {
+        ::operator delete(made, kAlignment);
+        throw;
+      }
+      ++misses_;
+      return made;
+    }
+    used_.emplace(best->data, best->bytes);
+    void* const found = best->data;
+    bytes_ -= best->bytes;
+    waiting_.erase(best);
+    ++hits_;
+    return found;
+  }
+
+  // Takes a buffer of acquire back; null is nothing. InvalidArgumentError for any other address.
+  void release(void* data) {
+    if (data == nullptr) return;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto at = used_.find(data);
+    if (at == used_.end())
+      throw InvalidArgumentError(
+          "giving a buffer back: the cache has given none at that address, or has it back already",
+          PFRT_CODE_INVALID_ARGUMENT);
+    waiting_.push_front({data, at->second});
+    bytes_ += at->second;
+    used_.erase(at);
+    while (waiting_.size() > max_buffers_ || bytes_ > max_bytes_) drop_last();
+  }
+
+  // Frees what waits.
+  void clear() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    while (!waiting_.empty()) drop_last();
+  }
+
+  // Buffers that wait, and their bytes.
+  size_t cached_buffers() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return waiting_.size();
+  }
+  size_t cached_bytes() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return bytes_;
+  }
+  // Calls of acquire that found one, and that did not.
+  size_t hits() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return hits_;
+  }
+  size_t misses() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return misses_;
+  }
+
+ private:
+  static constexpr std::align_val_t kAlignment{64};
+  struct Waiting {
+    void* data;
+    size_t bytes;
+  };
+  void drop_last() {
+    ::operator delete(waiting_.back().data, kAlignment);
+    bytes_ -= waiting_.back().bytes;
+    waiting_.pop_back();
+  }
+
+  const size_t max_buffers_, max_bytes_;
+  mutable std::mutex mutex_;
+  std::list<Waiting> waiting_;  // the last given back first
+  std::unordered_map<void*, size_t> used_;
+  size_t bytes_ = 0, hits_ = 0, misses_ = 0;
+};
+
+}  // namespace memory
+}  // namespace pyflame_rt

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Pools of memory, arenas, caches of buffers and allocators. A MemoryPool is thread-safe unless its
+// config says otherwise. Sizes are bytes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <pyflame_rt/api.hpp>
+#include <pyflame_rt/memory/allocator.hpp>
+#include <pyflame_rt/memory/arena.hpp>
+#include <pyflame_rt/memory/buffer_cache.hpp>
+#include <utility>
+#include <vector>
+
+namespace pyflame_rt {
+namespace memory {
+
+// Sizes of blocks that wait for reuse when they are freed: powers of two from 64 to 4 Mi.
+inline std::vector<size_t> default_size_classes() {
+  std::vector<size_t> out;
+  for (size_t bytes = 64; bytes <= size_t{4} << 20; bytes *= 2) out.push_back(bytes);
+  return out;
+}
+
+struct PoolConfig {
+  std::vector<size_t> size_classes = default_size_classes();  // not empty
+  size_t max_blocks_per_class = 64;                           // that wait; 1 at least
+  size_t alignment = 64;         // of every block; a power of two up to 2 Mi
+  bool thread_safe = true;       // false: externally synchronised
+  bool track_stats = true;       // false: get_stats gives zeros
+  size_t memory_limit = 0;       // that the pool may hold, what waits included; 0 = none
+  size_t initial_pool_size = 0;  // taken when the pool is made
+  bool auto_grow = true;         // false: nothing beyond initial_pool_size
+};
+
+// Sizes are those that were asked for.
+struct PoolStats {
+  uint64_t total_allocated = 0, total_freed = 0;
+  uint64_t num_allocations = 0, num_frees = 0;
+  // Allocations from what the pool had, and with new memory.
+  uint64_t pool_hits = 0, pool_misses = 0;
+  uint64_t current_usage = 0, peak_usage = 0;
+
+  // Of all allocations, from 0 to 1.
+  double hit_rate() const noexcept {
+    const uint64_t all = pool_hits + pool_misses;
+    return all == 0 ? 0.0 : static_cast<double>(pool_hits) / static_cast<double>(all);
+  }
+};
+
+namespace detail {
+
+inline pfrt_pool_config c_config(const PoolConfig& config, std::vector<uint64_t>& classes) {
+  if (config.size_classes.empty() || config.max_blocks_per_class == 0 || config.alignment == 0)
+    throw InvalidArgumentError(
+        "making a memory pool: size_classes, max_blocks_per_class and alignment may not be empty "
+        "or 0",
+        PFRT_CODE_INVALID_ARGUMENT);
+  classes.assign(config.size_classes.begin(), config.size_classes.end());
+  pfrt_pool_config c{};
+  c.struct_size = sizeof(c);
+  if (!config.thread_safe) c.flags |= PFRT_POOL_ONE_THREAD;
+  if (!config.track_stats) c.flags |= PFRT_POOL_NO_STATS;
+  if (!config.auto_grow) c.flags |= PFRT_POOL_NO_GROWTH;
+  c.size_classes = classes.data();
+  c.size_class_count = classes.size();
+  c.max_blocks_per_class = config.max_blocks_per_class;
+  c.alignment = config.alignment;
+  c.memory_limit = config.memory_limit;
+  c.initial_pool_size = config.initial_pool_size;
+  return c;
+}
+
+}  // namespace detail
+
+// What is not deallocated goes with the pool.
+class MemoryPool {
+ public:
+  // |base|: where the pool's memory comes from; null = the system. InvalidArgumentError names what
+  // is wrong with |config|; OutOfMemoryError.
+  explicit MemoryPool(const PoolConfig& config = {}, std::shared_ptr<IAllocator> base = nullptr) {
+    std::vector<uint64_t> classes;
+    const pfrt_pool_config c = detail::c_config(config, classes);
+    pfrt_allocator below{};
+    if (base != nullptr) below = detail::c_allocator(std::move(base));
+    pyflame_rt::detail::check(
+        api().memory->create_pool(&c, below.struct_size != 0 ? &below : nullptr, &pool_));
+  }
+  ~MemoryPool() { api().memory->release_pool(pool_); }
+  MemoryPool(const MemoryPool&) = delete;
+  MemoryPool& operator=(const MemoryPool&) = delete;
+
+  // |bytes|, whose contents are undefined. OutOfMemoryError says whether the limit is reached.
+  void* allocate(size_t bytes) { return allocate_aligned(bytes, 0); }
+  // |alignment|: a power of two up to 2 Mi; 0 = the config's.
+  void* allocate_aligned(size_t bytes, size_t alignment) {
+    void* out = nullptr;
+    pyflame_rt::detail::check(api().memory->allocate(pool_, bytes, alignment, &out));
+    return out;
+  }
+  // Null is nothing. NotFoundError where it is not of this pool, InvalidArgumentError where it is
+  // freed already or inside a block.
+  void deallocate(void* data) { pyflame_rt::detail::check(api().memory->deallocate(pool_, data)); }
+  // Keeps the contents, and the address where there is room; on failure |data| stays as it is.
+  void* reallocate(void* data, size_t bytes) {
+    void* out = nullptr;
+    pyflame_rt::detail::check(api().memory->reallocate(pool_, data, bytes, &out));
+    return out;
+  }
+  // Frees every block. UnsupportedError for the global pool, whose blocks runs have.
+  void reset() { pyflame_rt::detail::check(api().memory->reset(pool_)); }
+  // Has |bytes| ready in one piece.
+  void reserve(size_t bytes) { pyflame_rt::detail::check(api().memory->reserve(pool_, bytes)); }
+  // Gives back what no block lies in, and how much this was.
+  size_t trim() {
+    uint64_t out = 0;
+    pyflame_rt::detail::check(api().memory->trim(pool_, &out));
+    return static_cast<size_t>(out);
+  }
+
+  PoolStats get_stats() const {
+    pfrt_pool_stats c{};
+    c.struct_size = sizeof(c);
+    pyflame_rt::detail::check(api().memory->pool_stats(pool_, &c));
+    return {c.total_allocated, c.total_freed, c.num_allocations, c.num_frees,
+            c.pool_hits,       c.pool_misses, c.current_usage,   c.peak_usage};
+  }
+  // Blocks in use go on to count in current_usage.
+  void reset_stats() { pyflame_rt::detail::check(api().memory->reset_stats(pool_)); }
+
+  pfrt_memory_pool* handle() const noexcept { return pool_; }
+
+ private:
+  friend MemoryPool& global_pool();
+  friend void set_global_pool_config(const PoolConfig& config);
+  explicit MemoryPool(PFRT_OWN pfrt_memory_pool* pool) noexcept : pool_(pool) {}
+
+  pfrt_memory_pool* pool_ = nullptr;
+};
+
+namespace detail {
+
+// Pools that global_pool has given live as long as the process.
+struct GlobalPool {
+  std::mutex mutex;
+  MemoryPool* pool = nullptr;
+  std::vector<MemoryPool*> before;
+  static GlobalPool& instance() {
+    static GlobalPool* const the = new GlobalPool;
+    return *the;
+  }
+};
+
+}  // namespace detail
+
+// The pool that set_global_pool_config made; before, one that only the caller takes from. Its
+// statistics also count what runs take outside of it.
+inline MemoryPool& global_pool() {
+  detail::GlobalPool& all = detail::GlobalPool::instance();
+  const std::lock_guard<std::mutex> lock(all.mutex);
+  if (all.pool == nullptr) {
+    pfrt_memory_pool* pool = nullptr;
+    pyflame_rt::detail::check(api().memory->global_pool(&pool));
+    all.pool = new MemoryPool(pool);
+  }
+  return *all.pool;
+}
+
+// From now on tensors, and the blocks that runs work in, come from a new pool of the process, where
+// their environment has no allocator of its own; OutOfMemoryError beyond its limit. Models'
+// constants do not. What was allocated before goes back where it came from: keep a reference to the
+// pool that it is of.
+inline void set_global_pool_config(const PoolConfig& config) {
+  std::vector<uint64_t> classes;
+  const pfrt_pool_config c = detail::c_config(config, classes);
+  detail::GlobalPool& all = detail::GlobalPool::instance();
+  const std::lock_guard<std::mutex> lock(all.mutex);
+  all.before.reserve(all.before.size() + 1);
+  pyflame_rt::detail::check(api().memory->set_global_pool(&c));
+  if (all.pool != nullptr) all.before.push_back(std::exchange(all.pool, nullptr));
+}
+
+// Undoes set_global_pool_config: what comes afterwards is of the C library.
+inline void reset_global_pool_config() {
+  detail::GlobalPool& all = detail::GlobalPool::instance();
+  const std::lock_guard<std::mutex> lock(all.mutex);
+  all.before.reserve(all.before.size() + 1);
+  pyflame_rt::detail::check(api().memory->set_global_pool(nullptr));
+  if (all.pool != nullptr) all.before.push_back(std::exchange(all.pool, nullptr));
+}
+
+// A pool of one piece of memory of |base|, and what else |base| gives when that is used up.
+// |base| outlives it. Thread-safe.
+class AdvancedMemoryPool : public IAllocator {
+ public:
+  AdvancedMemoryPool(size_t initial_size, IAllocator* base_allocator)
+      : base_(base_allocator),
+        pool_(config_of(initial_size),
+              std::shared_ptr<IAllocator>(std::shared_ptr<void>(), base_allocator)) {}
+
+  // Null when there is no memory.
+  void* Alloc(size_t size) override {
+    try {
+      return pool_.allocate(size);
+    } catch (const PyFlameRTError&) {
+      return nullptr;
+    }
+  }
+  // What is not of the pool is the base allocator's to free.
+  void Free(void* p) override {
+    try {
+      pool_.deallocate(p);
+    } catch (const NotFoundError&) {
+      base_->Free(p);
+    }
+  }
+  PoolStats get_stats() const { return pool_.get_stats(); }
+
+ private:
+  static PoolConfig config_of(size_t initial_size) {
+    PoolConfig config;
+    config.size_classes = {64};  // above it: best fit
+    config.initial_pool_size = initial_size;
+    return config;
+  }
+  IAllocator* base_;
+  MemoryPool pool_;
+};
+
+}  // namespace memory
+}  // namespace pyflame_rt
