@@ -18,6 +18,7 @@
 #include "core/session/choose_providers.h"
 #include "core/session/devices.h"
 #include "core/session/plugin_source.h"
+#include "core/session/pressure_watch.h"
 #include "core/session/registry.h"
 #include "core/session/session.h"
 #include "core/session/sessions.h"
@@ -65,6 +66,10 @@ class Environment : public std::enable_shared_from_this<Environment> {
 
   // Gives back what can be made again; the bytes of blocks and pools that this was.
   uint64_t trim();
+  // To be called after runs: trims where memory is watched and about to run out.
+  void after_run() {
+    if (pressure_) look_at_memory();
+  }
 
   // What the device of |question|'s provider answers; |options| are of kind ASK.
   Result<Answer> ask(const Question& question, const Options& options);
@@ -77,6 +82,7 @@ class Environment : public std::enable_shared_from_this<Environment> {
  private:
   Environment(const Options& options, const MakePlugins& plugins);
   FindProvider finder();
+  void look_at_memory();
 
   Logger logger_;
   std::unique_ptr<PluginSource> plugins_;
@@ -88,7 +94,8 @@ class Environment : public std::enable_shared_from_this<Environment> {
   const bool guard_mapped_files_;
   const BudgetPtr budget_;
   RunQueue waiting_runs_;
-  std::mutex replacing_;  // serialises those who change replacements
+  const std::unique_ptr<PressureWatch> pressure_;  // null = off
+  std::mutex replacing_;                           // serialises those who change replacements
   std::atomic<bool> replaced_{false};
   mutable std::mutex replacements_mutex_;
   std::shared_ptr<const Replacements> replacements_;

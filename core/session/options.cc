@@ -25,6 +25,13 @@ constexpr OptionRow kEnv[] = {
      "would take more fails with 'out of memory'; 0 = no limit"},
     {"async_queue", PFRT_OPTION_INT, "1024", "",
      "asynchronous runs that may wait at a time; one more is refused with 'busy'; 0 = no limit"},
+    {"memory_pressure", PFRT_OPTION_STRING, "off", "off watch",
+     "watch = runs look every quarter of a second whether memory is about to run out, by the "
+     "system "
+     "and the cgroups around the process, and then give back what idle sessions keep; off = they "
+     "do so when an allocation has failed"},
+    {"memory_pressure_root", PFRT_OPTION_STRING, "", "",
+     "of memory_pressure=watch: a folder whose proc and sys are read in place of the system's"},
 };
 
 constexpr OptionRow kLoad[] = {
