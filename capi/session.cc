@@ -603,6 +603,7 @@ Status carry_out(pfrt_session& s, PreparedRun& run, pfrt_io* outputs) {
   const EnvironmentScope scope(run.own, run.budget);
   std::vector<ValuePtr> results;
   PFRT_TRY(compute(s, run, run.values, run.requests, results));
+  s.env->after_run();
   return give_outputs(s, outputs, run.requests, results);
 }
 

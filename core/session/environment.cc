@@ -47,7 +47,10 @@ Environment::Environment(const Options& options, const MakePlugins& plugins)
       cache_limits_{static_cast<uint64_t>(options.get_int("cache_max_bytes")),
                     static_cast<uint64_t>(options.get_int("cache_max_entries")),
                     options.get_int("cache_ttl_s"), true},
-      cache_folder_(environment_text("PFRT_CACHE_DIR")) {
+      cache_folder_(environment_text("PFRT_CACHE_DIR")),
+      pressure_(options.get_string("memory_pressure") == "watch"
+                    ? std::make_unique<PressureWatch>(options.get_string("memory_pressure_root"))
+                    : nullptr) {
   logger_.set_level(log_level_from(options.get_string("log_level")));
   retain_threads();
 }
@@ -153,6 +156,14 @@ uint64_t Environment::trim() {
   const uint64_t bytes = sessions_.release_memory() + global_pool::trim();
   os::return_freed_memory();
   return bytes;
+}
+
+void Environment::look_at_memory() {
+  const std::string why = pressure_->look();
+  if (why.empty()) return;
+  const uint64_t bytes = trim();
+  if (bytes == 0) pressure_->rest();
+  logger_.write(PFRT_LOG_INFO, message(why, "; ", bytes, " bytes were given back"));
 }
 
 Result<Answer> Environment::ask(const Question& question, const Options& options) {

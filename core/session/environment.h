@@ -20,6 +20,7 @@
 #include "core/session/compiled_cache.h"
 #include "core/session/devices.h"
 #include "core/session/plugin_source.h"
+#include "core/session/pressure_watch.h"
 #include "core/session/registry.h"
 #include "core/session/session.h"
 #include "core/session/sessions.h"
@@ -76,6 +77,10 @@ class Environment : public std::enable_shared_from_this<Environment> {
 
   // Gives back what can be made again; the bytes of blocks and pools that this was.
   uint64_t trim();
+  // To be called after runs: trims where memory is watched and about to run out.
+  void after_run() {
+    if (pressure_) look_at_memory();
+  }
 
   // What the device of |question|'s provider answers; |options| are of kind ASK.
   Result<Answer> ask(const Question& question, const Options& options);
@@ -90,6 +95,7 @@ class Environment : public std::enable_shared_from_this<Environment> {
   Result<Session::Context> context_for(const std::shared_ptr<const Model>& model,
                                        const Options& options, std::vector<NamedValues> samples);
   FindProvider finder();
+  void look_at_memory();
 
   Logger logger_;
   std::unique_ptr<PluginSource> plugins_;
@@ -106,6 +112,7 @@ class Environment : public std::enable_shared_from_this<Environment> {
   std::mutex caches_mutex_;
   std::string default_cache_;                                     // instead, where it is not empty
   std::map<std::string, std::shared_ptr<CompiledCache>> caches_;  // by folder
+  const std::unique_ptr<PressureWatch> pressure_;                 // null = off
   std::mutex replacing_;  // serialises those who change replacements
   std::atomic<bool> replaced_{false};
   mutable std::mutex replacements_mutex_;

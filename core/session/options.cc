@@ -31,6 +31,13 @@ constexpr OptionRow kEnv[] = {
     {"cache_max_entries", PFRT_OPTION_INT, "100", "", "likewise, by their number"},
     {"cache_ttl_s", PFRT_OPTION_INT, "86400", "",
      "seconds after which an entry of such a cache is made again; 0 = never"},
+    {"memory_pressure", PFRT_OPTION_STRING, "off", "off watch",
+     "watch = runs look every quarter of a second whether memory is about to run out, by the "
+     "system "
+     "and the cgroups around the process, and then give back what idle sessions keep; off = they "
+     "do so when an allocation has failed"},
+    {"memory_pressure_root", PFRT_OPTION_STRING, "", "",
+     "of memory_pressure=watch: a folder whose proc and sys are read in place of the system's"},
 };
 
 constexpr OptionRow kLoad[] = {

@@ -61,6 +61,8 @@ Progress progress_of(const RunControl& control) {
 
 void Session::enter(pfrt_session_phase phase) {
   const pfrt_session_phase before = phase_.exchange(phase);
+  // That a session was made has a line of its own.
+  if (before == PFRT_PHASE_INITIALIZING && phase == PFRT_PHASE_READY) return;
   if (before != phase && logger_->wants(PFRT_LOG_DEBUG))
     logger_->log(PFRT_LOG_DEBUG, "session of graph '", model_->face().name,
                  "': ", phase_name(before), " to ", phase_name(phase));

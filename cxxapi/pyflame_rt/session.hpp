@@ -106,10 +106,10 @@ struct MemoryReport {
   uint64_t in_use = 0, idle = 0, peak = 0;
   // Of each signature that plans are kept for, as "x[8,3,224,224]", its block.
   struct Block {
-    std::string signature;
-    uint64_t bytes = 0;
+    std::string signature;  // dimensions of what enters
+    uint64_t bytes = 0;     // that its runs work in
   };
-  std::vector<Block> blocks;
+  std::vector<Block> blocks;  // one a plan
 };
 
 // A session. Throws as Model::load does, NotFound for a provider that there is not as
@@ -167,8 +167,9 @@ class InferenceSession {
   uint64_t get_profiling_start_time_ns() const {
     return api().session->profiling_start_ns(handle());
   }
-  // What the session takes, and gives back: its idle blocks, and how much this was.
+  // What the session takes.
   MemoryReport memory_report() const;
+  // Gives idle blocks back, and how many bytes this was; the next run takes memory again.
   uint64_t trim() const {
     uint64_t bytes = 0;
     detail::check(api().session->trim(handle(), &bytes));

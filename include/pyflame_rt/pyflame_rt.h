@@ -1164,10 +1164,10 @@ typedef struct pfrt_pool_config {
 typedef struct pfrt_pool_stats {
   uint32_t struct_size;
   uint32_t reserved;
-  uint64_t total_allocated, total_freed;
+  uint64_t total_allocated, total_freed; /* of all calls together */
   uint64_t num_allocations, num_frees; /* how often */
   uint64_t pool_hits, pool_misses; /* allocations from what the pool had, and with new memory */
-  uint64_t current_usage, peak_usage;
+  uint64_t current_usage, peak_usage; /* in blocks that were not deallocated, now and at most */
 } pfrt_pool_stats;
 
 /* Pools of memory. Safe from any thread, but for pools that are to be of one. */
@@ -1178,7 +1178,9 @@ typedef struct pfrt_memory_api {
    * env->set_allocator. What is not given back goes with the last reference. INVALID_ARGUMENT names the field. */
   pfrt_status* (*create_pool)(const pfrt_pool_config* config, const pfrt_allocator* base,
                               PFRT_OWN pfrt_memory_pool** out_pool);
+  /* Adds a reference. */
   void (*retain_pool)(pfrt_memory_pool* pool);
+  /* Drops one; NULL is ignored. */
   void (*release_pool)(PFRT_OWN pfrt_memory_pool* pool);
   /* |bytes|, whose contents are undefined; |alignment| 0 = the pool's. OUT_OF_MEMORY says whether the limit is reached. */
   pfrt_status* (*allocate)(pfrt_memory_pool* pool, uint64_t bytes, uint64_t alignment, void** out_data);
@@ -1192,6 +1194,7 @@ typedef struct pfrt_memory_api {
   pfrt_status* (*reserve)(pfrt_memory_pool* pool, uint64_t bytes);
   /* Gives back what no block lies in; |out_bytes| (may be NULL) is how much this was. */
   pfrt_status* (*trim)(pfrt_memory_pool* pool, uint64_t* out_bytes);
+  /* All zero for a pool without statistics. */
   pfrt_status* (*pool_stats)(const pfrt_memory_pool* pool, pfrt_pool_stats* out_stats);
   /* Blocks in use go on to count in current_usage. */
   pfrt_status* (*reset_stats)(pfrt_memory_pool* pool);

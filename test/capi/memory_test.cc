@@ -5,6 +5,8 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -13,30 +15,25 @@
 namespace pfrt_test {
 namespace {
 
-pfrt_pool_config config_of(uint64_t limit) {
+pfrt_pool_config pool_config_of(uint64_t limit) {
   pfrt_pool_config config{};
   config.struct_size = sizeof config;
   config.memory_limit = limit;
   return config;
 }
 
-pfrt_pool_stats stats_of(pfrt_memory_pool* pool) {
+pfrt_pool_stats pool_stats_of(pfrt_memory_pool* pool) {
   pfrt_pool_stats stats{};
   stats.struct_size = sizeof stats;
   EXPECT_EQ(api().memory->pool_stats(pool, &stats), nullptr);
   return stats;
 }
 
-// The code of |status|, which is released.
-pfrt_code code_of(pfrt_status* status) {
-  const pfrt_code code = api().status->code(status);
-  api().status->release(status);
-  return code;
-}
+pfrt_code pool_code_of(pfrt_status* status) { return take(status).code; }
 
 TEST(PoolTable, gives_and_takes) {
   pfrt_memory_pool* pool = nullptr;
-  const pfrt_pool_config config = config_of(1 << 20);
+  const pfrt_pool_config config = pool_config_of(1 << 20);
   ASSERT_EQ(api().memory->create_pool(&config, nullptr, &pool), nullptr);
   void* data = nullptr;
   ASSERT_EQ(api().memory->allocate(pool, 100, 4096, &data), nullptr);
@@ -46,78 +43,182 @@ TEST(PoolTable, gives_and_takes) {
   ASSERT_EQ(api().memory->reallocate(pool, data, 300000, &larger), nullptr);
   EXPECT_EQ(static_cast<char*>(larger)[99], 1);
   void* none = &none;
-  EXPECT_EQ(code_of(api().memory->allocate(pool, 2 << 20, 0, &none)), PFRT_CODE_OUT_OF_MEMORY);
+  EXPECT_EQ(pool_code_of(api().memory->allocate(pool, 2 << 20, 0, &none)), PFRT_CODE_OUT_OF_MEMORY);
   EXPECT_EQ(none, nullptr);
-  EXPECT_EQ(code_of(api().memory->deallocate(pool, data)), PFRT_CODE_INVALID_ARGUMENT);
-  EXPECT_EQ(code_of(api().memory->deallocate(pool, &none)), PFRT_CODE_NOT_FOUND);
-  EXPECT_EQ(stats_of(pool).current_usage, 300000u);
+  ASSERT_TRUE(ok(api().memory->allocate(pool, 10, 0, &data)));
+  EXPECT_TRUE(ok(api().memory->deallocate(pool, data)));
+  EXPECT_EQ(pool_code_of(api().memory->deallocate(pool, data)), PFRT_CODE_INVALID_ARGUMENT);
+  EXPECT_EQ(pool_code_of(api().memory->deallocate(pool, &none)), PFRT_CODE_NOT_FOUND);
+  EXPECT_EQ(pool_stats_of(pool).current_usage, 300000u);
   EXPECT_EQ(api().memory->reset(pool), nullptr);
-  EXPECT_EQ(stats_of(pool).current_usage, 0u);
+  EXPECT_EQ(pool_stats_of(pool).current_usage, 0u);
   uint64_t bytes = 0;
   EXPECT_EQ(api().memory->trim(pool, &bytes), nullptr);
   EXPECT_GE(bytes, 300000u);
   EXPECT_EQ(api().memory->reserve(pool, 1000), nullptr);
   EXPECT_EQ(api().memory->reset_stats(pool), nullptr);
-  EXPECT_EQ(stats_of(pool).num_allocations, 0u);
+  EXPECT_EQ(pool_stats_of(pool).num_allocations, 0u);
   api().memory->release_pool(pool);
 }
 
 TEST(PoolTable, refuses_what_it_does_not_know) {
   pfrt_memory_pool* pool = nullptr;
-  pfrt_pool_config config = config_of(0);
+  pfrt_pool_config config = pool_config_of(0);
   config.flags = 64;
-  EXPECT_EQ(code_of(api().memory->create_pool(&config, nullptr, &pool)), PFRT_CODE_UNSUPPORTED);
-  config = config_of(0);
+  EXPECT_EQ(pool_code_of(api().memory->create_pool(&config, nullptr, &pool)),
+            PFRT_CODE_UNSUPPORTED);
+  config = pool_config_of(0);
   config.size_class_count = 2;
-  EXPECT_EQ(code_of(api().memory->create_pool(&config, nullptr, &pool)),
+  EXPECT_EQ(pool_code_of(api().memory->create_pool(&config, nullptr, &pool)),
             PFRT_CODE_INVALID_ARGUMENT);
   EXPECT_EQ(pool, nullptr);
-  config = config_of(0);
+  config = pool_config_of(0);
   config.flags = PFRT_POOL_ONE_THREAD;
-  EXPECT_EQ(code_of(api().memory->set_global_pool(&config)), PFRT_CODE_INVALID_ARGUMENT);
+  EXPECT_EQ(pool_code_of(api().memory->set_global_pool(&config)), PFRT_CODE_INVALID_ARGUMENT);
   void* data = nullptr;
-  EXPECT_EQ(code_of(api().memory->allocate(nullptr, 1, 0, &data)), PFRT_CODE_INVALID_ARGUMENT);
+  EXPECT_EQ(pool_code_of(api().memory->allocate(nullptr, 1, 0, &data)), PFRT_CODE_INVALID_ARGUMENT);
   ASSERT_EQ(api().memory->global_pool(&pool), nullptr);
-  EXPECT_EQ(code_of(api().memory->reset(pool)), PFRT_CODE_UNSUPPORTED);
+  EXPECT_EQ(pool_code_of(api().memory->reset(pool)), PFRT_CODE_UNSUPPORTED);
   api().memory->release_pool(pool);
   api().memory->release_pool(nullptr);
 }
 
 // An allocator that has nothing, and counts what becomes of it.
-struct Nothing {
+struct NoMemory {
   int asked = 0, released = 0;
   pfrt_allocator table() {
     pfrt_allocator out{};
     out.struct_size = sizeof out;
     out.user = this;
     out.allocate = [](void* user, uint64_t, uint64_t) -> void* {
-      ++static_cast<Nothing*>(user)->asked;
+      ++static_cast<NoMemory*>(user)->asked;
       return nullptr;
     };
     out.free = [](void*, void*, uint64_t) { ADD_FAILURE() << "nothing was given"; };
-    out.release = [](void* user) { ++static_cast<Nothing*>(user)->released; };
+    out.release = [](void* user) { ++static_cast<NoMemory*>(user)->released; };
     return out;
   }
 };
 
 TEST(PoolTable, takes_from_the_allocator_below) {
-  Nothing nothing;
+  NoMemory nothing;
   const pfrt_allocator below = nothing.table();
   pfrt_memory_pool* pool = nullptr;
   ASSERT_EQ(api().memory->create_pool(nullptr, &below, &pool), nullptr);
   void* data = nullptr;
-  EXPECT_EQ(code_of(api().memory->allocate(pool, 10, 0, &data)), PFRT_CODE_OUT_OF_MEMORY);
+  EXPECT_EQ(pool_code_of(api().memory->allocate(pool, 10, 0, &data)), PFRT_CODE_OUT_OF_MEMORY);
   EXPECT_GT(nothing.asked, 0);
   EXPECT_EQ(nothing.released, 0);
   api().memory->release_pool(pool);
   EXPECT_EQ(nothing.released, 1);
   const pfrt_pool_config config = [] {
-    pfrt_pool_config out = config_of(0);
+    pfrt_pool_config out = pool_config_of(0);
     out.initial_pool_size = 4096;
     return out;
   }();
-  EXPECT_EQ(code_of(api().memory->create_pool(&config, &below, &pool)), PFRT_CODE_OUT_OF_MEMORY);
+  EXPECT_EQ(pool_code_of(api().memory->create_pool(&config, &below, &pool)),
+            PFRT_CODE_OUT_OF_MEMORY);
   EXPECT_EQ(nothing.released, 2) << "also when the call fails";
+}
+
+GraphBuilder wide_products() {
+  GraphBuilder g;
+  g.input("x", PFRT_DTYPE_FLOAT32, {"N", 512});
+  g.constant("w", floats({512, 512}, random_floats(512 * 512, 1)));
+  g.node("MatMul", {"x", "w"}, {"h"}, {}, "first");
+  g.node("MatMul", {"h", "w"}, {"y"}, {}, "second");
+  g.output("y");
+  return g;
+}
+
+struct SignatureRows {
+  std::vector<std::pair<std::string, uint64_t>> all;
+  static void add(void* user, pfrt_string signature, uint64_t bytes) {
+    static_cast<SignatureRows*>(user)->all.emplace_back(text(signature), bytes);
+  }
+};
+
+pfrt_memory_report memory_report_of(pfrt_session* session, SignatureRows* rows = nullptr) {
+  pfrt_memory_report report{};
+  report.struct_size = sizeof report;
+  EXPECT_TRUE(ok(
+      api().session->memory_report(session, &report, rows ? &SignatureRows::add : nullptr, rows)));
+  return report;
+}
+
+std::string session_phase_of(pfrt_session* session) {
+  pfrt_session_phase phase = PFRT_PHASE_UNSET;
+  pfrt_string name{};
+  EXPECT_TRUE(ok(api().session->phase(session, &phase, &name)));
+  return text(name);
+}
+
+TEST(SessionMemory, is_reported_and_given_back) {
+  const auto env = make_env();
+  const auto session = make_session(env.get(), wide_products());
+  ASSERT_TRUE(session);
+  EXPECT_EQ(memory_report_of(session.get()).peak, 0u);
+  ASSERT_TRUE(ok(try_run(session.get(), {noise({300, 512}, 1)})));
+  ASSERT_TRUE(ok(try_run(session.get(), {noise({100, 512}, 1)})));
+  SignatureRows rows;
+  const pfrt_memory_report report = memory_report_of(session.get(), &rows);
+  EXPECT_GE(report.packed, 512u * 512 * 4);
+  EXPECT_GE(report.idle, 300u * 512 * 4);
+  EXPECT_EQ(report.in_use, 0u);
+  ASSERT_EQ(rows.all.size(), 2u);
+  EXPECT_EQ(rows.all[1].first, "x[300,512]");
+  EXPECT_GT(rows.all[1].second, rows.all[0].second);
+  uint64_t bytes = 0;
+  EXPECT_TRUE(ok(api().session->trim(session.get(), &bytes)));
+  EXPECT_EQ(bytes, report.idle);
+  EXPECT_EQ(memory_report_of(session.get()).idle, 0u);
+  ASSERT_TRUE(ok(try_run(session.get(), {noise({100, 512}, 1)})));
+  EXPECT_TRUE(ok(api().env->trim(env.get(), &bytes)));
+  EXPECT_GT(bytes, 0u);
+  EXPECT_EQ(memory_report_of(session.get()).idle, 0u);
+  ASSERT_TRUE(ok(try_run(session.get(), {noise({100, 512}, 1)})));
+}
+
+TEST(SessionMemory, phases_tell_a_failed_run) {
+  const auto env = make_env({{"memory_limit", std::to_string(8 << 20)}});
+  const auto session = make_session(env.get(), wide_products());
+  ASSERT_TRUE(session);
+  EXPECT_EQ(session_phase_of(session.get()), "Ready");
+  EXPECT_EQ(try_run(session.get(), {noise({4000, 512}, 1)}).code,
+            uint32_t{PFRT_CODE_OUT_OF_MEMORY});
+  EXPECT_EQ(session_phase_of(session.get()), "FatalError");
+  ASSERT_TRUE(ok(try_run(session.get(), {noise({10, 512}, 1)})));
+  EXPECT_EQ(session_phase_of(session.get()), "Ready");
+}
+
+// A folder whose proc says what there is of memory.
+std::string system_with(const std::string& name, const std::string& kilobytes,
+                        const std::string& stalled) {
+  const std::filesystem::path root = std::filesystem::path(testing::TempDir()) / name;
+  std::filesystem::create_directories(root / "proc/pressure");
+  std::ofstream(root / "proc/meminfo") << "MemAvailable: " << kilobytes << " kB\n";
+  std::ofstream(root / "proc/pressure/memory") << "some avg10=" << stalled << " avg60=0.00\n";
+  return root.string();
+}
+
+uint64_t idle_after_a_run(const Settings& settings) {
+  const auto env = make_env(settings);
+  const auto session = make_session(env.get(), wide_products());
+  EXPECT_TRUE(ok(try_run(session.get(), {noise({300, 512}, 1)})));
+  return memory_report_of(session.get()).idle;
+}
+
+TEST(MemoryPressure, has_runs_give_back_what_is_idle) {
+  const std::string enough = system_with("enough", "8000000", "1.00");
+  const std::string little = system_with("little", "1000", "0.00");
+  const std::string stalled = system_with("stalled", "8000000", "31.50");
+  const auto watch = [](const std::string& root) {
+    return idle_after_a_run({{"memory_pressure", "watch"}, {"memory_pressure_root", root}});
+  };
+  EXPECT_GT(watch(enough), 0u);
+  EXPECT_EQ(watch(little), 0u);
+  EXPECT_EQ(watch(stalled), 0u);
+  EXPECT_GT(idle_after_a_run({{"memory_pressure_root", little}}), 0u) << "it is off by default";
 }
 
 }  // namespace

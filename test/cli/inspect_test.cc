@@ -52,6 +52,18 @@ TEST_F(Inspect, counts_bodies_and_constants_in_the_text) {
   EXPECT_TRUE(has(ran.output, "bytes       24 B\n")) << ran.output;
 }
 
+TEST_F(Inspect, says_what_a_session_takes) {
+  const Ran plain = run("inspect branches.onnx");
+  EXPECT_FALSE(has(plain.output, "memory ")) << plain.output;
+  const Ran ran = run("inspect branches.onnx --memory");
+  ASSERT_EQ(ran.code, 0) << ran.output;
+  EXPECT_TRUE(has(ran.output, "memory      weights ")) << ran.output;
+  const Ran json = run("inspect branches.onnx --memory --json");
+  EXPECT_TRUE(has(json.output, "\"memory\":{\"weights\":")) << json.output;
+  EXPECT_TRUE(has(json.output, "\"blocks\":[")) << json.output;
+  EXPECT_EQ(run("inspect branches.onnx --memory --html page.html").code, 2);
+}
+
 TEST_F(Inspect, counts_the_same_in_json) {
   const Ran ran = run("inspect branches.onnx --json");
   EXPECT_TRUE(has(ran.output,

@@ -27,7 +27,12 @@ __all__ = ["Allocator", "Arena", "BufferCache", "MemoryBlock", "MemoryPool", "Po
 
 @dataclass
 class PoolConfig:
-    """How a pool works; see the fields."""
+    """How a pool works.
+
+    Of ``size_classes``, ``max_blocks_per_class`` freed blocks each wait for reuse. ``alignment`` is that of every block.
+    ``thread_safe`` False: one thread at a time; ``track_stats`` False: get_stats gives zeros. The pool may hold
+    ``memory_limit`` bytes, what waits included; it begins with ``initial_pool_size``, and takes more with ``auto_grow``.
+    """
 
     size_classes: List[int] = field(default_factory=lambda: [64 << i for i in range(17)])  # 64 to 4 Mi
     max_blocks_per_class: int = 64  # freed blocks that wait for reuse
@@ -41,7 +46,12 @@ class PoolConfig:
 
 @dataclass(frozen=True)
 class PoolStats:
-    """What a pool has done: bytes as they were asked for, numbers of calls, and how many of them found memory there."""
+    """What a pool has done.
+
+    ``total_allocated`` and ``total_freed`` are bytes as they were asked for, in ``num_allocations`` and ``num_frees``
+    calls; ``pool_hits`` allocations found memory in the pool, ``pool_misses`` took new. ``current_usage`` and
+    ``peak_usage`` are bytes in use.
+    """
 
     total_allocated: int
     total_freed: int
@@ -255,9 +265,11 @@ class Arena:
         return self._used
 
     def capacity(self) -> int:
+        """Bytes that the arena has."""
         return self._capacity
 
     def remaining(self) -> int:
+        """Bytes that are not used."""
         return self._capacity - self._used
 
     def overflow_blocks(self) -> int:
@@ -277,9 +289,11 @@ class ScopedArena:
         self._at = (arena._used, len(arena._overflow))
 
     def allocate(self, bytes: int) -> MemoryBlock:
+        """A block of the arena's."""
         return self._arena.allocate(bytes)
 
     def allocate_aligned(self, bytes: int, alignment: int) -> MemoryBlock:
+        """The same at an address that is a multiple of |alignment|, a power of two."""
         return self._arena.allocate_aligned(bytes, alignment)
 
     def __enter__(self) -> "ScopedArena":

@@ -14,6 +14,7 @@
 namespace pyflame_rt {
 namespace memory {
 
+// Where bytes come from, as a client writes it.
 class IAllocator {
  public:
   virtual ~IAllocator() = default;

@@ -54,10 +54,13 @@ class Arena {
 
   // Bytes of the arena itself, what alignment costs included.
   size_t used() const noexcept { return used_; }
+  // Bytes that it was made with.
   size_t capacity() const noexcept { return capacity_; }
+  // Bytes of these that are left.
   size_t remaining() const noexcept { return capacity_ - used_; }
-  // Blocks beside the arena, and their bytes: 0 where the capacity is enough.
+  // Blocks beside the arena: 0 where the capacity is enough.
   size_t overflow_blocks() const noexcept { return overflow_.size(); }
+  // Bytes of these blocks.
   size_t overflow_bytes() const noexcept {
     size_t sum = 0;
     for (const auto& each : overflow_) sum += each.second;
@@ -93,13 +96,16 @@ class Arena {
 // may lie inside each other.
 class ScopedArena {
  public:
+  // |arena| outlives it.
   explicit ScopedArena(Arena& arena) noexcept
       : arena_(arena), used_(arena.used_), overflow_(arena.overflow_.size()) {}
   ~ScopedArena() { arena_.rewind(used_, overflow_); }
   ScopedArena(const ScopedArena&) = delete;
   ScopedArena& operator=(const ScopedArena&) = delete;
 
+  // As Arena::allocate.
   void* allocate(size_t bytes) { return arena_.allocate(bytes); }
+  // As Arena::allocate_aligned.
   void* allocate_aligned(size_t bytes, size_t alignment) {
     return arena_.allocate_aligned(bytes, alignment);
   }

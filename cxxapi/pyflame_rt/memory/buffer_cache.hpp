@@ -17,7 +17,9 @@ namespace memory {
 // The buffers that were given back longest ago go first when there are too many.
 class BufferCache {
  public:
+  // Buffers that may wait where nothing else is said.
   static constexpr size_t kMaxBuffers = 32;
+  // Their bytes, likewise.
   static constexpr size_t kMaxBytes = size_t{256} << 20;
 
   // At most |max_buffers| wait, of |max_bytes| together.
@@ -78,20 +80,22 @@ class BufferCache {
     while (!waiting_.empty()) drop_last();
   }
 
-  // Buffers that wait, and their bytes.
+  // Buffers that wait.
   size_t cached_buffers() const {
     const std::lock_guard<std::mutex> lock(mutex_);
     return waiting_.size();
   }
+  // Bytes of these.
   size_t cached_bytes() const {
     const std::lock_guard<std::mutex> lock(mutex_);
     return bytes_;
   }
-  // Calls of acquire that found one, and that did not.
+  // Calls of acquire that found one.
   size_t hits() const {
     const std::lock_guard<std::mutex> lock(mutex_);
     return hits_;
   }
+  // Calls of acquire that made one.
   size_t misses() const {
     const std::lock_guard<std::mutex> lock(mutex_);
     return misses_;

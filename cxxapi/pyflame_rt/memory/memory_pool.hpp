@@ -25,6 +25,7 @@ inline std::vector<size_t> default_size_classes() {
   return out;
 }
 
+// How a pool works.
 struct PoolConfig {
   std::vector<size_t> size_classes = default_size_classes();  // not empty
   size_t max_blocks_per_class = 64;                           // that wait; 1 at least
@@ -38,10 +39,13 @@ struct PoolConfig {
 
 // Sizes are those that were asked for.
 struct PoolStats {
+  // Of all calls together, and how many these were.
   uint64_t total_allocated = 0, total_freed = 0;
+  // How often.
   uint64_t num_allocations = 0, num_frees = 0;
   // Allocations from what the pool had, and with new memory.
   uint64_t pool_hits = 0, pool_misses = 0;
+  // In blocks that were not deallocated, now and at most.
   uint64_t current_usage = 0, peak_usage = 0;
 
   // Of all allocations, from 0 to 1.
@@ -121,6 +125,7 @@ class MemoryPool {
     return static_cast<size_t>(out);
   }
 
+  // All zero for a pool without statistics.
   PoolStats get_stats() const {
     pfrt_pool_stats c{};
     c.struct_size = sizeof(c);
@@ -196,6 +201,7 @@ inline void reset_global_pool_config() {
 // |base| outlives it. Thread-safe.
 class AdvancedMemoryPool : public IAllocator {
  public:
+  // |initial_size| bytes of |base_allocator| at once. OutOfMemoryError.
   AdvancedMemoryPool(size_t initial_size, IAllocator* base_allocator)
       : base_(base_allocator),
         pool_(config_of(initial_size),
@@ -217,6 +223,7 @@ class AdvancedMemoryPool : public IAllocator {
       base_->Free(p);
     }
   }
+  // Of the pool; what the base allocator was asked for directly is not in it.
   PoolStats get_stats() const { return pool_.get_stats(); }
 
  private:
