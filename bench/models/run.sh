@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Whole models beside ONNX Runtime 1.30, in tables (tables.py): latency by set, threads and precision; with --start
-# session creation and first run, with --memory peak memory.
+# session creation and first run, with --memory peak memory, with --cold and --warm what a process takes until then, without
+# and with a warm cache of compiled models.
 #
 #   run.sh [--set a|b|tiny|decode|half|integer|all ...] [--threads N ...] [--precision P ...] [--seconds S] [--json]
-#          [--only LINE ...] [--start] [--memory] [--rounds N] [--record] [--peer-isa I]
+#          [--only LINE ...] [--start] [--memory] [--cold] [--warm] [--rounds N] [--record] [--peer-isa I]
 #
 # PEER=LIBRARY is another copy of ONNX Runtime's library, LLAMA=FOLDER other shared libraries of llama.cpp (for the set
 # integer, of which --only measures some lines). --peer-isa says to which word of PFRT_ISA that PEER is held. --record
@@ -15,8 +16,8 @@ cd "$(dirname "$0")/../.."
 llama=()
 case " $* " in
   *" integer "*|*" all "*) . bench/models/llama.sh ;;
-  *" --set "*|*" --start "*|*" --memory "*|*" --help "*|*" -h "*) ;;
+  *" --set "*|*" --start "*|*" --memory "*|*" --cold "*|*" --warm "*|*" --help "*|*" -h "*) ;;
   *) . bench/models/llama.sh ;;
 esac
 export PYFLAME_RT_LIBRARY=$PWD/build/release/lib/libpyflamert_c.so PYTHONPATH=$PYTHONPATH:$PWD/capi/python
-exec /usr/bin/python3 bench/models/tables.py --tool build/release/bin/pfrt --peer "$peer" --models "$models" "${llama[@]}" "$@"
+exec /usr/bin/python3 bench/models/tables.py --tool build/release/bin/pfrt --starter build/release/bin/start --peer "$peer" --models "$models" "${llama[@]}" "$@"

@@ -7,7 +7,7 @@ models=$PWD/build/bench
 need_packages "${BUILD_PACKAGES[@]}" libgtest-dev python3-numpy python3-onnx
 mkdir -p "$models"
 cmake -S . -B build/release -G Ninja -DCMAKE_BUILD_TYPE=Release >/dev/null
-cmake --build build/release --target pfrt pyflamert_c pyflamert_provider_cpu pyflamert_import_onnx >/dev/null
+cmake --build build/release --target pfrt start pyflamert_c pyflamert_provider_cpu pyflamert_import_onnx >/dev/null
 
 find_peer() { find "$models" -path '*linux/x64/libonnxruntime.so.1' | head -n 1; }
 peer=${PEER:-$(find_peer)}

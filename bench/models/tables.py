@@ -7,7 +7,8 @@ which takes the sides in turns, 100 ms each, and gives medians; a ratio is the p
 cannot run is listed with its reason and is not part of the mean.
 
 --start is session creation and first run, each in a process of its own (the median of --rounds); --memory is VmHWM of
-such a process, over models of at least 100 MB.
+such a process, over models of at least 100 MB. --cold and --warm (start.py) count from before the process is started,
+the second with a cache of compiled models.
 
 --record adds the latencies to bench/results (results.py), which picture.py draws.
 """
@@ -21,6 +22,7 @@ from pathlib import Path
 import onnx
 
 import integer_tables
+import start
 from cases import HERE, cases
 from peer import Peer
 from results import Recorder, machine_isa, used_isa
@@ -280,12 +282,15 @@ def main():
     parser.add_argument("--tool", required=True, help="pfrt")
     parser.add_argument("--peer", required=True, help="ONNX Runtime's shared library")
     parser.add_argument("--models", required=True, type=Path, help="folder for the models that are made")
-    parser.add_argument("--set", nargs="+", choices=(*SETS, "all"), help="default: all, unless --memory or --start")
+    parser.add_argument("--set", nargs="+", choices=(*SETS, "all"), help="default: all, unless --memory, --start, --cold or --warm")
     parser.add_argument("--threads", nargs="+", type=int, help="default: 1 and 2 for a and b, 1 for the rest; set integer has its own")
     parser.add_argument("--precision", nargs="+", help="default: fp32; set integer has its own")
     parser.add_argument("--seconds", type=float, default=5, help="for each side of a row; default 5")
     parser.add_argument("--start", action="store_true")
     parser.add_argument("--memory", action="store_true")
+    parser.add_argument("--cold", action="store_true", help="process to session and first run")
+    parser.add_argument("--warm", action="store_true", help="the same from a warm cache of compiled models")
+    parser.add_argument("--starter", help="bench/start.cc, built")
     parser.add_argument("--rounds", type=int, default=3, help="processes a row of --start and --memory; default 3")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--record", action="store_true", help="add latencies to bench/results/<processor>.tsv")
@@ -299,7 +304,8 @@ def main():
     if args.rounds < 1 or not args.seconds > 0:
         parser.error("--rounds and --seconds take more than 0")
 
-    wanted = args.set or ([] if args.memory or args.start else ["all"])
+    apart = args.memory or args.start or args.cold or args.warm
+    wanted = args.set or ([] if apart else ["all"])
     sets = [s for s in SETS if s in wanted or "all" in wanted]
     if args.only and "integer" not in sets:
         parser.error("--only chooses lines of set integer")
@@ -316,6 +322,9 @@ def main():
     if "integer" in sets:
         integer_tables.Tables(bench, report, machine, args).print(sorted(set(args.only or integer_tables.LINES)))
     launch_tables(bench, report, args)
+    for warm in [w for w, asked in ((False, args.cold), (True, args.warm)) if asked]:
+        start.tables(args.starter, bench, report, [c for s in ("a", "b") for c in cases(s, args.models)], args, warm,
+                     geometric_mean)
     report.finish()
 
 

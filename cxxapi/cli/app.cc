@@ -290,6 +290,25 @@ void define_optimize(CLI::App* app, std::function<int()>* action) {
                          "pfrt optimize model.onnx model.onnx --force --level basic"});
 }
 
+void define_cache(CLI::App* app, std::function<int()>* action) {
+  const auto args = std::make_shared<CacheArgs>();
+  CLI::App* const command = add_command(app, "cache", "look after a cache of compiled models",
+                                        cache_command, args, action);
+  command->add_option("action", args->action, "list its entries, clear it, or warm it with models")
+      ->required()
+      ->check(CLI::IsMember({"list", "clear", "warm"}));
+  command->add_option("models", args->models, "of warm: model files")->type_name("FILE");
+  command->add_option("--dir", args->folder, "its folder (default: that of PFRT_CACHE_DIR)")
+      ->type_name("FOLDER");
+  command->add_flag("--check", args->check, "of list: read all entries and say which are whole");
+  add_provider(command, &args->session);
+  add_level(command, &args->session);
+  add_precision(command, &args->session);
+  add_examples(command,
+               {"pfrt cache warm a.onnx b.onnx --dir /var/cache/models", "pfrt cache list --check",
+                "PFRT_CACHE_DIR=/var/cache/models pfrt run a.onnx"});
+}
+
 void define_providers(CLI::App* app, std::function<int()>* action) {
   const auto args = std::make_shared<ListArgs>();
   CLI::App* const command =
@@ -468,7 +487,7 @@ void define(CLI::App* app, std::function<int()>* action) {
   app->footer(std::string(kExamples) + "\n" + kExitCodes);
   for (const auto define_one :
        {define_run, define_test, define_bench, define_inspect, define_explain, define_profile,
-        define_convert, define_optimize, define_providers, define_ops, define_passes,
+        define_convert, define_optimize, define_cache, define_providers, define_ops, define_passes,
         define_plugins, define_check_plugin, define_ask, define_wse, define_doctor,
         define_completion})
     define_one(app, action);

@@ -63,6 +63,14 @@ struct InspectArgs {
 };
 int inspect_command(const InspectArgs& args);
 
+struct CacheArgs {
+  bool json = false, check = false;  // check: files are read as a whole
+  std::string action, folder;        // list, clear or warm
+  std::vector<std::string> models;   // of warm
+  SessionArgs session;               // likewise
+};
+int cache_command(const CacheArgs& args);
+
 struct ExplainArgs {
   bool json = false;
   std::string model;

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Holds the cache of compiled models to what it promises while it is mistreated.
+
+    cache_torture.py [--kills N] [--flips N] [--failures N] [--seed N]
+
+--kills: processes that fill, read and evict one folder and are killed with SIGKILL at random moments. --flips: bits of
+entries that flip between sessions. --failures: sessions under an interposed library whose writes fail with ENOSPC or EIO
+from a random call on. After each: results are those of a session without a cache, nothing has crashed, and an entry that
+was whole still is. PYFLAME_RT_LIBRARY and PYTHONPATH are those of other tests.
+"""
+import argparse
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+INTERPOSED = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/types.h>
+#include <unistd.h>
+static long left = -1;
+static int fails(int fd) {
+  if (fd <= 2) return 0;
+  if (left < 0) left = atol(getenv("FAIL_AFTER"));
+  return left-- <= 0 ? (errno = atoi(getenv("FAIL_WITH")), left = 0, 1) : 0;
+}
+ssize_t write(int fd, const void* data, size_t size) {
+  static ssize_t (*next)(int, const void*, size_t);
+  if (!next) next = (ssize_t (*)(int, const void*, size_t))dlsym(RTLD_NEXT, "write");
+  return fails(fd) ? -1 : next(fd, data, size);
+}
+int rename(const char* from, const char* to) {
+  static int (*next)(const char*, const char*);
+  if (!next) next = (int (*)(const char*, const char*))dlsym(RTLD_NEXT, "rename");
+  return fails(3) ? -1 : next(from, to);
+}
+"""
+
+# What the processes do: sessions of some models with some options, run, compared; now and then eviction.
+CHILD = r"""
+import os, random, sys
+import numpy as np
+import pyflame_rt
+from pyflame_rt import InferenceSession, SessionOptions
+from pyflame_rt.cache import BinaryCache, CacheConfig
+folder, models, seed, rounds = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+rng = random.Random(seed)
+for _ in range(rounds):
+    number = rng.randrange(6)
+    path = os.path.join(models, f"{number}.onnx")
+    session = InferenceSession(path, SessionOptions(cache_dir=folder, num_threads=1, log_level="off",
+                                                    precision=rng.choice(["fp32", "ieee"])))
+    got = session.run(None, {"x": np.load(os.path.join(models, "x.npy"))})[0]
+    if not np.array_equal(got, np.load(os.path.join(models, f"{number}.npy"))):
+        sys.exit("wrong answer of model %d" % number)
+    if rng.random() < 0.1:
+        BinaryCache(CacheConfig(cache_dir=folder, max_entries=rng.randrange(3, 9))).evict_if_needed()
+print("done")
+"""
+
+
+class Place:
+    def __init__(self, folder):
+        self.models, self.cache, self.child = folder / "models", folder / "cache", folder / "child.py"
+        self.models.mkdir()
+        self.child.write_text(CHILD)
+        rng = np.random.default_rng(0)
+        x = rng.integers(-4, 4, (4, 64)).astype(np.float32)  # sums are exact, whatever their order
+        np.save(self.models / "x.npy", x)
+        for number in range(6):
+            import pyflame_rt
+            graph = pyflame_rt.Graph(f"model{number}")
+            graph.add_input("x", [None, 64], pyflame_rt.DType.Float32)
+            w = rng.integers(-4, 4, (64, 300 + 10 * number)).astype(np.float32)
+            graph.add_initializer("w", w)
+            graph.add_node("product", "MatMul", inputs=["x", "w"], outputs=["p"])
+            graph.add_node("relu", "Relu", inputs=["p"], outputs=["y"])
+            graph.add_output("y")
+            pyflame_rt.save_model(graph, str(self.models / f"{number}.onnx"))
+            np.save(self.models / f"{number}.npy", np.maximum(x @ w, 0))
+
+    def start(self, seed, rounds, **environment):
+        return subprocess.Popen([sys.executable, str(self.child), str(self.cache), str(self.models), str(seed), str(rounds)],
+                                env=dict(os.environ, **environment), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                text=True)
+
+    def entries(self):
+        return sorted(self.cache.glob("*.compiled")) if self.cache.exists() else []
+
+    def check(self, doing):
+        """Every entry that is there is whole."""
+        from pyflame_rt.cache import BinaryCache, CacheConfig
+        broken = [e.cache_path for e in BinaryCache(CacheConfig(cache_dir=self.cache)).entries(check=True)
+                  if not e.is_valid]
+        if broken:
+            raise SystemExit(f"{doing}: {broken[0]} is not whole")
+
+
+def finish(process, doing):
+    out, err = process.communicate(timeout=120)
+    if process.returncode != 0 or "done" not in out:
+        raise SystemExit(f"{doing}: exit code {process.returncode}: {err.strip()[-500:]}")
+
+
+def kill(place, count, rng):
+    running, killed, seed = [], 0, rng.randrange(1 << 30)
+    while killed < count:
+        while len(running) < 4:
+            seed += 1
+            running.append((place.start(seed, 1000), time.monotonic() + rng.uniform(0.15, 0.6)))
+        running.sort(key=lambda pair: pair[1])
+        process, when = running.pop(0)
+        time.sleep(max(0.0, when - time.monotonic()))
+        code = process.poll()
+        process.send_signal(signal.SIGKILL)
+        _, err = process.communicate()
+        if code not in (None, 0):
+            raise SystemExit(f"kills: a process ended by itself, {code}: {err.strip()[-500:]}")
+        killed += 1
+    for process, _ in running:
+        process.kill()
+        process.communicate()
+    place.check("kills")
+    finish(place.start(1, 30), "after kills")
+    left = [p.name for p in place.cache.iterdir() if ".pfrt-" in p.name]
+    print(f"{killed} kills: {len(place.entries())} entries, all whole; {len(left)} unfinished files left")
+
+
+def flip(place, count, rng):
+    import pyflame_rt
+    from pyflame_rt import InferenceSession, SessionOptions
+    x = np.load(place.models / "x.npy")
+    options = SessionOptions(cache_dir=place.cache, num_threads=1, log_level="off")
+    for at in range(count):
+        number = rng.randrange(6)
+        InferenceSession(str(place.models / f"{number}.onnx"), options)
+        for path in rng.sample(place.entries(), min(2, len(place.entries()))):
+            data = bytearray(path.read_bytes())
+            bit = rng.randrange(len(data) * 8)
+            data[bit // 8] ^= 1 << bit % 8
+            with open(path, "r+b") as file:
+                file.seek(bit // 8)
+                file.write(data[bit // 8:bit // 8 + 1])
+        got = InferenceSession(str(place.models / f"{number}.onnx"), options).run(None, {"x": x})[0]
+        if not np.array_equal(got, np.load(place.models / f"{number}.npy")):
+            raise SystemExit(f"flip {at}: wrong answer of model {number}")
+    print(f"{count} times bits flipped: no wrong answer")
+
+
+def fail(place, count, rng, folder):
+    source, library = folder / "fail.c", folder / "fail.so"
+    source.write_text(INTERPOSED)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", str(library), str(source), "-ldl"], check=True)
+    for at in range(count):
+        code = rng.choice((28, 5))  # ENOSPC, EIO
+        process = place.start(rng.randrange(1 << 30), 8, LD_PRELOAD=str(library), FAIL_WITH=str(code),
+                              FAIL_AFTER=str(rng.randrange(0, 40)))
+        finish(process, f"failure {at}")
+    place.check("failures")
+    print(f"{count} processes whose writes failed: all served; {len(place.entries())} entries, all whole")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--kills", type=int, default=40)
+    parser.add_argument("--flips", type=int, default=300)
+    parser.add_argument("--failures", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=1)
+    args = parser.parse_args()
+    rng = random.Random(args.seed)
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        place = Place(folder)
+        if args.kills:
+            kill(place, args.kills, rng)
+        if args.failures:
+            fail(place, args.failures, rng, folder)
+        if args.flips:
+            flip(place, args.flips, rng)
+
+
+if __name__ == "__main__":
+    main()
