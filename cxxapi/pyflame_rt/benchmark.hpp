@@ -25,6 +25,7 @@ struct BenchmarkResult {
   double mean = 0, std = 0, min = 0, max = 0;
   // The median, and what all runs but one in a hundred stay below.
   double p50 = 0, p99 = 0;
+  // That were timed.
   size_t runs = 0;
 };
 
@@ -37,6 +38,7 @@ class Benchmark {
   // Takes the session.
   explicit Benchmark(InferenceSession session) : session_(std::move(session)) {}
 
+  // The one that is timed.
   const InferenceSession& session() const noexcept { return session_; }
 
   // Runs |warmup_runs| times, which also plans new shapes, then |num_runs| times with a clock.

@@ -33,8 +33,11 @@ class Graph {
 
   // Itself: what load_model gives may be used as if it were a pointer.
   Graph& operator*() noexcept { return *this; }
+  // The same.
   const Graph& operator*() const noexcept { return *this; }
+  // Likewise.
   Graph* operator->() noexcept { return this; }
+  // Likewise.
   const Graph* operator->() const noexcept { return this; }
 
   // A graph of its own with the same node ids; constants are shared.

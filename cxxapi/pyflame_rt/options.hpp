@@ -33,6 +33,7 @@ struct SessionOptions {
   // Where the profile goes: PREFIX_YYYY-MM-DD_HH-MM-SS_N.json. Where this is not the default, a
   // profile that nobody ended is written when the session goes.
   std::string profile_file_prefix = kProfileFilePrefix;
+  // The default of that.
   static constexpr const char* kProfileFilePrefix = "pyflame_rt_profile";
   // "sequential", or "parallel" for independent steps at once.
   std::string execution_mode = "sequential";

@@ -1068,6 +1068,7 @@ typedef struct pfrt_pattern_api {
  * or another machine's is not used, and a line in the log says so. Loads and sessions use one by their option cache_dir
  * or the environment variable PFRT_CACHE_DIR; these functions look after it, and keep graphs of the client's in it.
  * Files are for this user alone; entries that others may write to are not used. */
+/* An environment's cache in one folder. */
 typedef struct pfrt_cache pfrt_cache;
 
 /* Zero is as the comments say. */
@@ -1084,11 +1085,11 @@ typedef struct pfrt_cache_config {
 typedef struct pfrt_cache_entry {
   uint32_t struct_size;
   uint32_t valid; /* whole and not too old */
-  pfrt_string key;
+  pfrt_string key;  /* as key gives it, or put was given */
   pfrt_string kind; /* "compiled": what a session has made of a model; "graph": what put was given */
   pfrt_string of;   /* the model's path, or the graph's name */
   pfrt_string path; /* of the file */
-  uint64_t bytes;
+  uint64_t bytes; /* of the file */
   int64_t created_ns, used_ns; /* since 1970; the last use to a second */
 } pfrt_cache_entry;
 
@@ -1097,7 +1098,8 @@ typedef struct pfrt_cache_statistics {
   uint32_t struct_size;
   uint32_t reserved;
   uint64_t hits, misses; /* a miss for each entry that was not there, too old or not usable */
-  uint64_t stores, evictions, invalid;
+  uint64_t stores, evictions; /* entries that were added, and that the limits took */
+  uint64_t invalid; /* that were not usable */
 } pfrt_cache_statistics;
 
 /* Thread-safe. */
@@ -1132,6 +1134,7 @@ typedef struct pfrt_cache_api {
   /* Calls |fn| for each entry, those used last first. |check|: 0 = heads are looked at; else files are read as a whole. */
   pfrt_status* (*list)(pfrt_cache* cache, uint32_t check, void (*fn)(void* user, const pfrt_cache_entry* entry),
                        void* user);
+  /* Any thread. */
   pfrt_status* (*statistics)(pfrt_cache* cache, pfrt_cache_statistics* out_statistics);
 } pfrt_cache_api;
 

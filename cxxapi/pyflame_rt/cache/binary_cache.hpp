@@ -34,17 +34,21 @@ struct CacheConfig {
 
 // An entry of a cache.
 struct CacheEntryInfo {
+  // As CacheKey gives it, or put was given.
   std::string key;
   std::string kind;  // "compiled": what a session has made of a model; "graph": what put was given
   std::string model_path;  // or the graph's name
   std::string cache_path;  // of the file
+  // Of the file.
   uint64_t size_bytes = 0;
+  // To a second.
   std::chrono::system_clock::time_point created_at, last_accessed;
   bool is_valid = false;  // whole and not too old
 };
 
 // What a cache has done for this process.
 struct CacheStats {
+  // Entries that were found and not found, added, taken by the limits, and not usable.
   uint64_t hits = 0, misses = 0, stores = 0, evictions = 0, invalid = 0;
   // Of all that was looked for; 0 when nothing was.
   double hit_rate() const noexcept {
@@ -55,8 +59,10 @@ struct CacheStats {
 
 // What became of a model of warmup().
 struct WarmupResult {
+  // As given.
   std::string path;
   std::string error;  // empty: it is in the cache
+  // Whether it is in the cache.
   explicit operator bool() const noexcept { return error.empty(); }
 };
 
@@ -108,9 +114,11 @@ class BinaryCache {
     detail::check(api().cache->open(Environment::instance().handle(), &c, cache_.out()));
   }
 
+  // As given.
   const CacheConfig& config() const noexcept { return config_; }
   // A cache that is not enabled has nothing and keeps nothing; sessions do not ask.
   void set_enabled(bool enabled) noexcept { enabled_ = enabled; }
+  // At first, yes.
   bool is_enabled() const noexcept { return enabled_; }
 
   // Whether there is a usable entry of that key.
@@ -200,6 +208,7 @@ class BinaryCache {
     detail::check(api().cache->list(cache_.get(), check ? 1 : 0, take, &out));
     return out;
   }
+  // Their keys.
   std::vector<std::string> list_entries() const {
     std::vector<std::string> out;
     for (CacheEntryInfo& info : entries()) out.push_back(std::move(info.key));
@@ -211,6 +220,7 @@ class BinaryCache {
       if (info.key == key) return std::move(info);
     return std::nullopt;
   }
+  // Of both kinds.
   size_t entry_count() const { return entries().size(); }
   // Bytes of all entries.
   uint64_t total_size() const {
@@ -224,6 +234,7 @@ class BinaryCache {
       if (!info.is_valid) return false;
     return true;
   }
+  // Also of the process's sessions that use the folder.
   CacheStats get_stats() const {
     pfrt_cache_statistics c{};
     c.struct_size = sizeof(c);

@@ -62,10 +62,12 @@ class MappedFile {
     return file;
   }
 
+  // Whether there is one.
   bool is_valid() const noexcept { return data_ != nullptr; }
   // Null where there is no file.
   const void* data() const noexcept { return data_; }
   void* data() noexcept { return data_; }
+  // In bytes.
   size_t size() const noexcept { return size_; }
 
   // Of |length| bytes from |offset| on, 0 = to the end, by whole pages around them. False when the
@@ -82,6 +84,7 @@ class MappedFile {
   }
   // Keeps all of it in memory; false when the system does not allow so much (ulimit -l).
   bool lock() const noexcept { return data_ != nullptr && ::mlock(data_, size_) == 0; }
+  // Undoes lock().
   bool unlock() const noexcept { return data_ != nullptr && ::munlock(data_, size_) == 0; }
 
  private:
@@ -133,10 +136,15 @@ class LazyTensor {
     file_ = std::move(file);
   }
 
+  // As given.
   const std::vector<int64_t>& shape() const noexcept { return shape_; }
+  // As given.
   DType dtype() const noexcept { return dtype_; }
+  // The product of the dimensions.
   int64_t num_elements() const noexcept { return pyflame_rt::detail::count_of(shape_); }
+  // Of the packed elements.
   size_t size_bytes() const noexcept { return bytes_; }
+  // Unless it was moved from.
   bool is_valid() const noexcept { return file_ != nullptr; }
   // Whether the tensor has been asked for.
   bool is_materialized() const {
