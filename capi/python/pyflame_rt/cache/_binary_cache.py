@@ -49,8 +49,11 @@ class CacheConfig:
 class CacheEntryInfo:
     """An entry of a cache.
 
+    key: as ``CacheKey`` gives it, or ``put`` was given.
     kind: "compiled" is what a session has made of a model, "graph" what ``put`` was given.
     model_path: of the model; of a graph, its name.
+    cache_path, size_bytes: of its file.
+    created_at, last_accessed: to a second.
     is_valid: whole and not too old.
     """
 
@@ -66,7 +69,12 @@ class CacheEntryInfo:
 
 @dataclass
 class CacheStats:
-    """What a cache has done for this process."""
+    """What a cache has done for this process.
+
+    hits, misses: entries that were found and not found.
+    stores, evictions: that were added, and taken by the limits.
+    invalid: that were not usable.
+    """
 
     hits: int = 0
     misses: int = 0
@@ -81,7 +89,8 @@ class CacheStats:
 
 @dataclass
 class WarmupResult:
-    """What became of a model of ``warmup``: true where it is in the cache, else ``error`` says why not."""
+    """What became of the model at ``path`` in ``warmup``: true where it is in the cache, else ``error`` says why
+    not."""
 
     path: str
     error: str = ""
@@ -148,6 +157,7 @@ class BinaryCache:
         return self._enabled
 
     def set_enabled(self, enabled: bool) -> None:
+        """At first it is."""
         self._enabled = enabled
 
     def has(self, key: str) -> bool:
@@ -237,6 +247,7 @@ class BinaryCache:
         return next((entry for entry in self.entries(check=True) if entry.key == key), None)
 
     def entry_count(self) -> int:
+        """Of both kinds."""
         return len(self.entries())
 
     def total_size(self) -> int:
@@ -248,6 +259,7 @@ class BinaryCache:
         return all(entry.is_valid for entry in self.entries(check=True))
 
     def get_stats(self) -> CacheStats:
+        """Also of the process's sessions that use the folder."""
         native = _abi.CacheStatistics(struct_size=ctypes.sizeof(_abi.CacheStatistics))
         lib.check(lib.cache.statistics(self._cache.address, ctypes.byref(native)))
         return CacheStats(native.hits, native.misses, native.stores, native.evictions, native.invalid)

@@ -51,6 +51,7 @@ class MappedFile:
         return file
 
     def is_valid(self) -> bool:
+        """Whether there is one."""
         return self._map is not None
 
     def size(self) -> int:
@@ -119,16 +120,20 @@ class LazyTensor:
 
     @property
     def shape(self) -> Tuple[int, ...]:
+        """As given."""
         return self._shape
 
     @property
     def dtype(self) -> DType:
+        """As given."""
         return self._dtype
 
     def num_elements(self) -> int:
+        """The product of the dimensions."""
         return int(np.prod(self._shape, dtype=object))
 
     def size_bytes(self) -> int:
+        """Of the elements."""
         return self._bytes
 
     def is_materialized(self) -> bool:
