@@ -68,6 +68,11 @@ print("done")
 """
 
 
+def stop(why):
+    print(why)
+    sys.exit(1)
+
+
 class Place:
     def __init__(self, folder):
         self.models, self.cache, self.child = folder / "models", folder / "cache", folder / "child.py"
@@ -102,13 +107,13 @@ class Place:
         broken = [e.cache_path for e in BinaryCache(CacheConfig(cache_dir=self.cache)).entries(check=True)
                   if not e.is_valid]
         if broken:
-            raise SystemExit(f"{doing}: {broken[0]} is not whole")
+            stop(f"{doing}: {broken[0]} is not whole")
 
 
 def finish(process, doing):
     out, err = process.communicate(timeout=120)
     if process.returncode != 0 or "done" not in out:
-        raise SystemExit(f"{doing}: exit code {process.returncode}: {err.strip()[-500:]}")
+        stop(f"{doing}: exit code {process.returncode}: {err.strip()[-500:]}")
 
 
 def kill(place, count, rng):
@@ -124,7 +129,7 @@ def kill(place, count, rng):
         process.send_signal(signal.SIGKILL)
         _, err = process.communicate()
         if code not in (None, 0):
-            raise SystemExit(f"kills: a process ended by itself, {code}: {err.strip()[-500:]}")
+            stop(f"kills: a process ended by itself, {code}: {err.strip()[-500:]}")
         killed += 1
     for process, _ in running:
         process.kill()
@@ -136,7 +141,6 @@ def kill(place, count, rng):
 
 
 def flip(place, count, rng):
-    import pyflame_rt
     from pyflame_rt import InferenceSession, SessionOptions
     x = np.load(place.models / "x.npy")
     options = SessionOptions(cache_dir=place.cache, num_threads=1, log_level="off")
@@ -152,7 +156,7 @@ def flip(place, count, rng):
                 file.write(data[bit // 8:bit // 8 + 1])
         got = InferenceSession(str(place.models / f"{number}.onnx"), options).run(None, {"x": x})[0]
         if not np.array_equal(got, np.load(place.models / f"{number}.npy")):
-            raise SystemExit(f"flip {at}: wrong answer of model {number}")
+            stop(f"flip {at}: wrong answer of model {number}")
     print(f"{count} times bits flipped: no wrong answer")
 
 
@@ -177,6 +181,8 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     rng = random.Random(args.seed)
+    quiet = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(quiet, 2)  # each flip is a line of the log
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         place = Place(folder)

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from datetime import timedelta
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -103,3 +104,10 @@ def test_a_model_that_cannot_be_read_does_not_stop_a_warm_up(model, folder, tmp_
     cache = pyflame_rt.cache.BinaryCache(pyflame_rt.cache.CacheConfig(cache_dir=folder))
     good, bad, absent = cache.warmup([model, tmp_path / "broken.onnx", tmp_path / "absent.onnx"])
     assert good and not bad and not absent and "absent" in absent.error
+
+
+def test_it_stands_being_mistreated():
+    failures = "0" if "LD_PRELOAD" in os.environ else "6"
+    done = subprocess.run([sys.executable, str(Path(__file__).with_name("cache_torture.py")), "--kills", "12", "--flips", "60",
+                           "--failures", failures], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
