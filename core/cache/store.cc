@@ -18,8 +18,6 @@ constexpr uint32_t kVersion = 1;
 constexpr uint64_t kSmallAlignment = 16;
 constexpr uint64_t kPiece = uint64_t{4} << 20;
 constexpr uint32_t kLockWaitMs = 2000;
-// File systems stamp files by a clock of some milliseconds: what was written to within so short a
-// time of its being looked at may have been written to again since.
 constexpr int64_t kSettledNs = 2'000'000'000;
 constexpr int64_t kUsedStepNs = 1'000'000'000;  // how exactly the last use is known
 constexpr std::string_view kSeen = ".seen";
@@ -38,11 +36,6 @@ Seen seen_now(const os::FileStamp& stamp) {
   Seen seen{stamp, os::boot_number(), 0};
   seen.checksum = checksum_of(seen);
   return seen;
-}
-
-bool settled(const os::FileStamp& stamp) {
-  const int64_t age = os::system_ns() - std::max(stamp.modified_ns, stamp.changed_ns);
-  return age > kSettledNs;
 }
 
 // Bytes that are added and written.
@@ -86,6 +79,11 @@ bool is_name(std::string_view key) {
 }
 
 }  // namespace
+
+bool settled(const os::FileStamp& stamp) {
+  const int64_t age = os::system_ns() - std::max(stamp.modified_ns, stamp.changed_ns);
+  return age > kSettledNs;
+}
 
 struct CacheStore::Header {
   char magic[sizeof kMagic];

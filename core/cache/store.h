@@ -36,6 +36,10 @@ struct CacheLimits {
   bool operator==(const CacheLimits&) const = default;
 };
 
+// Whether a file has not been written to for so long that its stamp tells when it is: file systems
+// stamp by a clock of some milliseconds.
+bool settled(const os::FileStamp& stamp);
+
 class CacheStore {
  public:
   // Bytes of the body at |offset|, which is a multiple of kSectionAlignment; none overlaps another.

@@ -26,8 +26,7 @@ using Texts = std::vector<std::string>;
 using TextPairs = std::vector<std::pair<std::string, std::string>>;
 using ModelFiles = std::vector<std::shared_ptr<os::MappedFile>>;
 
-// A section of an entry's body: |bytes| at |offset|, a copy of |buffer|'s from |from| on, or of
-// |text|.
+// A section of an entry's body: |bytes| at |offset|, a copy of |buffer|'s from |from| on.
 struct CompiledSection {
   uint64_t offset = 0, bytes = 0;
   std::shared_ptr<Buffer> buffer;

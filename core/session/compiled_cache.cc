@@ -12,15 +12,8 @@
 namespace pfrt {
 namespace {
 
-// Files are stamped by a clock of some milliseconds: one that was written to just now may be again
-// without its stamp telling.
-constexpr int64_t kSettledNs = 2'000'000'000;
 // Of models there is a small file each, of which more are worth keeping.
 constexpr uint64_t kModelsPerEntry = 10;
-
-bool settled(const os::FileStamp& stamp) {
-  return os::system_ns() - std::max(stamp.modified_ns, stamp.changed_ns) > kSettledNs;
-}
 
 CacheLimits limits_of_models(CacheLimits limits) {
   limits.max_entries *= kModelsPerEntry;
