@@ -236,6 +236,7 @@ Status CompiledGraph::pack_constants(StageExecutable& stage, std::string_view wh
         return error(Code::kPROVIDER, provider, " packs value ", c.sources[i],
                      ", which is no constant");
       sources.push_back(t);
+      if (services.made && t->buffer) services.made->sources.insert(t->buffer->identity());
       name += "/" + graph_->at(c.sources[i]).name;
     }
     if (services.stored) {
@@ -248,7 +249,7 @@ Status CompiledGraph::pack_constants(StageExecutable& stage, std::string_view wh
     for (const Tensor* t : sources) key += "/" + services.packed->contents().key_of(*t);
     Sink sink(services.logger, stop);
     PFRT_ASSIGN(auto packed, services.packed->get(key, c, sources, staging, sink));
-    if (services.made) services.made->emplace(std::move(name), packed);
+    if (services.made) services.made->buffers.emplace(std::move(name), packed);
     stage.constants.push_back(std::move(packed));
   }
   return {};

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -29,7 +30,11 @@ struct NodePrecision {
 };
 
 // Packed constants by what a provider calls them and of what they are made.
-using PackedConstants = std::map<std::string, std::shared_ptr<Buffer>>;
+using PackedBuffers = std::map<std::string, std::shared_ptr<Buffer>>;
+struct PackedConstants {
+  PackedBuffers buffers;
+  std::set<const void*> sources;  // identities of the buffers that they are made of
+};
 
 // Who may run nodes, where packed constants are shared, who is told, and who may stop it. |packed|
 // and |logger| outlive what is made.
@@ -39,8 +44,8 @@ struct CompileServices {
   Logger* logger = nullptr;  // may be null
   Progress progress;
   std::shared_ptr<RunStatistics> statistics = nullptr;  // where plans are counted; null = nowhere
-  const PackedConstants* stored = nullptr;  // packed before, of the same graph; may be null
-  PackedConstants* made = nullptr;          // gets all that the graph uses; may be null
+  const PackedBuffers* stored = nullptr;  // packed before, of the same graph; may be null
+  PackedConstants* made = nullptr;        // gets all that the graph uses; may be null
 };
 
 struct CompileOptions {

@@ -20,14 +20,16 @@ constexpr uint64_t kLine = 64;
 
 class Writer {
  public:
-  Writer(const ModelFiles& files, std::vector<CompiledSection>& sections, bool remade)
+  // |packed_from|: null where the bytes are not those that runs read.
+  Writer(const ModelFiles& files, std::vector<CompiledSection>& sections,
+         const std::set<const void*>* packed_from)
       : graphs_(
             builder_,
             [this](const Tensor& tensor, std::string_view name) { return put(tensor, name); },
             true),
         files_(files),
         sections_(sections),
-        remade_(remade) {}
+        packed_from_(packed_from) {}
 
   GraphWriter& graphs() { return graphs_; }
   FlatBufferBuilder& builder() { return builder_; }
@@ -70,7 +72,10 @@ class Writer {
     const uint64_t bytes = t.bytes();
     if (bytes == 0 || !t.buffer) return {};
     const bool there = !t.buffer->deferred() || t.buffer->lies_at_origin();
-    if (!t.buffer->owned() && there) {
+    const bool packed = !packed_from_ || packed_from_->contains(t.buffer->identity());
+    // Each process would copy what is not aligned.
+    const bool copied = t.buffer->lies_at_origin() && !packed && bytes >= kPage;
+    if (!t.buffer->owned() && there && !copied) {
       const auto* at = static_cast<const char*>(t.buffer->at_any_address()) + t.offset;
       for (uint32_t i = 0; i < files_.size(); ++i) {
         const auto* begin = static_cast<const char*>(files_[i]->data());
@@ -79,7 +84,8 @@ class Writer {
       }
     }
     const bool whole = t.offset == 0 && bytes == t.buffer->bytes();
-    if (remade_ && !there && whole && !name.empty()) return {0, 0, pfm::kRemade, true};
+    if (packed_from_ && packed && !there && whole && !name.empty())
+      return {0, 0, pfm::kRemade, true};
     return {section(t.buffer, t.offset, bytes), 0, 0, t.buffer->deferred()};
   }
 
@@ -87,7 +93,7 @@ class Writer {
   GraphWriter graphs_;
   const ModelFiles& files_;
   std::vector<CompiledSection>& sections_;
-  const bool remade_;
+  const std::set<const void*>* const packed_from_;
   // By the identity of a buffer, and which of its bytes.
   std::map<std::tuple<const void*, uint64_t, uint64_t>, uint64_t> placed_;
   uint64_t next_ = 0;
@@ -199,7 +205,7 @@ Result<std::shared_ptr<Graph>> read_graph(GraphReader& reader, const pfm::Graph*
 
 Result<std::string> write_known(const KnownModel& model, const ModelFiles& files,
                                 std::vector<CompiledSection>& sections) {
-  Writer writer(files, sections, false);
+  Writer writer(files, sections, nullptr);
   FlatBufferBuilder& builder = writer.builder();
   auto all = writer.known_files(model.files);
   auto content = writer.graphs().text(model.content);
@@ -226,8 +232,8 @@ Result<KnownModel> read_known(std::string_view head, const CompiledBody& body,
 }
 
 Result<std::string> write_compiled(const Compiled& compiled, const ModelFiles& files,
-                                   std::vector<CompiledSection>& sections, bool remade) {
-  Writer writer(files, sections, remade);
+                                   std::vector<CompiledSection>& sections) {
+  Writer writer(files, sections, &compiled.packed_from);
   FlatBufferBuilder& builder = writer.builder();
   auto symbols = writer.graphs().write_symbols(*compiled.graph->symbols);
   PFRT_ASSIGN(auto graph, writer.graphs().write(*compiled.graph));

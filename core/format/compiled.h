@@ -3,14 +3,16 @@
 // What the cache of compiled models keeps, as bytes: a head of FlatBuffers (compiled.fbs) and
 // sections. A KnownModel is what is known of a model without reading it; a Compiled is a graph as
 // passes leave it, with its constants and what providers have packed. Bytes of constants that are
-// in a file of the model's stay there, and what passes have computed and nobody has read, having
-// been packed, is computed again where somebody does. Pure functions; thread-safe.
+// in a file of the model's stay there, but for those that runs read and could not map, since
+// their elements are not aligned. What passes have computed and only packing has read is computed
+// again where somebody else does. Pure functions; thread-safe.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -59,15 +61,16 @@ struct Compiled {
   Texts notes;
   std::vector<std::pair<uint64_t, std::string>> precisions;  // by node id; empty = one for all
   std::map<std::string, std::shared_ptr<Buffer>> packed;
+  // When it is written: identities of the buffers that those are made of.
+  std::set<const void*> packed_from;
   std::vector<KnownFile> files;  // of the model
 };
 
 // The head; what of the body it needs is added to |sections|. |files| are the model's.
 Result<std::string> write_known(const KnownModel& model, const ModelFiles& files,
                                 std::vector<CompiledSection>& sections);
-// |remade|: whether there will be who computes constants again.
 Result<std::string> write_compiled(const Compiled& compiled, const ModelFiles& files,
-                                   std::vector<CompiledSection>& sections, bool remade);
+                                   std::vector<CompiledSection>& sections);
 
 // Where an entry's bytes are, and who keeps them there.
 struct CompiledBody {

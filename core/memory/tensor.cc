@@ -228,6 +228,10 @@ Result<std::shared_ptr<Buffer>> Buffer::unaligned(void* source, uint64_t bytes,
 void* Buffer::make() const {
   Deferral& d = *deferral_;
   std::lock_guard lock(d.mutex);
+  if (d.copies && reinterpret_cast<uintptr_t>(d.origin) % alignof(uint64_t) == 0) {
+    data_.store(const_cast<void*>(d.origin), std::memory_order_release);
+    return data_;
+  }
   if (!d.kept) {
     const MemoryScope scope(d.source);
     auto made = allocate(bytes_, false);
@@ -237,6 +241,10 @@ void* Buffer::make() const {
     data_.store(d.kept->data(), std::memory_order_release);
   }
   return d.kept->data();
+}
+
+bool Buffer::keeps_copy() const {
+  return deferral_ && !deferred() && data_.load(std::memory_order_relaxed) != deferral_->origin;
 }
 
 void Buffer::copy_to(void* out) const {

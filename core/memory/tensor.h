@@ -47,7 +47,7 @@ class Buffer {
   static Result<std::shared_ptr<Buffer>> deferred(uint64_t bytes, std::function<void(void*)> fill,
                                                   const void* origin = nullptr);
   // Borrows what never changes, as wrap does, at any address: deferred, so that data() is an
-  // aligned copy. Copying lets go of the pages of a file's mapping.
+  // aligned copy where it is not aligned itself. Copying lets go of the pages of a file's mapping.
   static Result<std::shared_ptr<Buffer>> unaligned(void* source, uint64_t bytes,
                                                    std::function<void()> release);
   // Strings: |count| empty pfrt_string, whose texts the buffer owns.
@@ -81,7 +81,7 @@ class Buffer {
   const void* identity() const { return deferral_ ? this : data(); }
   uint64_t bytes() const { return bytes_; }
   // Whether it takes host memory: neither borrowed nor deferred until somebody asks.
-  bool resident() const { return owned_ || (deferral_ && !deferred()); }
+  bool resident() const { return owned_ || keeps_copy(); }
   bool owned() const { return owned_; }                              // allocated here, not borrowed
   const std::shared_ptr<Device>& device() const { return device_; }  // null = the host
   // Gives what memory it can of the bytes from |offset| on back to the system: their contents are
@@ -100,6 +100,7 @@ class Buffer {
   static Result<std::shared_ptr<Buffer>> allocate_from(AllocatorPtr allocator, uint64_t bytes,
                                                        bool zeroed);
   void* make() const;
+  bool keeps_copy() const;
   mutable std::atomic<void*> data_ = nullptr;
   uint64_t bytes_ = 0;
   bool owned_ = false;

@@ -203,7 +203,7 @@ void CompiledCache::put(const std::string& key, const Compiled& compiled, const 
   }
   if (files.size() != model.files().size()) files.clear();  // numbers would be others
   std::vector<CompiledSection> sections;
-  auto head = write_compiled(out, files, sections, true);
+  auto head = write_compiled(out, files, sections);
   const std::string of = model.files().empty() ? model.face().name : model.files().front().path;
   Status status =
       head.ok() ? store(entries_, key, kCompiled, of, head.value(), sections) : head.take_status();
@@ -238,7 +238,7 @@ Status CompiledCache::put_graph(const std::string& key, const Graph& graph) {
   Compiled out;
   out.graph = for_writing(graph);
   std::vector<CompiledSection> sections;
-  PFRT_ASSIGN(const std::string head, write_compiled(out, {}, sections, false));
+  PFRT_ASSIGN(const std::string head, write_compiled(out, {}, sections));
   return store(entries_, key, kGraph, graph.name, head, sections);
 }
 
@@ -247,6 +247,7 @@ Status CompiledCache::store(CacheStore& to, const std::string& key, const std::s
                             const std::vector<CompiledSection>& from) {
   Staging staging;
   std::vector<CacheStore::Section> sections;
+  sections.reserve(from.size());
   for (const CompiledSection& s : from)
     sections.push_back({s.offset, s.bytes, [&staging, &s](const auto& write) -> Status {
                           Tensor bytes;

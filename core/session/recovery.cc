@@ -146,7 +146,7 @@ Result<std::shared_ptr<Session::Plans>> Session::plan_for_all(
     std::shared_ptr<const Model::Optimised> optimised, const Progress& progress,
     PackedConstants* packed) {
   for (Cures tried;;) {
-    if (packed) packed->clear();
+    if (packed) *packed = {};
     auto made =
         plan(provider_set_->candidates(), std::exchange(optimised, nullptr), progress, packed);
     if (made.ok()) return made;

@@ -338,7 +338,8 @@ void Session::keep_plans(const PackedConstants& packed) {
   if (node_precision_of_ == optimised.graph)
     for (const NodePrecision& node : node_precision_)
       compiled.precisions.emplace_back(node.hint, node.note);
-  compiled.packed = packed;
+  compiled.packed = packed.buffers;
+  compiled.packed_from = packed.sources;
   cache_->put(cache_key_, compiled, *model_);
 }
 
