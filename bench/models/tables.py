@@ -323,7 +323,7 @@ def main():
         integer_tables.Tables(bench, report, machine, args).print(sorted(set(args.only or integer_tables.LINES)))
     launch_tables(bench, report, args)
     for warm in [w for w, asked in ((False, args.cold), (True, args.warm)) if asked]:
-        start.tables(args.starter, bench, report, [c for s in ("a", "b") for c in cases(s, args.models)], args, warm,
+        start.tables(args.starter, report, [c for s in ("a", "b") for c in cases(s, args.models)], args, warm,
                      geometric_mean)
     report.finish()
 

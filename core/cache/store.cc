@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/base/digest.h"
 #include "core/base/os/atomic_file.h"
 #include "core/base/os/descriptor.h"
 #include "core/base/os/library.h"
 #include "core/base/os/pages.h"
-#include "core/cache/digest.h"
 
 namespace pfrt {
 namespace {
@@ -94,11 +94,12 @@ struct CacheStore::Header {
 };
 
 CacheStore::CacheStore(std::string folder, std::vector<std::string> suffixes, CacheLimits limits,
-                       Logger* logger)
+                       Logger* logger, const CacheStore* former)
     : folder_(std::move(folder)),
       suffixes_(std::move(suffixes)),
       limits_(limits),
-      logger_(logger) {}
+      logger_(logger),
+      counts_(former ? former->counts_ : std::make_shared<Counts>()) {}
 
 std::string CacheStore::path_of(std::string_view key, const std::string& suffix) const {
   std::string name(key);
@@ -198,29 +199,29 @@ CacheStore::EntryPtr CacheStore::find(std::string_view key, const std::string& s
         const auto now = os::stamp_of(path);
         if (now.ok() && now.value() == entry->file->stamp() &&
             !(entry->file->health() && entry->file->health()->lost())) {
-          ++hits_;
+          ++counts_->hits;
           return entry;
         }
       }
   }
   if (!os::stamp_of(path).ok()) {
-    ++misses_;
+    ++counts_->misses;
     return nullptr;
   }
   auto opened = open(path, key, Reading::kUse);
   if (!opened.ok()) {
-    ++misses_;
+    ++counts_->misses;
     // The file stays: it is replaced when the entry is made again, and another process may have
     // done so by now.
     if (opened.status().code() != Code::kDEADLINE && opened.status().code() != Code::kNOT_FOUND) {
-      ++invalid_;
+      ++counts_->invalid;
       if (logger_)
         logger_->log(PFRT_LOG_WARNING, "cache entry '", path,
                      "' is not used and made again: ", opened.status().message());
     }
     return nullptr;
   }
-  ++hits_;
+  ++counts_->hits;
   const std::lock_guard lock(mutex_);
   std::erase_if(open_, [](const auto& e) { return e.second.expired(); });
   open_[path] = opened.value();
@@ -279,7 +280,7 @@ Status CacheStore::put(std::string_view key, const std::string& suffix, std::str
   const auto lock = os::lock_file(folder_ + "/lock", kLockWaitMs);
   if (!lock.ok() && lock.status().code() == Code::kBUSY) return lock.status();
   PFRT_TRY(file->commit(false));
-  ++stores_;
+  ++counts_->stores;
   evict_locked();
   return {};
 }
@@ -319,7 +320,7 @@ uint64_t CacheStore::evict_locked() {
     --entries;
     ++gone;
   }
-  evictions_ += gone;
+  counts_->evictions += gone;
   return gone;
 }
 
@@ -370,7 +371,7 @@ std::vector<CacheStore::Info> CacheStore::list(bool check) {
 }
 
 CacheStore::Statistics CacheStore::statistics() const {
-  return {hits_, misses_, stores_, evictions_, invalid_};
+  return {counts_->hits, counts_->misses, counts_->stores, counts_->evictions, counts_->invalid};
 }
 
 }  // namespace pfrt

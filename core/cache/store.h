@@ -71,9 +71,10 @@ class CacheStore {
   };
 
   // |folder| is made with the first entry. |suffixes|: of its files, one for each kind of entry,
-  // limited together. Another store may have others in the same folder.
+  // limited together. Another store may have others in the same folder. |former|: of the same
+  // files, with which it counts; may be null.
   CacheStore(std::string folder, std::vector<std::string> suffixes, CacheLimits limits,
-             Logger* logger);
+             Logger* logger, const CacheStore* former = nullptr);
   CacheStore(const CacheStore&) = delete;
   CacheStore& operator=(const CacheStore&) = delete;
 
@@ -117,7 +118,10 @@ class CacheStore {
   Logger* const logger_;
   std::mutex mutex_;
   std::map<std::string, std::weak_ptr<const Entry>> open_;  // by path
-  std::atomic<uint64_t> hits_{0}, misses_{0}, stores_{0}, evictions_{0}, invalid_{0};
+  struct Counts {
+    std::atomic<uint64_t> hits{0}, misses{0}, stores{0}, evictions{0}, invalid{0};
+  };
+  const std::shared_ptr<Counts> counts_;
 };
 
 }  // namespace pfrt

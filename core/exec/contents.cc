@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#define XXH_INLINE_ALL
 #include "core/exec/contents.h"
 
-#include <xxhash.h>
-
 #include <bit>
+
+#include "core/base/digest.h"
 
 namespace pfrt {
 namespace {
 
-std::string hash_of(const void* data, uint64_t bytes) {
-  const XXH128_hash_t hash = XXH3_128bits(data, static_cast<size_t>(bytes));
-  return message("#", hash.high64, ".", hash.low64);
-}
+std::string hash_of(const void* data, uint64_t bytes) { return "#" + digest_of(data, bytes); }
 
 }  // namespace
 

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <map>
 
+#include "core/base/digest.h"
 #include "core/format/graph_reader.h"
 #include "core/format/pfm.h"
 #include "core/format/pfm_checksum.h"
@@ -127,14 +128,14 @@ class Reader {
 
   Result<uint64_t> checksum(const char* data, uint64_t size) {
     constexpr uint64_t kPiece = uint64_t{4} << 20;
-    pfm::Checksum sum;
+    Digest sum;
     for (uint64_t at = 0; at < size; at += kPiece) {
       const uint64_t piece = std::min(kPiece, size - at);
       sum.add(data + at, piece);
       checked_ += piece;
       PFRT_TRY(progress_.at(static_cast<double>(checked_) / static_cast<double>(size_)));
     }
-    return sum.value();
+    return sum.number();
   }
 
   Status read_section(const pfm::Tensor& from, uint64_t bytes, const std::string& name,

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/base/digest.h"
 #include "core/format/graph_writer.h"
 #include "core/format/pfm.h"
 #include "core/format/pfm_checksum.h"
@@ -45,7 +46,7 @@ class Writer {
     sections_.push_back({next_, size, t.data()});
     const uint64_t at = next_;
     next_ += size;
-    return {at, pfm::checksum_of(size ? t.data() : "", size)};
+    return {at, checksum(size ? t.data() : "", size)};
   }
 
   FlatBufferBuilder builder_;

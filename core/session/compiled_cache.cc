@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "core/base/digest.h"
 #include "core/base/os/library.h"
-#include "core/cache/digest.h"
 #include "core/memory/staging.h"
 #include "core/pass/engine/pipeline.h"
 
@@ -119,9 +119,10 @@ const std::string& library_identity() {
   return identity;
 }
 
-CompiledCache::CompiledCache(const std::string& folder, const CacheLimits& limits, Logger* logger)
+CompiledCache::CompiledCache(const std::string& folder, const CacheLimits& limits, Logger* logger,
+                             const CompiledCache* former)
     : logger_(logger),
-      entries_(folder, {kCompiled, kGraph}, limits, logger),
+      entries_(folder, {kCompiled, kGraph}, limits, logger, former ? &former->entries_ : nullptr),
       models_(folder, {kModel}, limits_of_models(limits), logger) {}
 
 void CompiledCache::say(const std::string& doing, const Status& why) {

@@ -29,7 +29,9 @@ struct StoredModel {
 
 class CompiledCache {
  public:
-  CompiledCache(const std::string& folder, const CacheLimits& limits, Logger* logger);
+  // |former|: of the same folder, with which it counts; may be null.
+  CompiledCache(const std::string& folder, const CacheLimits& limits, Logger* logger,
+                const CompiledCache* former);
 
   CacheStore& entries() { return entries_; }
   const CacheStore& entries() const { return entries_; }

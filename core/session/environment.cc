@@ -73,7 +73,7 @@ std::shared_ptr<CompiledCache> Environment::cache(const std::string& folder) {
                                                         : cache_folder_;
   if (wanted.empty() || wanted == "off") return nullptr;
   std::shared_ptr<CompiledCache>& cache = caches_[wanted];
-  if (!cache) cache = std::make_shared<CompiledCache>(wanted, cache_limits_, &logger_);
+  if (!cache) cache = std::make_shared<CompiledCache>(wanted, cache_limits_, &logger_, nullptr);
   return cache;
 }
 
@@ -82,7 +82,7 @@ std::shared_ptr<CompiledCache> Environment::open_cache(const std::string& folder
   const std::lock_guard lock(caches_mutex_);
   std::shared_ptr<CompiledCache>& cache = caches_[folder];
   if (!cache || !(cache->entries().limits() == limits))
-    cache = std::make_shared<CompiledCache>(folder, limits, &logger_);
+    cache = std::make_shared<CompiledCache>(folder, limits, &logger_, cache.get());
   return cache;
 }
 

@@ -174,6 +174,7 @@ Result<std::shared_ptr<const Importer>> importer_for(PluginSource& plugins,
 
 Result<ImportCall::Bytes> ImportCall::open_beside(std::string_view location) {
   if (source_.read_beside) {
+    reads_beside = true;
     PFRT_ASSIGN(const auto bytes, source_.read_beside(location, progress_));
     return Bytes{bytes, bytes->data(), bytes->bytes()};
   }
@@ -212,6 +213,8 @@ Result<std::shared_ptr<const Model>> load_model(Environment& environment, const 
   if (!model.ok()) return model.take_status().prepend("loading " + source.text());
   if (source.file)
     model.value()->set_files(std::move(call.model_files), load_key(environment, options));
+  else if (!call.reads_beside && environment.cache(options.get_string("cache_dir")))
+    model.value()->set_memory(source.data, source.size, load_key(environment, options));
   for (const std::string& warning : model.value()->warnings())
     environment.logger().log(PFRT_LOG_INFO, "loading ", source.text(), ": ", warning);
   return std::shared_ptr<const Model>(model.take());

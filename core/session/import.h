@@ -61,6 +61,7 @@ class ImportCall {
   std::vector<std::string> warnings;
   std::vector<std::shared_ptr<os::FileHealth>> files;  // that were read
   std::vector<ModelFile> model_files;                  // the same, and copies
+  bool reads_beside = false;                           // by ModelSource::read_beside
 
  private:
   const ModelSource& source_;

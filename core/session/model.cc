@@ -5,9 +5,9 @@
 #include <unordered_set>
 #include <utility>
 
+#include "core/base/digest.h"
 #include "core/base/lock.h"
 #include "core/base/os/pages.h"
-#include "core/cache/digest.h"
 #include "core/ir/graph_counts.h"
 #include "core/ir/verify.h"
 #include "core/op/engine/canonicalise.h"
@@ -211,6 +211,15 @@ Result<const Model*> Model::whole(const Progress& progress) const {
 void Model::set_files(std::vector<ModelFile> files, std::string load_key) {
   files_of_ = std::move(files);
   load_key_ = std::move(load_key);
+}
+
+void Model::set_memory(const void* data, uint64_t bytes, std::string_view load_key) {
+  Digest digest;
+  digest.add(std::string_view("memory"));
+  digest.add(load_key);
+  digest.add(data, bytes);
+  content_ = digest.hex();
+  content_tried_ = true;
 }
 
 const std::string& Model::content() const {

@@ -81,8 +81,10 @@ class Model {
   // the model is shared. |load_key|: of what else decides what it is.
   const std::vector<ModelFile>& files() const { return files_of_; }
   void set_files(std::vector<ModelFile> files, std::string load_key);
-  // The same for the same bytes of its files, loaded alike; empty where it has none or they cannot
-  // be read. They are read the first time.
+  // Of one that was loaded from memory alone; set before the model is shared.
+  void set_memory(const void* data, uint64_t bytes, std::string_view load_key);
+  // The same for the same bytes of its files or memory, loaded alike; empty where it has none or
+  // they cannot be read. Files are read the first time.
   const std::string& content() const;
   Result<std::shared_ptr<os::MappedFile>> mapped(size_t number) const;
   bool built_in_only() const { return built_in_only_; }  // its operators

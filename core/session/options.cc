@@ -25,7 +25,7 @@ constexpr OptionRow kEnv[] = {
      "would take more fails with 'out of memory'; 0 = no limit"},
     {"async_queue", PFRT_OPTION_INT, "1024", "",
      "asynchronous runs that may wait at a time; one more is refused with 'busy'; 0 = no limit"},
-    {"cache_max_bytes", PFRT_OPTION_INT, "1073741824", "",
+    {"cache_max_bytes", PFRT_OPTION_INT, "8589934592", "",
      "of a cache of compiled models that a load or session opens: bytes of its files, beyond which "
      "entries go that were not used for longest; 0 = no limit"},
     {"cache_max_entries", PFRT_OPTION_INT, "100", "", "likewise, by their number"},

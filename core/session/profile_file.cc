@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/session/profile_file.h"
 
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include <utility>
 
 #include "core/base/os/atomic_file.h"
+#include "core/base/os/pages.h"
 
 namespace pfrt {
 namespace {
@@ -153,9 +153,7 @@ class Writer {
     trace_.number("parameter_bytes", about_.parameter_bytes);
     trace_.micros("wall_us", end_ns - profile_.start_ns());
     trace_.micros("processor_us", Profile::processor_ns() - profile_.processor_start_ns());
-    struct rusage usage {};
-    if (::getrusage(RUSAGE_SELF, &usage) == 0)
-      trace_.number("peak_resident_bytes", static_cast<uint64_t>(usage.ru_maxrss) * 1024);
+    trace_.number("peak_resident_bytes", os::peak_resident_bytes());
     trace_.key("threads");
     trace_.raw("[");
     for (size_t t = 0; t < busy_ns_.size(); ++t) {

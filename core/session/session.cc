@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "core/base/digest.h"
 #include "core/base/os/floating_point.h"
-#include "core/cache/digest.h"
 #include "core/exec/device_copy.h"
 #include "core/ir/graph_counts.h"
 #include "core/ir/verify.h"
@@ -259,7 +259,9 @@ std::string Session::cache_key(const Options& options, const Preparation::Config
   }
   for (const std::string& output : config.extra_outputs) digest.add(std::string_view(output));
   const std::string& content = model_->content();
-  if (content.empty()) return not_for("the model was not loaded from a file");
+  if (content.empty())
+    return not_for(
+        "the model was not loaded from a file, or from memory with a cache_dir of its own");
   digest.add(std::string_view(content));
   return digest.hex();
 }

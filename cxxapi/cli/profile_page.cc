@@ -229,17 +229,8 @@ std::string profile_page(const std::string& model, const std::string& trace,
   }
   roof.end().end();
   Markup out;
-  out.raw(R"(<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; )"
-          R"(script-src 'unsafe-inline'">
-<meta name="viewport" content="width=device-width">
-<title>)");
-  out.text(model, 200)
-      .raw(": profile</title>\n<style>")
-      .raw(kProfileStyle)
-      .raw("</style></head>\n");
-  out.raw("<body><h1>").text(model, 200).raw(R"(</h1><div id="about"></div>
+  begin_page(out, model, ": profile", kProfileStyle);
+  out.raw(R"(<div id="about"></div>
 <h2>Steps by time</h2><div id="roofs"></div><div class="wide"><table id="steps"></table></div>
 <h2>The last run</h2><div class="wide" id="line"></div>
 <h2>Memory</h2><div id="memory"><svg id="curve" viewBox="0 0 1000 102" preserveAspectRatio="none"></svg></div>

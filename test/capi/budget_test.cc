@@ -33,17 +33,6 @@ TEST(MemoryLimit, of_a_run_holds_for_what_a_request_asks_for) {
   EXPECT_TRUE(ok(try_run(session.get(), {int64s({1}, {kMiB})})));
 }
 
-// h = x w, y = h w, all of 1 MiB.
-GraphBuilder two_products() {
-  GraphBuilder g;
-  g.input("x", PFRT_DTYPE_FLOAT32, {"N", 512});
-  g.constant("w", floats({512, 512}, random_floats(512 * 512, 1)));
-  g.node("MatMul", {"x", "w"}, {"h"}, {}, "first");
-  g.node("MatMul", {"h", "w"}, {"y"}, {}, "second");
-  g.output("y");
-  return g;
-}
-
 TEST(MemoryLimit, of_a_run_holds_for_what_it_works_in_and_what_others_left) {
   const auto env = make_env();
   const auto session = make_session(env.get(), two_products());

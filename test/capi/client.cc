@@ -385,4 +385,14 @@ GraphBuilder slow_graph() {
   return g;
 }
 
+GraphBuilder two_products() {
+  GraphBuilder g;
+  g.input("x", PFRT_DTYPE_FLOAT32, {"N", 512});
+  g.constant("w", floats({512, 512}, random_floats(512 * 512, 1)));
+  g.node("MatMul", {"x", "w"}, {"h"}, {}, "first");
+  g.node("MatMul", {"h", "w"}, {"y"}, {}, "second");
+  g.output("y");
+  return g;
+}
+
 }  // namespace pfrt_test

@@ -181,4 +181,7 @@ GraphBuilder add_graph();
 // y = x W, repeated so often that a run takes long enough to be stopped.
 GraphBuilder slow_graph();
 
+// h = x W, y = h W with x float32[N,512]; with 512 rows all are of 1 MiB.
+GraphBuilder two_products();
+
 }  // namespace pfrt_test

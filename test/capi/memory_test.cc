@@ -121,16 +121,6 @@ TEST(PoolTable, takes_from_the_allocator_below) {
   EXPECT_EQ(nothing.released, 2) << "also when the call fails";
 }
 
-GraphBuilder wide_products() {
-  GraphBuilder g;
-  g.input("x", PFRT_DTYPE_FLOAT32, {"N", 512});
-  g.constant("w", floats({512, 512}, random_floats(512 * 512, 1)));
-  g.node("MatMul", {"x", "w"}, {"h"}, {}, "first");
-  g.node("MatMul", {"h", "w"}, {"y"}, {}, "second");
-  g.output("y");
-  return g;
-}
-
 struct SignatureRows {
   std::vector<std::pair<std::string, uint64_t>> all;
   static void add(void* user, pfrt_string signature, uint64_t bytes) {
@@ -155,7 +145,7 @@ std::string session_phase_of(pfrt_session* session) {
 
 TEST(SessionMemory, is_reported_and_given_back) {
   const auto env = make_env();
-  const auto session = make_session(env.get(), wide_products());
+  const auto session = make_session(env.get(), two_products());
   ASSERT_TRUE(session);
   EXPECT_EQ(memory_report_of(session.get()).peak, 0u);
   ASSERT_TRUE(ok(try_run(session.get(), {noise({300, 512}, 1)})));
@@ -181,7 +171,7 @@ TEST(SessionMemory, is_reported_and_given_back) {
 
 TEST(SessionMemory, phases_tell_a_failed_run) {
   const auto env = make_env({{"memory_limit", std::to_string(8 << 20)}});
-  const auto session = make_session(env.get(), wide_products());
+  const auto session = make_session(env.get(), two_products());
   ASSERT_TRUE(session);
   EXPECT_EQ(session_phase_of(session.get()), "Ready");
   EXPECT_EQ(try_run(session.get(), {noise({4000, 512}, 1)}).code,
@@ -203,7 +193,7 @@ std::string system_with(const std::string& name, const std::string& kilobytes,
 
 uint64_t idle_after_a_run(const Settings& settings) {
   const auto env = make_env(settings);
-  const auto session = make_session(env.get(), wide_products());
+  const auto session = make_session(env.get(), two_products());
   EXPECT_TRUE(ok(try_run(session.get(), {noise({300, 512}, 1)})));
   return memory_report_of(session.get()).idle;
 }

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Holds the cache of compiled models to what it promises while it is mistreated.
 
-    cache_torture.py [--kills N] [--flips N] [--failures N] [--seed N]
+    cache_torture.py [--kills N] [--flips N] [--failures N] [--jumps N] [--seed N]
 
 --kills: processes that fill, read and evict one folder and are killed with SIGKILL at random moments. --flips: bits of
 entries that flip between sessions. --failures: sessions under an interposed library whose writes fail with ENOSPC or EIO
-from a random call on. After each: results are those of a session without a cache, nothing has crashed, and an entry that
+from a random call on. --jumps: processes for which the clock of the day has jumped, forth and back. After each: results are those of a session without a cache, nothing has crashed, and an entry that
 was whole still is. PYFLAME_RT_LIBRARY and PYTHONPATH are those of other tests.
 """
 import argparse
@@ -26,10 +26,11 @@ INTERPOSED = r"""
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/types.h>
+#include <time.h>
 #include <unistd.h>
 static long left = -1;
 static int fails(int fd) {
-  if (fd <= 2) return 0;
+  if (fd <= 2 || !getenv("FAIL_AFTER")) return 0;
   if (left < 0) left = atol(getenv("FAIL_AFTER"));
   return left-- <= 0 ? (errno = atoi(getenv("FAIL_WITH")), left = 0, 1) : 0;
 }
@@ -42,6 +43,13 @@ int rename(const char* from, const char* to) {
   static int (*next)(const char*, const char*);
   if (!next) next = (int (*)(const char*, const char*))dlsym(RTLD_NEXT, "rename");
   return fails(3) ? -1 : next(from, to);
+}
+int clock_gettime(clockid_t clock, struct timespec* to) {
+  static int (*next)(clockid_t, struct timespec*);
+  if (!next) next = (int (*)(clockid_t, struct timespec*))dlsym(RTLD_NEXT, "clock_gettime");
+  const int result = next(clock, to);
+  if (clock == CLOCK_REALTIME && getenv("JUMP")) to->tv_sec += atol(getenv("JUMP"));
+  return result;
 }
 """
 
@@ -62,9 +70,10 @@ for _ in range(rounds):
     got = session.run(None, {"x": np.load(os.path.join(models, "x.npy"))})[0]
     if not np.array_equal(got, np.load(os.path.join(models, f"{number}.npy"))):
         sys.exit("wrong answer of model %d" % number)
-    if rng.random() < 0.1:
+    if "KEEP" not in os.environ and rng.random() < 0.1:
         BinaryCache(CacheConfig(cache_dir=folder, max_entries=rng.randrange(3, 9))).evict_if_needed()
-print("done")
+stats = BinaryCache(CacheConfig(cache_dir=folder)).get_stats()
+print("done", stats.stores, stats.hits)
 """
 
 
@@ -114,14 +123,17 @@ def finish(process, doing):
     out, err = process.communicate(timeout=120)
     if process.returncode != 0 or "done" not in out:
         stop(f"{doing}: exit code {process.returncode}: {err.strip()[-500:]}")
+    return map(int, out.split()[-2:])
 
 
 def kill(place, count, rng):
-    running, killed, seed = [], 0, rng.randrange(1 << 30)
+    """In the first third nothing is evicted, so that what was there once stays."""
+    running, killed, seed, seen = [], 0, rng.randrange(1 << 30), set()
     while killed < count:
         while len(running) < 4:
             seed += 1
-            running.append((place.start(seed, 1000), time.monotonic() + rng.uniform(0.15, 0.6)))
+            keep = {"KEEP": "1"} if 3 * killed < count else {}
+            running.append((place.start(seed, 1000, **keep), time.monotonic() + rng.uniform(0.15, 0.6)))
         running.sort(key=lambda pair: pair[1])
         process, when = running.pop(0)
         time.sleep(max(0.0, when - time.monotonic()))
@@ -131,6 +143,11 @@ def kill(place, count, rng):
         if code not in (None, 0):
             stop(f"kills: a process ended by itself, {code}: {err.strip()[-500:]}")
         killed += 1
+        if 3 * killed < count:
+            lost = seen.difference(entries := place.entries())
+            if lost:
+                stop(f"kills: {lost.pop()} was there and is lost")
+            seen.update(entries)
     for process, _ in running:
         process.kill()
         process.communicate()
@@ -160,17 +177,33 @@ def flip(place, count, rng):
     print(f"{count} times bits flipped: no wrong answer")
 
 
-def fail(place, count, rng, folder):
-    source, library = folder / "fail.c", folder / "fail.so"
+def interposed(folder):
+    source, library = folder / "interposed.c", folder / "interposed.so"
     source.write_text(INTERPOSED)
     subprocess.run(["cc", "-shared", "-fPIC", "-o", str(library), str(source), "-ldl"], check=True)
+    return str(library)
+
+
+def fail(place, count, rng, library):
     for at in range(count):
         code = rng.choice((28, 5))  # ENOSPC, EIO
-        process = place.start(rng.randrange(1 << 30), 8, LD_PRELOAD=str(library), FAIL_WITH=str(code),
+        process = place.start(rng.randrange(1 << 30), 8, LD_PRELOAD=library, FAIL_WITH=str(code),
                               FAIL_AFTER=str(rng.randrange(0, 40)))
         finish(process, f"failure {at}")
     place.check("failures")
     print(f"{count} processes whose writes failed: all served; {len(place.entries())} entries, all whole")
+
+
+def jump(place, count, rng, library):
+    finish(place.start(0, 60, KEEP="1"), "before jumps")
+    for at in range(count):
+        by = rng.choice((-1, 1)) * 10 ** rng.randrange(1, 9)  # seconds to years
+        stores, hits = finish(place.start(rng.randrange(1 << 30), 8, KEEP="1", LD_PRELOAD=library, JUMP=str(by)),
+                              f"clock {at}, {by} s")
+        if by < 0 and hits + stores == 0:
+            stop(f"clock {at}, {by} s: the cache was not used")
+    place.check("jumps")
+    print(f"{count} processes whose clock had jumped: all served; {len(place.entries())} entries, all whole")
 
 
 def main():
@@ -178,6 +211,7 @@ def main():
     parser.add_argument("--kills", type=int, default=40)
     parser.add_argument("--flips", type=int, default=300)
     parser.add_argument("--failures", type=int, default=20)
+    parser.add_argument("--jumps", type=int, default=6)
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     rng = random.Random(args.seed)
@@ -188,8 +222,11 @@ def main():
         place = Place(folder)
         if args.kills:
             kill(place, args.kills, rng)
+        library = interposed(folder) if args.failures or args.jumps else None
         if args.failures:
-            fail(place, args.failures, rng, folder)
+            fail(place, args.failures, rng, library)
+        if args.jumps:
+            jump(place, args.jumps, rng, library)
         if args.flips:
             flip(place, args.flips, rng)
 

@@ -99,6 +99,14 @@ def test_another_process_starts_from_it(model, folder):
     assert seen == [["1", "0"], ["0", "1"]]
 
 
+def test_a_model_in_memory_starts_from_it(model, folder):
+    data, options = Path(model).read_bytes(), SessionOptions(cache_dir=folder)
+    plain = run_of(InferenceSession(model))
+    for hits in (0, 1):
+        np.testing.assert_array_equal(run_of(InferenceSession(data, options))[0], plain[0])
+        assert stats_of(folder).hits == hits
+
+
 def test_a_model_that_cannot_be_read_does_not_stop_a_warm_up(model, folder, tmp_path):
     (tmp_path / "broken.onnx").write_bytes(b"\0" * 100)
     cache = pyflame_rt.cache.BinaryCache(pyflame_rt.cache.CacheConfig(cache_dir=folder))
@@ -107,7 +115,7 @@ def test_a_model_that_cannot_be_read_does_not_stop_a_warm_up(model, folder, tmp_
 
 
 def test_it_stands_being_mistreated():
-    failures = "0" if "LD_PRELOAD" in os.environ else "6"
+    interposed = "0" if "LD_PRELOAD" in os.environ else "6"
     done = subprocess.run([sys.executable, str(Path(__file__).with_name("cache_torture.py")), "--kills", "12", "--flips", "60",
-                           "--failures", failures], capture_output=True, text=True)
+                           "--failures", interposed, "--jumps", interposed], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout

@@ -601,9 +601,8 @@ def _tensor_of(tensor: Tensor) -> lib.Handle:
 def _load(source: Any, options: SessionOptions) -> lib.Handle:
     if isinstance(source, Graph):
         return model_of_graph(source)
-    if isinstance(source, bytes):
-        return model_of_bytes(source)
-    return model_of_file(source, LoadCall(cache_dir=os.fspath(options.cache_dir)) if options.cache_dir else None)
+    call = LoadCall(cache_dir=os.fspath(options.cache_dir)) if options.cache_dir else None
+    return model_of_bytes(source, call) if isinstance(source, bytes) else model_of_file(source, call)
 
 
 def _samples(samples: Sequence[Mapping[str, Any]]) -> Tuple[Any, List[Any]]:

@@ -5,6 +5,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <fstream>
+#include <string>
+
 namespace pfrt::os {
 namespace {
 
@@ -61,6 +64,14 @@ void return_freed_memory() {
 
 void prefer_large_pages(void* data, uint64_t bytes) {
   if (bytes >= 2 * kLargePage) advise_pages_inside(data, bytes, kLargePage, MADV_HUGEPAGE);
+}
+
+uint64_t peak_resident_bytes() {
+  std::ifstream status("/proc/self/status");
+  uint64_t kilobytes = 0;
+  for (std::string word; status >> word;)
+    if (word == "VmHWM:" && status >> kilobytes) return kilobytes * 1024;
+  return 0;
 }
 
 }  // namespace pfrt::os

@@ -23,4 +23,8 @@ void return_freed_memory();
 // it is large enough to gain by that.
 void prefer_large_pages(void* data, uint64_t bytes);
 
+// The most that this program has had in memory at a time; 0 where the system does not tell. (What
+// getrusage says begins with what the process was before it became this program.)
+uint64_t peak_resident_bytes();
+
 }  // namespace pfrt::os

@@ -43,4 +43,18 @@ class Markup {
   std::string out_;
 };
 
+// A page about |of| up to its heading; |is| is added to its title. It may load nothing.
+template <size_t N>
+void begin_page(Markup& out, std::string_view of, std::string_view is, const char (&style)[N]) {
+  constexpr size_t kTitle = 200;
+  out.raw(R"(<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; )"
+          R"(script-src 'unsafe-inline'">
+<meta name="viewport" content="width=device-width">
+<title>)");
+  out.text(of, kTitle).text(is).raw("</title>\n<style>").raw(style);
+  out.raw("</style></head>\n<body><h1>").text(of, kTitle).raw("</h1>");
+}
+
 }  // namespace cli

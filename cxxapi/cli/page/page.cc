@@ -140,14 +140,8 @@ PageGraph page_graph(const pyflame_rt::Graph& graph) {
 
 std::string write_html(const PageContents& contents) {
   Markup out;
-  out.raw(R"(<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; )"
-          R"(script-src 'unsafe-inline'">
-<meta name="viewport" content="width=device-width">
-<title>)");
-  out.text(contents.model, 200).raw("</title>\n<style>").raw(kStyle).raw("</style></head>\n");
-  out.raw("<body><h1>").text(contents.model, 200).raw("</h1>\n");
+  begin_page(out, contents.model, "", kStyle);
+  out.raw("\n");
   write_summary(contents, &out);
   write_bar(&out);
   write_legend(contents, &out);

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <random>
 
+#include "core/base/digest.h"
 #include "core/format/pfm_checksum.h"
 #include "core/format/pfm_layout.h"
 #include "core/ir/verify.h"
@@ -469,10 +470,9 @@ TEST(PfmDamage, constants_that_share_bytes) {
   std::vector<flatbuffers::Offset<pfm::Constant>> constants;
   const float payload[8] = {1, 2, 3, 4, 5, 6, 7, 8};
   for (const auto& [name, offset] : {std::pair{"a", 1024}, std::pair{"b", 1032}}) {
-    pfm::Checksum sum;
-    sum.add(payload + (offset - 1024) / 4, 16);
+    const uint64_t sum = checksum(payload + (offset - 1024) / 4, 16);
     const auto tensor = pfm::CreateTensor(builder, PFRT_DTYPE_FLOAT32, dims,
-                                          static_cast<uint64_t>(offset), 16, sum.value());
+                                          static_cast<uint64_t>(offset), 16, sum);
     constants.push_back(
         pfm::CreateConstant(builder, builder.CreateString(name), PFRT_VALUE_TENSOR, tensor));
   }

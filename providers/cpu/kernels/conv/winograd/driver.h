@@ -27,18 +27,26 @@
 namespace pfrt::cpu {
 
 // Where transformed weights lie: [group][panel][element][channel][16 outputs], with zeros for
-// channels and outputs that fill up 16.
+// channels and outputs that fill up 16. On pages behind them come the weights as they were, for
+// sums that cannot be taken from transformed ones: so the constant itself need not be in memory.
 struct WinogradWeights {
   int64_t groups, panels, elements, channels;
 
   // From an element of a panel to the next.
   int64_t stride() const { return ceil_div(channels, 16) * 16 * 16; }
   int64_t size() const { return groups * panels * elements * stride(); }
-  uint64_t bytes() const { return static_cast<uint64_t>(size()) * sizeof(float); }
+  int64_t source_at() const { return ceil_div(size(), kPageElements) * kPageElements; }
+  // With |source_size| elements of the weights as they were.
+  uint64_t bytes(int64_t source_size) const {
+    return static_cast<uint64_t>(source_at() + source_size) * sizeof(float);
+  }
   // Element 0 of a channel; the other elements are stride() apart.
   int64_t line(int64_t group, int64_t panel, int64_t channel) const {
     return (group * panels + panel) * elements * stride() + channel * 16;
   }
+
+ private:
+  static constexpr int64_t kPageElements = 4096 / sizeof(float);
 };
 
 // What a kernel chooses.

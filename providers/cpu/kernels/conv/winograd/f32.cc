@@ -15,7 +15,6 @@
 #include "providers/cpu/kernels/matmul/bf16_pairs.h"
 #include "providers/cpu/kernels/matmul/transpose.h"
 #include "providers/cpu/kernels/window/reorder.h"
-#include "providers/cpu/row/load.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -56,15 +55,13 @@ WinogradForm form_of(const F32Method& method, int64_t channels, bool nchw16c, in
 struct Plan : WinogradPlan {
   const F32Method& method;
   bool nchw16c_output;
-  pfrt_dtype weights_type;
   bool has_bias;
 
-  Plan(const F32Method& m, const ConvGeometry& g, pfrt_dtype type, bool bias, Nchw16cSides sides,
+  Plan(const F32Method& m, const ConvGeometry& g, bool bias, Nchw16cSides sides,
        int64_t bytes = WinogradForm::kBandBytes)
       : WinogradPlan(g, form_of(m, g.group_in, sides.input, bytes)),
         method(m),
         nchw16c_output(sides.output),
-        weights_type(type),
         has_bias(bias) {}
 };
 
@@ -82,22 +79,17 @@ float reference_sum(const Panel& p, int64_t channel, int64_t y, int64_t x) {
   const Window& w = p.plan.geometry.window;
   const int64_t channels = p.plan.geometry.group_in, size = w.image_size();
   const float* const image = p.run.input<float>(0) + p.tiles.image * channels * size;
-  const LoadFn<float> load = load_fn<float>(p.plan.weights_type);
+  const float* const weights = p.run.packed<float>() + p.plan.weights.source_at();
   const int64_t side = p.plan.method.taps, taps = side * side;
   float sum = 0;
   for (int64_t tap = 0; tap < taps; ++tap) {
     const int64_t row = y - w.pads[0] + tap / side, column = x - w.pads[1] + tap % side;
     if (row < 0 || row >= w.image[0] || column < 0 || column >= w.image[1]) continue;
     const int64_t pixel = row * w.image[1] + column;
-    constexpr int64_t kLine = 64;
-    float line[kLine];
     for (int64_t c = 0; c < channels; ++c) {
-      if (c % kLine == 0)
-        load(line, p.run.input(1), (channel * channels + c) * taps + tap, taps,
-             std::min(kLine, channels - c));
       const int64_t at = p.plan.form.nchw16c ? (c / kPanel * size + pixel) * kPanel + c % kPanel
                                              : c * size + pixel;
-      sum += line[c % kLine] * image[at];
+      sum += weights[(channel * channels + c) * taps + tap] * image[at];
     }
   }
   return sum;
@@ -171,6 +163,7 @@ Kernel kernel_of(std::shared_ptr<const Plan> made) {
   Kernel kernel;
   kernel.flops = made->geometry.flops();
   kernel.shared_bytes = made->shared_bytes();
+  kernel.packed_alone = true;
   kernel.run = [plan = std::move(made)](const Run& run) {
     return run_winograd(run, *plan, "conv_winograd",
                         [&](const WinogradTiles& tiles, uint32_t) { put_out(run, *plan, tiles); });
@@ -179,12 +172,12 @@ Kernel kernel_of(std::shared_ptr<const Plan> made) {
 }
 
 std::vector<Alternative> alternatives(const F32Method& method, const ConvGeometry& geometry,
-                                      pfrt_dtype weights, bool bias, Nchw16cSides sides) {
+                                      bool bias, Nchw16cSides sides) {
   constexpr int64_t kBytes = WinogradForm::kBandBytes;
-  const Plan plan(method, geometry, weights, bias, sides);
+  const Plan plan(method, geometry, bias, sides);
   std::vector<Alternative> out;
   for (int64_t bytes : {kBytes / 2, kBytes * 2, kBytes * 4}) {
-    const auto other = std::make_shared<const Plan>(method, geometry, weights, bias, sides, bytes);
+    const auto other = std::make_shared<const Plan>(method, geometry, bias, sides, bytes);
     std::string change;
     add_change(change, "band", plan.band, other->band);
     const bool known = std::ranges::any_of(out, [&](const auto& a) { return a.change == change; });
@@ -231,7 +224,8 @@ std::optional<PackedInput> pack(const F32Method& method, const SnapshotNode& nod
   packed.input = 1;
   packed.recipe = message(method.pairs ? "conv_winograd_bf16/" : "conv_winograd/", method.out, "/",
                           method.taps, "/", groups, "/", outs, "x", channels);
-  packed.bytes = weights.bytes();
+  const int64_t source_size = dims[0] * channels * method.taps * method.taps;
+  packed.bytes = weights.bytes(source_size);
   packed.pack = [=, &method](const void* source, void* memory) {
     const float* const from = static_cast<const float*>(source);
     float* const to = static_cast<float*>(memory);
@@ -240,6 +234,7 @@ std::optional<PackedInput> pack(const F32Method& method, const SnapshotNode& nod
         pack_panel(method, from + (g * outs + o) * method.taps * method.taps * channels,
                    std::min(kPanel, outs - o), channels, to + weights.line(g, o / kPanel, 0),
                    weights.stride());
+    std::copy_n(from, source_size, to + weights.source_at());
   };
   return packed_from_float32(node, std::move(packed));
 }
@@ -256,11 +251,8 @@ Result<Kernel> make(const F32Method& method, const SnapshotNode& node, Nchw16cSi
       (method.pairs && PanelMicrokernel::get_bf16_dot() == nullptr))
     return error(Code::kUNSUPPORTED, "PFRT_ISA was lowered after the model was compiled");
   const bool bias = node.has_input(2);
-  const pfrt_dtype dtype = node.input_dtype(1);
-  kernel = kernel_of(std::make_shared<const Plan>(method, g, dtype, bias, sides));
-  kernel.alternatives = [&method, g, dtype, bias, sides] {
-    return alternatives(method, g, dtype, bias, sides);
-  };
+  kernel = kernel_of(std::make_shared<const Plan>(method, g, bias, sides));
+  kernel.alternatives = [&method, g, bias, sides] { return alternatives(method, g, bias, sides); };
   return in_float32(node, {0, 2}, std::move(kernel));
 }
 

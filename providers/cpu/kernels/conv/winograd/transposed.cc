@@ -47,16 +47,14 @@ PFRT_AVX2 bool transform_tile(const float* in, int64_t stride, int64_t outputs, 
 
 struct Plan : WinogradPlan {
   Phases phases;
-  pfrt_dtype weights_type;
   bool has_bias;
 
   // |g| is the transposed convolution; WinogradPlan sees that of all sites.
-  Plan(const ConvGeometry& g, const Phases& p, pfrt_dtype type, bool bias)
+  Plan(const ConvGeometry& g, const Phases& p, bool bias)
       : WinogradPlan({p.window(), g.batch, g.groups, g.group_in, g.group_out},
                      {PanelMicrokernel::get(), transform_pixels<TwoTaps, Floats>, kChain, kPass,
                       p.y.stride * p.x.stride}),
         phases(p),
-        weights_type(type),
         has_bias(bias) {}
 
   // Of the output of a row of tiles.
@@ -73,7 +71,7 @@ void reference_site(const Run& run, const Plan& plan, const WinogradTiles& tiles
   const PhaseAxis &ay = plan.phases.y, &ax = plan.phases.x;
   const int64_t group = tiles.image % g.groups, taps = ay.kernel * ax.kernel;
   const int64_t pixels = ay.in * ax.in;
-  const LoadFn<float> load = load_fn<float>(plan.weights_type);
+  const float* const weights = run.packed<float>() + plan.weights.source_at();
   const float* const in = run.input<float>(0) + tiles.image * g.group_in * pixels;
   std::copy_n(bias, kPanel, out);
   for (int64_t by = 0; by < ay.taps; ++by)
@@ -82,11 +80,10 @@ void reference_site(const Run& run, const Plan& plan, const WinogradTiles& tiles
       if (y < 0 || y >= ay.in || x < 0 || x >= ax.in) continue;
       const int64_t tap = ay.tap(phase[0], by) * ax.kernel + ax.tap(phase[1], bx);
       for (int64_t c = 0; c < g.group_in; ++c) {
-        float weights[kPanel];
         const int64_t row = (group * g.group_in + c) * g.group_out + tiles.panel * kPanel;
-        load(weights, run.input(1), row * taps + tap, taps, tiles.channels);
         const float pixel = in[c * pixels + y * ax.in + x];
-        for (int64_t o = 0; o < tiles.channels; ++o) out[o] += weights[o] * pixel;
+        for (int64_t o = 0; o < tiles.channels; ++o)
+          out[o] += weights[(row + o) * taps + tap] * pixel;
       }
     }
 }
@@ -161,11 +158,13 @@ std::optional<PackedInput> pack_conv_transpose_winograd(const SnapshotNode& node
   PackedInput packed;
   packed.input = 1;
   packed.recipe = message("phase_winograd/", groups, "/", outs, "x", channels, "/", sy, "x", sx);
-  packed.bytes = weights.bytes();
+  const int64_t source_size = dims[0] * outs * 4 * sy * sx;
+  packed.bytes = weights.bytes(source_size);
   packed.pack = [=](const void* source, void* memory) {
     const float* from = static_cast<const float*>(source);
     float* const to = static_cast<float*>(memory);
     std::fill_n(to, weights.size(), 0.0f);
+    std::copy_n(from, source_size, to + weights.source_at());
     for (int64_t g = 0; g < groups; ++g)
       for (int64_t c = 0; c < channels; ++c)
         for (int64_t o = 0; o < outs; ++o, from += 4 * sy * sx)
@@ -188,10 +187,11 @@ Result<Kernel> make_conv_transpose_winograd(const KernelRequest& node) {
   }
   if (PanelMicrokernel::get() == nullptr)
     return error(Code::kUNSUPPORTED, "AVX2 is not usable any more");
-  const auto plan = std::make_shared<const Plan>(g, Phases(g.window, g.group_in),
-                                                 node.input_dtype(1), node.has_input(2));
+  const auto plan =
+      std::make_shared<const Plan>(g, Phases(g.window, g.group_in), node.has_input(2));
   kernel.flops = g.flops();
   kernel.shared_bytes = plan->shared_bytes();
+  kernel.packed_alone = true;
   kernel.scratch_bytes = plan->scratch_bytes();
   kernel.run = [plan](const Run& run) {
     return run_winograd(run, *plan, "conv_transpose_winograd",
