@@ -87,6 +87,21 @@ def test_graphs_are_kept_and_compiled(model, folder):
     assert len(pyflame_rt.cache.compile_model(model, options).nodes) == len(kept.nodes)
 
 
+def test_models_are_compiled_for_other_shapes(model, folder):
+    compiled, options = pyflame_rt.cache.compile_model, pyflame_rt.cache.CompileOptions
+    name = pyflame_rt.load_model(model).inputs[0].name
+    rank = len(pyflame_rt.load_model(model).inputs[0].shape)
+    fixed = [3, *pyflame_rt.load_model(model).inputs[0].shape[1:]]
+    for _ in range(2):  # the second is out of the cache
+        assert compiled(model, options(cache_dir=folder, input_shapes={name: fixed})).inputs[0].shape == fixed
+        assert compiled(model, options(cache_dir=folder, dynamic_batch=True)).inputs[0].shape == [None, *fixed[1:]]
+    assert stats_of(folder).stores == 2
+    with pytest.raises(pyflame_rt.ShapeMismatchError, match=f"{rank + 1} dimensions"):
+        compiled(model, options(input_shapes={name: [1] * (rank + 1)}))
+    with pytest.raises(pyflame_rt.InputError, match="'none', which is no input"):
+        compiled(model, options(input_shapes={"none": [1]}))
+
+
 def test_another_process_starts_from_it(model, folder):
     program = ("import os, sys, pyflame_rt\n"
                "from pyflame_rt.cache import BinaryCache, CacheConfig\n"
