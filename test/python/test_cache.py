@@ -41,6 +41,8 @@ def test_sessions_start_from_the_cache_and_give_the_same(model, folder):
     assert (stats_of(folder).stores, stats_of(folder).hits) == (1, 0)
     second = InferenceSession(model, options)
     assert (stats_of(folder).stores, stats_of(folder).hits) == (1, 1)
+    assert any("put into the cache" in note for note in first.notes())
+    assert any("from the cache, entry " in note for note in second.notes())
     for session in (first, second):
         np.testing.assert_array_equal(run_of(session)[0], plain[0])
     key = pyflame_rt.cache.CacheKey.compute(model, options)

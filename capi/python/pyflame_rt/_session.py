@@ -265,6 +265,13 @@ class InferenceSession:
                          "measured_ns": row.measured_ns, "started_ns": row.started_ns, "lane": row.lane})
         return rows
 
+    def notes(self) -> List[str]:
+        """What else there is to say of how the graph is run, a sentence each: passes and precisions, memory, whether it
+        came out of the cache of compiled models."""
+        handle = lib.make(lib.session.explain, lib.report.release, self._alive())
+        count = lib.report.note_count(handle.address)
+        return [lib.read(lib.report.note_at(handle.address, i)) for i in range(count)]
+
     def counters(self) -> List[Dict[str, Any]]:
         """Figures that devices counted by themselves in the last run: first_step and step_count, which say of which steps
         of explain(), provider, name, unit and value."""
