@@ -6,7 +6,6 @@
 
 #include "core/base/digest.h"
 #include "core/base/os/library.h"
-#include "core/memory/staging.h"
 #include "core/pass/engine/pipeline.h"
 
 namespace pfrt {
@@ -99,6 +98,16 @@ std::shared_ptr<const Graph> for_writing(const Graph& graph) {
   return copy;
 }
 
+template <typename Write>
+Status write_pieces(const char* data, uint64_t bytes, const Write& write, const Stop& stop) {
+  constexpr uint64_t kPiece = uint64_t{4} << 20;
+  for (uint64_t at = 0; at < bytes; at += kPiece) {
+    if (stop) PFRT_TRY(stop());
+    PFRT_TRY(write(data + at, std::min(kPiece, bytes - at)));
+  }
+  return {};
+}
+
 CompiledBody body_of(const CacheStore::EntryPtr& entry) {
   return {entry->body, entry->body_bytes, std::const_pointer_cast<CacheStore::Entry>(entry)};
 }
@@ -172,7 +181,7 @@ void CompiledCache::remember(const Model& model, std::string_view load_key) {
   std::vector<CompiledSection> sections;
   auto head = write_known(known, {files.front().mapped}, sections);
   Status status = head.ok() ? store(models_, key_of(files.front(), load_key), kModel,
-                                    files.front().path, head.value(), sections)
+                                    files.front().path, head.value(), sections, nullptr)
                             : head.take_status();
   if (!status.ok()) say(message("'", files.front().path, "' is not remembered"), status);
 }
@@ -194,7 +203,8 @@ std::shared_ptr<const StoredModel> CompiledCache::find(const std::string& key, c
   return stored;
 }
 
-void CompiledCache::put(const std::string& key, const Compiled& compiled, const Model& model) {
+void CompiledCache::put(const std::string& key, const Compiled& compiled, const Model& model,
+                        const Stop& stop) {
   Compiled out = compiled;
   out.graph = for_writing(*compiled.graph);
   ModelFiles files;
@@ -206,8 +216,8 @@ void CompiledCache::put(const std::string& key, const Compiled& compiled, const 
   std::vector<CompiledSection> sections;
   auto head = write_compiled(out, files, sections);
   const std::string of = model.files().empty() ? model.face().name : model.files().front().path;
-  Status status =
-      head.ok() ? store(entries_, key, kCompiled, of, head.value(), sections) : head.take_status();
+  Status status = head.ok() ? store(entries_, key, kCompiled, of, head.value(), sections, stop)
+                            : head.take_status();
   if (!status.ok()) say(message("'", of, "' is not kept"), status);
 }
 
@@ -240,24 +250,26 @@ Status CompiledCache::put_graph(const std::string& key, const Graph& graph) {
   out.graph = for_writing(graph);
   std::vector<CompiledSection> sections;
   PFRT_ASSIGN(const std::string head, write_compiled(out, {}, sections));
-  return store(entries_, key, kGraph, graph.name, head, sections);
+  return store(entries_, key, kGraph, graph.name, head, sections, nullptr);
 }
 
 Status CompiledCache::store(CacheStore& to, const std::string& key, const std::string& suffix,
                             const std::string& of, const std::string& head,
-                            const std::vector<CompiledSection>& from) {
-  Staging staging;
+                            const std::vector<CompiledSection>& from, const Stop& stop) {
   std::vector<CacheStore::Section> sections;
   sections.reserve(from.size());
   for (const CompiledSection& s : from)
-    sections.push_back({s.offset, s.bytes, [&staging, &s](const auto& write) -> Status {
-                          Tensor bytes;
-                          bytes.dtype = PFRT_DTYPE_UINT8;
-                          bytes.dims = {static_cast<int64_t>(s.buffer->bytes())};
-                          bytes.buffer = s.buffer;
-                          staging.clear();
-                          PFRT_ASSIGN(const Tensor there, staging.readable(bytes));
-                          return write(static_cast<const char*>(there.data()) + s.from, s.bytes);
+    sections.push_back({s.offset, s.bytes, [&stop, &s](const auto& write) -> Status {
+                          Tensor all;
+                          all.dtype = PFRT_DTYPE_UINT8;
+                          all.dims = {static_cast<int64_t>(s.buffer->bytes())};
+                          all.buffer = s.buffer;
+                          Status status;
+                          PFRT_TRY(all.read([&](const void* data) {
+                            status = write_pieces(static_cast<const char*>(data) + s.from, s.bytes,
+                                                  write, stop);
+                          }));
+                          return status;
                         }});
   return to.put(key, suffix, of, head, sections);
 }

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/stop.h"
 #include "core/cache/store.h"
 #include "core/format/compiled.h"
 #include "core/session/model.h"
@@ -46,7 +47,8 @@ class CompiledCache {
   // |remake|: as read_compiled takes it.
   std::shared_ptr<const StoredModel> find(const std::string& key, const Model& model,
                                           const Remake& remake);
-  void put(const std::string& key, const Compiled& compiled, const Model& model);
+  // |stop|: what ends it early, with nothing kept.
+  void put(const std::string& key, const Compiled& compiled, const Model& model, const Stop& stop);
 
   // Graphs by keys of the client's; null where there is none. All bytes of constants are copied.
   Result<std::shared_ptr<Graph>> graph(const std::string& key);
@@ -65,7 +67,7 @@ class CompiledCache {
   static const std::string kModel, kCompiled, kGraph;
   Status store(CacheStore& to, const std::string& key, const std::string& suffix,
                const std::string& of, const std::string& head,
-               const std::vector<CompiledSection>& sections);
+               const std::vector<CompiledSection>& sections, const Stop& stop);
   void say(const std::string& doing, const Status& why);
 
   Logger* const logger_;

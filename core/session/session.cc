@@ -342,7 +342,8 @@ void Session::keep_plans(const PackedConstants& packed) {
       compiled.precisions.emplace_back(node.hint, node.note);
   compiled.packed = packed.buffers;
   compiled.packed_from = packed.sources;
-  cache_->put(cache_key_, compiled, *model_);
+  // The session is there: who has no time to wait for this gets it all the same.
+  cache_->put(cache_key_, compiled, *model_, [this] { return progress_.stop(); });
 }
 
 Status Session::check_batch() const {

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// An entry that is not written to its end leaves nothing; and who counts with whom.
+#include "core/session/compiled_cache.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+namespace pfrt {
+namespace {
+
+namespace fs = std::filesystem;
+
+class CompiledCaches : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/pfrt_compiled_XXXXXX";
+    ASSERT_NE(::mkdtemp(name), nullptr);
+    folder_ = name;
+    auto graph = std::make_shared<Graph>("same");
+    const ValueId x = graph->value("x");
+    graph->inputs = graph->outputs = {x};
+    Progress progress;
+    auto model = Model::create(graph, {}, true, false, {}, progress, nullptr);
+    ASSERT_TRUE(model.ok()) << model.status().message();
+    model_ = model.take();
+    compiled_.graph = graph->clone();
+    auto packed = Buffer::allocate(12 << 20);
+    ASSERT_TRUE(packed.ok());
+    compiled_.packed.emplace("panels", packed.take());
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  std::unique_ptr<CompiledCache> open(const CompiledCache* former = nullptr, uint64_t most = 0) {
+    return std::make_unique<CompiledCache>(folder_, CacheLimits{.max_bytes = most}, nullptr,
+                                           former);
+  }
+  size_t files() const {
+    const auto all = fs::directory_iterator(folder_);
+    return static_cast<size_t>(std::distance(begin(all), end(all)));
+  }
+
+  std::string folder_;
+  std::shared_ptr<Model> model_;
+  Compiled compiled_;
+};
+
+TEST_F(CompiledCaches, what_is_stopped_leaves_nothing) {
+  const auto cache = open();
+  for (const int pieces : {0, 1, 2}) {
+    int asked = 0;
+    cache->put("key", compiled_, *model_, [&]() -> Status {
+      return asked++ < pieces ? Status() : error(Code::kDEADLINE, "too late");
+    });
+    EXPECT_EQ(asked, pieces + 1);
+    EXPECT_FALSE(cache->has("key"));
+    EXPECT_EQ(files(), 0u);
+  }
+  cache->put("key", compiled_, *model_, [] { return Status(); });
+  EXPECT_TRUE(cache->has("key"));
+}
+
+TEST_F(CompiledCaches, other_limits_go_on_counting) {
+  const auto first = open();
+  first->put("key", compiled_, *model_, nullptr);
+  const auto second = open(first.get(), 1 << 20);
+  EXPECT_NE(second->find("key", *model_, nullptr), nullptr);
+  EXPECT_EQ(second->entries().statistics().stores, 1u);
+  EXPECT_EQ(first->entries().statistics().hits, 1u);
+  EXPECT_EQ(open()->entries().statistics().hits, 0u);
+}
+
+}  // namespace
+}  // namespace pfrt
