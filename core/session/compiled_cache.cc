@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 
+#include "core/base/os/cpu.h"
 #include "core/base/os/library.h"
 #include "core/cache/digest.h"
 #include "core/memory/staging.h"
@@ -19,6 +21,11 @@ CacheLimits limits_of_models(CacheLimits limits) {
   limits.max_entries *= kModelsPerEntry;
   limits.max_bytes = 0;
   return limits;
+}
+
+// Measurements are small, and do not grow old.
+CacheLimits limits_of_tunings(const CacheLimits& limits) {
+  return {.max_bytes = 0, .max_entries = 32, .ttl_s = 0, .use_mmap = limits.use_mmap};
 }
 
 std::string key_of(const ModelFile& file, std::string_view load_key) {
@@ -108,6 +115,7 @@ CompiledBody body_of(const CacheStore::EntryPtr& entry) {
 const std::string CompiledCache::kModel = ".model";
 const std::string CompiledCache::kCompiled = ".compiled";
 const std::string CompiledCache::kGraph = ".graph";
+const std::string CompiledCache::kTuned = ".tuned";
 
 const std::string& library_identity() {
   static const std::string identity = [] {
@@ -122,7 +130,8 @@ const std::string& library_identity() {
 CompiledCache::CompiledCache(const std::string& folder, const CacheLimits& limits, Logger* logger)
     : logger_(logger),
       entries_(folder, {kCompiled, kGraph}, limits, logger),
-      models_(folder, {kModel}, limits_of_models(limits), logger) {}
+      models_(folder, {kModel}, limits_of_models(limits), logger),
+      tunings_(folder, {kTuned}, limits_of_tunings(limits), logger) {}
 
 void CompiledCache::say(const std::string& doing, const Status& why) {
   if (logger_) logger_->log(PFRT_LOG_WARNING, "cache: ", doing, ": ", why.message());
@@ -219,7 +228,35 @@ Result<std::shared_ptr<Graph>> CompiledCache::graph(const std::string& key) {
 }
 
 bool CompiledCache::has(const std::string& key) {
-  return entries_.find(key, kGraph) || entries_.find(key, kCompiled);
+  return entries_.find(key, kGraph) || entries_.find(key, kCompiled) || tunings_.find(key, kTuned);
+}
+
+bool CompiledCache::remove(const std::string& key) {
+  const bool tuned = tunings_.remove(key);
+  return entries_.remove(key) || tuned;
+}
+
+std::vector<CacheStore::Info> CompiledCache::list(bool check) {
+  std::vector<CacheStore::Info> out = entries_.list(check), more = tunings_.list(check);
+  std::ranges::move(more, std::back_inserter(out));
+  std::ranges::stable_sort(out, std::ranges::greater(), &CacheStore::Info::used_ns);
+  return out;
+}
+
+std::shared_ptr<KeyValues> CompiledCache::tunings(const std::string& provider,
+                                                  const std::string& identity) {
+  const std::string machine = os::processor_text();
+  Digest digest;
+  digest.add(std::string_view("tunings"));
+  digest.add(std::string_view(identity));
+  digest.add(std::string_view(machine));
+  const std::string key = digest.hex();
+  const std::lock_guard lock(tunings_mutex_);
+  std::shared_ptr<StoredValues>& values = tunings_by_key_[key];
+  if (!values)
+    values = std::make_shared<StoredValues>(
+        tunings_, key, kTuned, message("measurements of ", provider, " on ", machine), logger_);
+  return values;
 }
 
 std::string CompiledCache::model_of(const std::string& key) {
