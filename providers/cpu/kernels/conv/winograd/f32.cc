@@ -178,17 +178,17 @@ Kernel kernel_of(std::shared_ptr<const Plan> made) {
   return kernel;
 }
 
-std::vector<Alternative> alternatives(const F32Method& method, const ConvGeometry& geometry,
-                                      pfrt_dtype weights, bool bias, Nchw16cSides sides) {
+Alternatives alternatives(bool all, const F32Method& method, const ConvGeometry& geometry,
+                          pfrt_dtype weights, bool bias, Nchw16cSides sides) {
   constexpr int64_t kBytes = WinogradForm::kBandBytes;
-  const Plan plan(method, geometry, weights, bias, sides);
-  std::vector<Alternative> out;
-  for (int64_t bytes : {kBytes / 2, kBytes * 2, kBytes * 4}) {
+  std::vector<int64_t> sizes{kBytes / 2, kBytes * 2, kBytes * 4};
+  for (int64_t bytes = kBytes / 8; all && bytes <= kBytes * 8; bytes += bytes / 2)
+    sizes.push_back(bytes);
+  Alternatives out{{{"band", Plan(method, geometry, weights, bias, sides).band}}, {}};
+  for (const int64_t bytes : sizes) {
     const auto other = std::make_shared<const Plan>(method, geometry, weights, bias, sides, bytes);
-    std::string change;
-    add_change(change, "band", plan.band, other->band);
-    const bool known = std::ranges::any_of(out, [&](const auto& a) { return a.change == change; });
-    if (!change.empty() && !known) out.push_back({std::move(change), kernel_of(other)});
+    Parameters parameters{{"band", other->band}};
+    if (out.lacks(parameters)) out.others.push_back({std::move(parameters), kernel_of(other)});
   }
   return out;
 }
@@ -258,8 +258,8 @@ Result<Kernel> make(const F32Method& method, const SnapshotNode& node, Nchw16cSi
   const bool bias = node.has_input(2);
   const pfrt_dtype dtype = node.input_dtype(1);
   kernel = kernel_of(std::make_shared<const Plan>(method, g, dtype, bias, sides));
-  kernel.alternatives = [&method, g, dtype, bias, sides] {
-    return alternatives(method, g, dtype, bias, sides);
+  kernel.alternatives = [&method, g, dtype, bias, sides](bool all) {
+    return alternatives(all, method, g, dtype, bias, sides);
   };
   return in_float32(node, {0, 2}, std::move(kernel));
 }
