@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Short texts by key, which may outlive the process. Thread-safe.
+// Short texts by key, which may outlive the process. An object belongs to one thread.
 #pragma once
 
 #include <optional>
@@ -16,8 +16,6 @@ class KeyValues {
   KeyValues& operator=(const KeyValues&) = delete;
   virtual ~KeyValues() = default;
 
-  // Takes notice of what others have put there.
-  virtual void refresh() = 0;
   virtual std::optional<std::string> find(std::string_view key) = 0;
   // In place of one of that key. Failure costs no more than that it is not there later.
   virtual void put(std::string_view key, std::string_view value) = 0;

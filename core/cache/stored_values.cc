@@ -34,22 +34,17 @@ StoredValues::StoredValues(CacheStore& store, std::string key, std::string suffi
       suffix_(std::move(suffix)),
       of_(std::move(of)),
       logger_(logger),
-      most_(most) {}
-
-void StoredValues::refresh() {
-  const std::lock_guard lock(mutex_);
+      most_(most) {
   read();
 }
 
-// What could not be written stays until there is another entry.
+// What could not be written stays until there is an entry.
 void StoredValues::read() {
-  auto entry = store_.find(key_, suffix_);
-  if (entry == entry_) return;
-  entry_ = std::move(entry);
+  const auto entry = store_.find(key_, suffix_);
+  if (!entry) return;
   values_.clear();
-  if (!entry_) return;
-  auto values = entry_->head == kForm ? parsed(std::string_view(entry_->body, entry_->body_bytes))
-                                      : std::nullopt;
+  auto values = entry->head == kForm ? parsed(std::string_view(entry->body, entry->body_bytes))
+                                     : std::nullopt;
   if (values) {
     values_ = std::move(*values);
   } else if (logger_) {
@@ -59,13 +54,11 @@ void StoredValues::read() {
 }
 
 std::optional<std::string> StoredValues::find(std::string_view key) {
-  const std::lock_guard lock(mutex_);
   const auto at = std::ranges::find(values_, key, &decltype(values_)::value_type::first);
   return at == values_.end() ? std::nullopt : std::optional(at->second);
 }
 
 void StoredValues::put(std::string_view key, std::string_view value) {
-  const std::lock_guard lock(mutex_);
   // What another process puts meanwhile would be lost without the lock.
   Status status = os::make_folders(store_.folder());
   auto turn = os::lock_file(store_.folder() + "/values.lock", kLockWaitMs);
@@ -87,11 +80,9 @@ Status StoredValues::write() {
     bytes.append(reinterpret_cast<const char*>(sizes), sizeof sizes);
     bytes.append(key).append(value);
   }
-  PFRT_TRY(store_.put(
+  return store_.put(
       key_, suffix_, message(values_.size(), " ", of_), kForm,
-      {{0, bytes.size(), [&](const auto& to) { return to(bytes.data(), bytes.size()); }}}));
-  entry_ = store_.find(key_, suffix_);
-  return {};
+      {{0, bytes.size(), [&](const auto& to) { return to(bytes.data(), bytes.size()); }}});
 }
 
 }  // namespace pfrt

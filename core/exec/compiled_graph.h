@@ -44,9 +44,9 @@ struct CompileServices {
   Logger* logger = nullptr;  // may be null
   Progress progress;
   std::shared_ptr<RunStatistics> statistics = nullptr;  // where plans are counted; null = nowhere
-  const PackedBuffers* stored = nullptr;     // packed before, of the same graph; may be null
-  PackedConstants* made = nullptr;           // gets all that the graph uses; may be null
-  std::shared_ptr<Tuning> tuning = nullptr;  // for what is not run once; null: none
+  const PackedBuffers* stored = nullptr;  // packed before, of the same graph; may be null
+  PackedConstants* made = nullptr;        // gets all that the graph uses; may be null
+  Tuning* tuning = nullptr;  // for what is not run once; outlives what is made; null: none
 };
 
 struct CompileOptions {

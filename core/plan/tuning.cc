@@ -3,8 +3,9 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
-#include "core/plan/provider.h"
+#include "core/base/status.h"
 
 namespace pfrt {
 namespace {
@@ -20,15 +21,8 @@ Tuning::Tuning(const Config& config, MemoryOf memory_of)
       memory_of_(std::move(memory_of)),
       left_ns_(static_cast<int64_t>(config.budget_ns)) {}
 
-std::shared_ptr<KeyValues> Tuning::memory_of(const Provider& provider) {
-  const std::lock_guard lock(mutex_);
-  const auto at = memories_.find(provider.name());
-  if (at != memories_.end()) return at->second;
-  return memories_[provider.name()] = memory_of_(provider);
-}
-
-Tuning::Call::Call(Tuning& tuning, const Provider& provider)
-    : tuning_(tuning), provider_(provider) {
+Tuning::Call::Call(Tuning& tuning, std::string provider, std::string identity)
+    : tuning_(tuning), provider_(std::move(provider)), identity_(std::move(identity)) {
   table_.struct_size = sizeof table_;
   table_.abi = PFRT_ABI_VERSION;
   table_.host = this;
@@ -48,8 +42,7 @@ Tuning::Call::Call(Tuning& tuning, const Provider& provider)
 
 KeyValues* Tuning::Call::memory() {
   if (!asked_) {
-    memory_ = tuning_.memory_of(provider_);
-    if (memory_) memory_->refresh();
+    memory_ = tuning_.memory_of_(provider_, identity_);
     asked_ = true;
   }
   return memory_.get();

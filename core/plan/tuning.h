@@ -7,17 +7,13 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "core/base/key_values.h"
 #include "pyflame_rt/plugin.h"
 
 namespace pfrt {
-
-class Provider;
 
 class Tuning {
  public:
@@ -28,8 +24,9 @@ class Tuning {
     uint64_t budget_ns = 0;                // in all; 0 = kCallNs for each call
   };
   static constexpr uint64_t kCallNs = 3'000'000'000;
-  // Where what a provider finds is kept; null: nowhere.
-  using MemoryOf = std::function<std::shared_ptr<KeyValues>(const Provider& provider)>;
+  // Where what a provider finds is kept, by its name and Provider::lasting_identity; null: nowhere.
+  using MemoryOf = std::function<std::unique_ptr<KeyValues>(const std::string& provider,
+                                                            const std::string& identity)>;
 
   Tuning(const Config& config, MemoryOf memory_of);
   Tuning(const Tuning&) = delete;
@@ -37,10 +34,10 @@ class Tuning {
 
   bool measures() const { return config_.measure; }
 
-  // For one call of |provider|. Belongs to the call's thread.
+  // For one call of a provider. Belongs to the call's thread.
   class Call {
    public:
-    Call(Tuning& tuning, const Provider& provider);
+    Call(Tuning& tuning, std::string provider, std::string identity);
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;
     const pfrt_tuning* get() const { return &table_; }
@@ -53,22 +50,18 @@ class Tuning {
     uint64_t left_ns(uint64_t spent_ns);
 
     Tuning& tuning_;
-    const Provider& provider_;
+    const std::string provider_, identity_;
     pfrt_tuning table_{};
-    std::shared_ptr<KeyValues> memory_;
+    std::unique_ptr<KeyValues> memory_;
     bool asked_ = false;  // for |memory_|
     std::string recalled_;
     std::atomic<int64_t> own_ns_{kCallNs};  // left, where there is no budget
   };
 
  private:
-  std::shared_ptr<KeyValues> memory_of(const Provider& provider);
-
   const Config config_;
   const MemoryOf memory_of_;
   std::atomic<int64_t> left_ns_;
-  std::mutex mutex_;
-  std::map<std::string, std::shared_ptr<KeyValues>> memories_;  // by provider's name
 };
 
 }  // namespace pfrt

@@ -8,6 +8,7 @@
 #include "core/base/os/cpu.h"
 #include "core/base/os/library.h"
 #include "core/cache/digest.h"
+#include "core/cache/stored_values.h"
 #include "core/memory/staging.h"
 #include "core/pass/engine/pipeline.h"
 
@@ -243,20 +244,16 @@ std::vector<CacheStore::Info> CompiledCache::list(bool check) {
   return out;
 }
 
-std::shared_ptr<KeyValues> CompiledCache::tunings(const std::string& provider,
+std::unique_ptr<KeyValues> CompiledCache::tunings(const std::string& provider,
                                                   const std::string& identity) {
   const std::string machine = os::processor_text();
   Digest digest;
   digest.add(std::string_view("tunings"));
   digest.add(std::string_view(identity));
   digest.add(std::string_view(machine));
-  const std::string key = digest.hex();
-  const std::lock_guard lock(tunings_mutex_);
-  std::shared_ptr<StoredValues>& values = tunings_by_key_[key];
-  if (!values)
-    values = std::make_shared<StoredValues>(
-        tunings_, key, kTuned, message("measurements of ", provider, " on ", machine), logger_);
-  return values;
+  return std::make_unique<StoredValues>(tunings_, digest.hex(), kTuned,
+                                        message("measurements of ", provider, " on ", machine),
+                                        logger_);
 }
 
 std::string CompiledCache::model_of(const std::string& key) {

@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/key_values.h"
 #include "core/cache/store.h"
-#include "core/cache/stored_values.h"
 #include "core/format/compiled.h"
 #include "core/session/model.h"
 
@@ -56,7 +56,7 @@ class CompiledCache {
   // none, or the file is not what it was.
   std::string model_of(const std::string& key);
   // What the provider of that name and Provider::lasting_identity has measured on this machine.
-  std::shared_ptr<KeyValues> tunings(const std::string& provider, const std::string& identity);
+  std::unique_ptr<KeyValues> tunings(const std::string& provider, const std::string& identity);
 
   // Entries but those of models, by when they were used, latest first; |check| as in CacheStore.
   std::vector<CacheStore::Info> list(bool check);
@@ -77,8 +77,6 @@ class CompiledCache {
 
   Logger* const logger_;
   CacheStore entries_, models_, tunings_;
-  std::mutex tunings_mutex_;
-  std::map<std::string, std::shared_ptr<StoredValues>> tunings_by_key_;
 };
 
 }  // namespace pfrt

@@ -110,8 +110,8 @@ constexpr OptionRow kSession[] = {
      "of tune=on: seconds that the session may measure for in all; 0 = 3 for each plan"},
     {"tune_search", PFRT_OPTION_STRING, "race", "race random model",
      "of tune=on: which blockings of a step are measured. race = the few that are usually worth "
-     "it; of many more, random = some at random, model = ten at random, then those of which a "
-     "model of their times (a Gaussian process) expects the largest improvement"},
+     "it; random = ten of these, then some of many more at random; model = ten, then those of "
+     "which a model of their times (a Gaussian process) expects the largest improvement"},
     {"tune_iterations", PFRT_OPTION_INT, "30", "",
      "of tune_search random and model: blockings of a step that are measured after the first ten, "
      "at most"},

@@ -390,7 +390,7 @@ Result<std::unique_ptr<CompiledGraph>> Session::compile(
   PFRT_ASSIGN(CompileServices with, services(plans.candidates, *canonical, progress));
   with.statistics = statistics_;
   with.made = packed;
-  with.tuning = tuning_;
+  with.tuning = tuning_.get();
   if (plans.optimised->stored && canonical == plans.optimised->graph)
     with.stored = &plans.optimised->stored->compiled.packed;
   const std::vector<NodePrecision>* precisions =

@@ -209,7 +209,7 @@ class Session : public std::enable_shared_from_this<Session> {
   NamedPrecisions named_precisions_;
   std::vector<NodePrecision> node_precision_;       // of precision "auto"; empty = one for all
   std::shared_ptr<const Graph> node_precision_of_;  // whose nodes they are
-  std::shared_ptr<Tuning> tuning_;                  // null: option "tune" is off
+  std::unique_ptr<Tuning> tuning_;                  // null: option "tune" is off
   uint64_t max_pixels_ = 0;
   bool fallback_ = true;
   AssignBy assign_ = AssignBy::kCost;

@@ -28,10 +28,10 @@ Status Session::take_tuning(const Options& options) {
   constexpr double kMostSeconds = 1e6;
   config.budget_ns = static_cast<uint64_t>(
       std::clamp(options.get_float("tune_budget_s"), 0.0, kMostSeconds) * 1e9);
-  tuning_ = std::make_shared<Tuning>(config, [cache = cache_](const Provider& provider) {
-    const std::string identity = cache ? provider.lasting_identity() : std::string();
-    return identity.empty() ? nullptr : cache->tunings(provider.name(), identity);
-  });
+  tuning_ = std::make_unique<Tuning>(
+      config, [cache = cache_](const std::string& provider, const std::string& identity) {
+        return cache && !identity.empty() ? cache->tunings(provider, identity) : nullptr;
+      });
   return {};
 }
 

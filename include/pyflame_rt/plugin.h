@@ -96,8 +96,8 @@ typedef uint32_t pfrt_tune_search;
 enum {
   PFRT_TUNE_UNSET = 0,
   PFRT_TUNE_RACE = 1,   /* the few forms that are usually worth it, in turns */
-  PFRT_TUNE_RANDOM = 2, /* of all forms some, in random order */
-  PFRT_TUNE_MODEL = 3,  /* first some of all forms at random, then those of which a model of their times expects most */
+  PFRT_TUNE_RANDOM = 2, /* ten of these, then some of all others at random */
+  PFRT_TUNE_MODEL = 3,  /* ten of these, then those of all others of which a model of their times expects most */
   PFRT_TUNE_FORCE32 = 0x7fffffff
 };
 

@@ -166,8 +166,9 @@ class SessionOptions:
         goes to cache_dir, where there is one, and is not measured again on this machine; results stay bit-equal.
         "cached" = use what was found before, and measure nothing.
     tune_budget_s: of tune: seconds that the session may measure for in all; None = 3 for each plan.
-    tune_search: of tune: "race" measures the few blockings that are usually worth it, "random" some of many more, and
-        "model" ten of these and then those of which a Gaussian process of the times expects the largest improvement.
+    tune_search: of tune: "race" measures the few blockings that are usually worth it, "random" ten of these and then some
+        of many more at random, and "model" ten and then those of which a Gaussian process of the times expects the
+        largest improvement.
     tune_iterations: of the searches "random" and "model": blockings that are measured after the first ten, at most;
         None = 30.
     tune_repeats: of tune: runs by which a blocking is measured; None = some milliseconds of them.

@@ -76,8 +76,9 @@ struct KernelConfig {
 
 // How kernels are tuned.
 struct AutoTunerOptions {
-  // "model": first ten forms at random, then those of which a Gaussian process of the times
-  // expects the largest improvement; "random"; or "race", the few that are usually worth it.
+  // "model": ten forms that are usually worth it, then those of many more of which a Gaussian
+  // process of the times expects the largest improvement; "random": ten and then some at random; or
+  // "race", the usual ones.
   std::string search = "model";
   // Seconds that one call may measure for; 0 = 3.
   double budget_s = 0;
@@ -240,9 +241,8 @@ class AutoTuner {
                                             std::vector<std::string>{next}));
       last = next;
     }
-    graph.infer_shapes();
-    TensorInfo output = graph.get_tensor_info(last);
-    output.name = last;
+    TensorInfo output(last, {}, DType::Undefined);  // as follows from the nodes
+    output.unranked = true;
     graph.add_output(output);
     return graph;
   }

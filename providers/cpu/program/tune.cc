@@ -92,7 +92,8 @@ std::vector<std::vector<double>> points_of(const Alternatives& offered) {
   std::vector<std::vector<double>> out;
   const auto add = [&](const Parameters& parameters) {
     std::vector<double>& point = out.emplace_back();
-    for (const TuningParameter& p : parameters) point.push_back(std::log2(1 + std::abs(double(p.value))));
+    for (const TuningParameter& p : parameters)
+      point.push_back(std::log2(1 + std::abs(double(p.value))));
   };
   add(offered.own);
   for (const Alternative& other : offered.others) add(other.parameters);
@@ -302,8 +303,9 @@ double Tuner::time(Trial& trial, size_t form, double best) const {
   return least;
 }
 
-// Measures some of many forms, one after another; |best| as race has it. Those that come first are
-// chosen at random, so that the model has seen all sides of what it is to predict.
+// Measures some of many forms, one after another; |best| as race has it. The usual ones come first,
+// so that what is found is no worse than by a race, and the model has seen several sides of what it
+// is to predict.
 std::string_view Tuner::search(Trial& trial, const Alternatives& offered, uint64_t seed,
                                std::span<double> best) const {
   const auto end = end_ - kSecondTime;
@@ -311,7 +313,9 @@ std::string_view Tuner::search(Trial& trial, const Alternatives& offered, uint64
   Surrogate model(kNoise);
   std::vector<size_t> left(trial.forms.size() - 1);
   for (size_t i = 0; i < left.size(); ++i) left[i] = i + 1;
-  for (size_t i = left.size(); i > 1; --i) std::swap(left[i - 1], left[next_random(seed) % i]);
+  for (size_t i = left.size(); i > kFirstForms + 1; --i)
+    std::swap(left[i - 1], left[kFirstForms + next_random(seed) % (i - kFirstForms)]);
+  std::ranges::reverse(left);  // the next one is the last
   std::ranges::fill(best, std::numeric_limits<double>::infinity());
   const size_t most = kFirstForms + tuning_->iterations;
   for (size_t form = 0, n = 0;; ++n) {
@@ -425,10 +429,6 @@ void Tuner::tune(Step& step, std::span<const pfrt_buffer> buffers, std::string_v
   step.detail.reserve(kNoMemory.size());
   try {
     Alternatives offered = step.kernel.alternatives(measure_ && searches());
-    if (offered.others.empty()) {
-      step.detail = "tuned: no other blocking";
-      return;
-    }
     const std::string name = message(isa_name(isa()), "/", key);
     uint64_t id = hash(name, 0xcbf29ce484222325u);
     for (const Alternative& other : offered.others)
@@ -439,6 +439,9 @@ void Tuner::tune(Step& step, std::span<const pfrt_buffer> buffers, std::string_v
     const auto known_before = known().find(id);
     if (recall(step, name, offered, choice)) {
       before = " (remembered)";
+    } else if (offered.others.empty()) {
+      step.detail = "tuned: no other blocking";
+      return;
     } else if (known_before && known_before->kernel <= offered.others.size()) {
       choice = *known_before;
       before = " (measured before)";

@@ -329,7 +329,8 @@ Outcome run(const cpu::KernelRow& row, const Case& c, const RunForm& form) {
   auto offered = kernel->alternatives ? kernel->alternatives(form.all) : cpu::Alternatives();
   for (const cpu::Alternative& other : offered.others) {
     std::string& text = outcome.alternatives.emplace_back();
-    for (const cpu::TuningParameter& p : other.parameters) text += message(p.name, " ", p.value, " ");
+    for (const cpu::TuningParameter& p : other.parameters)
+      text += message(p.name, " ", p.value, " ");
   }
   if (form.alternative > 0) *kernel = std::move(offered.others.at(form.alternative - 1).kernel);
   for (const Data& output : c.outputs)

@@ -70,8 +70,8 @@ class AutoTuner:
 
     Attributes, which are also the keywords of a new object
     ----------
-    search: "model" measures ten forms at random, then those of which a Gaussian process of the times expects the largest
-        improvement; "random"; or "race", the few that are usually worth it.
+    search: "model" measures ten forms that are usually worth it, then those of many more of which a Gaussian process of
+        the times expects the largest improvement; "random" ten and then some at random; or "race", the usual ones.
     budget_s: seconds that one call may measure for; 0 = 3.
     max_iterations: forms that are measured after the first ten, at most.
     benchmark_iterations: runs by which the score is measured.
@@ -161,8 +161,7 @@ def _graph_of(info: OpKernelInfo, shapes: Sequence[Sequence[int]]) -> Tuple[Grap
     for op in info.epilogue:
         graph.add_node("", op, [last], ["after_" + last])
         last = "after_" + last
-    graph.infer_shapes()
-    graph.add_output(graph.get_tensor_info(last))
+    graph.add_output(last)
     return graph, feed
 
 
