@@ -112,7 +112,7 @@ pfrt_status* put(pfrt_cache* cache, pfrt_string key, const pfrt_graph* graph) {
 
 pfrt_status* remove(pfrt_cache* cache, pfrt_string key, uint32_t* out) {
   return with_key(cache, key, [&](CompiledCache& c, const std::string& text) -> Status {
-    const bool removed = c.entries().remove(text);
+    const bool removed = c.remove(text);
     if (out) *out = removed;
     return {};
   });
@@ -140,7 +140,7 @@ pfrt_status* list(pfrt_cache* cache, uint32_t check,
                   void (*fn)(void* user, const pfrt_cache_entry* entry), void* user) {
   return guard([&]() -> Status {
     if (!cache || !fn) return null_argument(cache ? "fn" : "cache");
-    for (const CacheStore::Info& info : cache->cache->entries().list(check != 0)) {
+    for (const CacheStore::Info& info : cache->cache->list(check != 0)) {
       pfrt_cache_entry entry{};
       entry.struct_size = sizeof entry;
       entry.valid = info.valid;

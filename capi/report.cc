@@ -28,6 +28,7 @@ pfrt_status* row_at(const pfrt_report* report, size_t index, pfrt_report_row* ou
     row.measured_ns = step.measured_ns;
     row.started_ns = static_cast<double>(step.started_ns);
     row.lane = step.lane;
+    row.tuning = to_c(step.tuning);
     write(out, row);
     return {};
   });

@@ -152,8 +152,10 @@ class CompiledGraph::Compilation {
     auto compiled = provider.compile(
         regions, [this] { return services_.progress.stop(); }, &fault);
     if (compiled.ok()) {
-      for (size_t i = 0; i < places.size(); ++i)
+      for (size_t i = 0; i < places.size(); ++i) {
+        if (!places[i].part->options.run_once) (*compiled)[i]->set_tuning(services_.tuning);
         places[i].stage->executable = std::move((*compiled)[i]);
+      }
       return false;
     }
     Status status = std::move(compiled.take_status().blame(provider));
@@ -173,8 +175,8 @@ class CompiledGraph::Compilation {
     return true;
   }
 
-  static pfrt_region region_of(const Part& part, const Stage& stage,
-                               std::vector<pfrt_compile_hints>& node_hints) {
+  pfrt_region region_of(const Part& part, const Stage& stage,
+                        std::vector<pfrt_compile_hints>& node_hints) const {
     const CompileOptions& options = part.options;
     pfrt_region region{};
     region.struct_size = sizeof region;
@@ -189,7 +191,7 @@ class CompiledGraph::Compilation {
     region.hints = options.precision;
     if (options.run_once)
       region.hints |= PFRT_COMPILE_RUN_ONCE;
-    else if (options.tune)
+    else if (services_.tuning && services_.tuning->measures())
       region.hints |= PFRT_COMPILE_TUNE;
     if (options.apart) region.hints |= PFRT_COMPILE_APART;
     if (options.node_precision) {

@@ -46,13 +46,13 @@ struct CompileServices {
   std::shared_ptr<RunStatistics> statistics = nullptr;  // where plans are counted; null = nowhere
   const PackedBuffers* stored = nullptr;  // packed before, of the same graph; may be null
   PackedConstants* made = nullptr;        // gets all that the graph uses; may be null
+  Tuning* tuning = nullptr;  // for what is not run once; outlives what is made; null: none
 };
 
 struct CompileOptions {
   bool fallback = true;           // a node refused while compiling goes to the next provider
   bool concurrent_steps = false;  // independent steps of a run at once
   bool run_once = false;          // not worth generating code or packing constants
-  bool tune = false;              // but for what is run once
   bool apart = false;             // a step for each node
   AssignBy assign = AssignBy::kCost;
   pfrt_compile_hints precision = 0;  // the hint of session option "precision"

@@ -531,6 +531,7 @@ std::vector<StepReport> SegmentPlan::rows(const Graph& graph, const Snapshot& sn
     row.provider = programs_[steps_[s].program].stage->executable->provider().name();
     row.kernel = view(step.kernel);
     if (step.detail.size > 0) row.reason += message(row.reason.empty() ? "" : "; ", step.detail);
+    row.tuning = view(step.tuning);
     row.bytes = step.bytes;
     row.flops = step.flops;
     row.estimated_ns = step.est_ns;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "core/base/lock.h"
 #include "core/base/os/folder.h"
@@ -224,6 +225,10 @@ Result<ProgramTable> Executable::specialise(const pfrt_shapes& shapes, const Sto
   program.struct_size = sizeof program;
   program.abi = PFRT_ABI_VERSION;
   Sink sink(provider_->logger_, stop);
+  std::optional<Tuning::Call> tuning;
+  if (tuning_)
+    sink.set_tuning(
+        tuning.emplace(*tuning_, provider_->name(), provider_->lasting_identity()).get());
   const pfrt_code code = sink.call(
       [&] { return provider_->table().specialise(handle_, &shapes, sink.get(), &program); });
   *out_node = sink.node();

@@ -19,6 +19,7 @@
 #include "core/base/status.h"
 #include "core/memory/tensor.h"
 #include "core/plan/sink.h"
+#include "core/plan/tuning.h"
 #include "pyflame_rt/custom.h"
 #include "pyflame_rt/plugin.h"
 
@@ -204,6 +205,8 @@ class Executable {
   Executable& operator=(const Executable&) = delete;
 
   Provider& provider() const { return *provider_; }
+  // How specialise may tune; null: not at all. |tuning| outlives it.
+  void set_tuning(Tuning* tuning) { tuning_ = tuning; }
   // Released by whoever asked, with release_program. |stop| is asked also while other
   // calls of the provider are waited for.
   Result<ProgramTable> specialise(const pfrt_shapes& shapes, const Stop& stop, uint32_t* out_node);
@@ -216,6 +219,7 @@ class Executable {
   friend class Provider;
   Status read_program(ProgramTable* program) const;
   std::shared_ptr<Provider> provider_;
+  Tuning* tuning_ = nullptr;
   pfrt_executable* handle_ = nullptr;
   // The call that gave it, which no other has, and its place among the |of_| of that call.
   std::shared_ptr<const int> call_;

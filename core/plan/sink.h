@@ -27,6 +27,8 @@ class Sink {
 
   // Hears how far the call is, from 0 to 1.
   void set_progress(std::function<void(double)> fn) { progress_ = std::move(fn); }
+  // How the call may tune; outlives the sink.
+  void set_tuning(const pfrt_tuning* tuning) { sink_.tuning = tuning; }
   // Keeps warnings there instead of writing them to the log.
   void keep_warnings(std::vector<std::string>* warnings) { warnings_ = warnings; }
 

@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 
 #include "core/base/digest.h"
+#include "core/base/os/cpu.h"
 #include "core/base/os/library.h"
+#include "core/cache/stored_values.h"
 #include "core/pass/engine/pipeline.h"
 
 namespace pfrt {
@@ -18,6 +21,11 @@ CacheLimits limits_of_models(CacheLimits limits) {
   limits.max_entries *= kModelsPerEntry;
   limits.max_bytes = 0;
   return limits;
+}
+
+// Measurements are small, and do not grow old.
+CacheLimits limits_of_tunings(const CacheLimits& limits) {
+  return {.max_bytes = 0, .max_entries = 32, .ttl_s = 0, .use_mmap = limits.use_mmap};
 }
 
 std::string key_of(const ModelFile& file, std::string_view load_key) {
@@ -117,6 +125,7 @@ CompiledBody body_of(const CacheStore::EntryPtr& entry) {
 const std::string CompiledCache::kModel = ".model";
 const std::string CompiledCache::kCompiled = ".compiled";
 const std::string CompiledCache::kGraph = ".graph";
+const std::string CompiledCache::kTuned = ".tuned";
 
 const std::string& library_identity() {
   static const std::string identity = [] {
@@ -132,7 +141,8 @@ CompiledCache::CompiledCache(const std::string& folder, const CacheLimits& limit
                              const CompiledCache* former)
     : logger_(logger),
       entries_(folder, {kCompiled, kGraph}, limits, logger, former ? &former->entries_ : nullptr),
-      models_(folder, {kModel}, limits_of_models(limits), logger) {}
+      models_(folder, {kModel}, limits_of_models(limits), logger),
+      tunings_(folder, {kTuned}, limits_of_tunings(limits), logger) {}
 
 void CompiledCache::say(const std::string& doing, const Status& why) {
   if (logger_) logger_->log(PFRT_LOG_WARNING, "cache: ", doing, ": ", why.message());
@@ -230,7 +240,31 @@ Result<std::shared_ptr<Graph>> CompiledCache::graph(const std::string& key) {
 }
 
 bool CompiledCache::has(const std::string& key) {
-  return entries_.find(key, kGraph) || entries_.find(key, kCompiled);
+  return entries_.find(key, kGraph) || entries_.find(key, kCompiled) || tunings_.find(key, kTuned);
+}
+
+bool CompiledCache::remove(const std::string& key) {
+  const bool tuned = tunings_.remove(key);
+  return entries_.remove(key) || tuned;
+}
+
+std::vector<CacheStore::Info> CompiledCache::list(bool check) {
+  std::vector<CacheStore::Info> out = entries_.list(check), more = tunings_.list(check);
+  std::ranges::move(more, std::back_inserter(out));
+  std::ranges::stable_sort(out, std::ranges::greater(), &CacheStore::Info::used_ns);
+  return out;
+}
+
+std::unique_ptr<KeyValues> CompiledCache::tunings(const std::string& provider,
+                                                  const std::string& identity) {
+  const std::string machine = os::processor_text();
+  Digest digest;
+  digest.add(std::string_view("tunings"));
+  digest.add(std::string_view(identity));
+  digest.add(std::string_view(machine));
+  return std::make_unique<StoredValues>(tunings_, digest.hex(), kTuned,
+                                        message("measurements of ", provider, " on ", machine),
+                                        logger_);
 }
 
 std::string CompiledCache::model_of(const std::string& key) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The cache of compiled models in one folder: what is known of model files without reading them
-// (".model"), what sessions have made of them (".compiled"), and graphs that the client keeps there
-// (".graph"). Nothing here fails a caller who only runs models. Thread-safe.
+// (".model"), what sessions have made of them (".compiled"), graphs that the client keeps there
+// (".graph"), and what providers have measured (".tuned"). Nothing here fails a caller who only
+// runs models. Thread-safe.
 #pragma once
 
 #include <memory>
@@ -10,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/key_values.h"
 #include "core/base/stop.h"
 #include "core/cache/store.h"
 #include "core/format/compiled.h"
@@ -57,21 +59,28 @@ class CompiledCache {
   // The path of the model that a session has made the entry of that key of; empty where there is
   // none, or the file is not what it was.
   std::string model_of(const std::string& key);
+  // What the provider of that name and Provider::lasting_identity has measured on this machine.
+  std::unique_ptr<KeyValues> tunings(const std::string& provider, const std::string& identity);
+
+  // Entries but those of models, by when they were used, latest first; |check| as in CacheStore.
+  std::vector<CacheStore::Info> list(bool check);
+  // Whether there was an entry of that key.
+  bool remove(const std::string& key);
   // What there is to be removed goes, of models as well.
   uint64_t clear() {
     models_.clear();
-    return entries_.clear();
+    return entries_.clear() + tunings_.clear();
   }
 
  private:
-  static const std::string kModel, kCompiled, kGraph;
+  static const std::string kModel, kCompiled, kGraph, kTuned;
   Status store(CacheStore& to, const std::string& key, const std::string& suffix,
                const std::string& of, const std::string& head,
                const std::vector<CompiledSection>& sections, const Stop& stop);
   void say(const std::string& doing, const Status& why);
 
   Logger* const logger_;
-  CacheStore entries_, models_;
+  CacheStore entries_, models_, tunings_;
 };
 
 }  // namespace pfrt

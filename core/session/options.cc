@@ -101,9 +101,22 @@ constexpr OptionRow kSession[] = {
      "threads = results have the same bits on any number of threads; batch = also each row of a "
      "batch by itself and among any others, which takes plain arithmetic and so more time where "
      "products would run on tiles"},
-    {"tune", PFRT_OPTION_STRING, "off", "off on",
+    {"tune", PFRT_OPTION_STRING, "off", "off on cached",
      "on = blockings chosen by a model of the machine are refined by measurement, which makes the "
-     "first run of new shapes seconds longer; explain shows the change; results stay bit-equal"},
+     "first run of new shapes seconds longer; what is found goes to the cache folder, where there "
+     "is one, and is not measured again on this machine; explain shows the change; results stay "
+     "bit-equal. cached = what is found there is used, and nothing is measured. off = neither"},
+    {"tune_budget_s", PFRT_OPTION_FLOAT, "0", "",
+     "of tune=on: seconds that the session may measure for in all; 0 = 3 for each plan"},
+    {"tune_search", PFRT_OPTION_STRING, "race", "race random model",
+     "of tune=on: which blockings of a step are measured. race = the few that are usually worth "
+     "it; random = ten of these, then some of many more at random; model = ten, then those of "
+     "which a model of their times (a Gaussian process) expects the largest improvement"},
+    {"tune_iterations", PFRT_OPTION_INT, "30", "",
+     "of tune_search random and model: blockings of a step that are measured after the first ten, "
+     "at most"},
+    {"tune_repeats", PFRT_OPTION_INT, "0", "",
+     "of tune=on: runs by which a blocking is measured; 0 = some milliseconds of them"},
     {"cache_dir", PFRT_OPTION_STRING, "", "",
      "folder where compiled models are kept for other processes, which then start without "
      "optimising and packing; made where it is not there. off = none; empty = the environment "

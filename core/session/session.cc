@@ -46,6 +46,7 @@ Result<std::pair<std::shared_ptr<Session>, Preparation::Config>> Session::begin(
   for (auto& pass : context.passes)
     if (pass->level <= level_number(prepare.level)) prepare.passes.push_back(std::move(pass));
   session->cache_ = std::move(context.cache);
+  PFRT_TRY(session->take_tuning(options));
   return std::pair(std::move(session), std::move(prepare));
 }
 
@@ -162,7 +163,6 @@ Status Session::take_options(const Options& options) {
                  "creating a session: max_error is of precision 'auto', "
                  "but precision is '",
                  options.get_string("precision"), "'");
-  tune_ = options.get_string("tune") == "on";
   if (options.get_int("image.max_pixels") < 1)
     return error(Code::kINVALID_ARGUMENT, "creating a session: image.max_pixels is ",
                  options.get_int("image.max_pixels"), "; give a number of pixels, 1 at least");
@@ -250,6 +250,11 @@ std::string Session::cache_key(const Options& options, const Preparation::Config
                                                     "profile_file_prefix",
                                                     "providers",
                                                     "session.fallback",
+                                                    "tune",
+                                                    "tune_budget_s",
+                                                    "tune_iterations",
+                                                    "tune_repeats",
+                                                    "tune_search",
                                                     "verbose_optimization",
                                                     "session.device_reopen_ms"};
   for (const OptionRow& row : option_schema(PFRT_OPTIONS_SESSION)) {
@@ -388,6 +393,7 @@ Result<std::unique_ptr<CompiledGraph>> Session::compile(
   PFRT_ASSIGN(CompileServices with, services(plans.candidates, *canonical, progress));
   with.statistics = statistics_;
   with.made = packed;
+  with.tuning = tuning_.get();
   if (plans.optimised->stored && canonical == plans.optimised->graph)
     with.stored = &plans.optimised->stored->compiled.packed;
   const std::vector<NodePrecision>* precisions =
@@ -400,7 +406,6 @@ Result<std::unique_ptr<CompiledGraph>> Session::compile(
   return CompiledGraph::create(canonical, with,
                                {.fallback = fallback_,
                                 .concurrent_steps = concurrent_steps_,
-                                .tune = tune_,
                                 .apart = preparation_->config().level == "none",
                                 .assign = assign_,
                                 .precision = precision_,

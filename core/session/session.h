@@ -128,6 +128,8 @@ class Session : public std::enable_shared_from_this<Session> {
     if (phase_.load(std::memory_order_relaxed) != PFRT_PHASE_READY) enter(PFRT_PHASE_READY);
   }
   Status take_options(const Options& options);
+  // With |cache_|, which may be null.
+  Status take_tuning(const Options& options);
   // Of a session that began to be made at |started_ns|.
   void open_profile(const std::string& prefix, uint64_t started_ns);
   void list_inputs();
@@ -207,7 +209,7 @@ class Session : public std::enable_shared_from_this<Session> {
   NamedPrecisions named_precisions_;
   std::vector<NodePrecision> node_precision_;       // of precision "auto"; empty = one for all
   std::shared_ptr<const Graph> node_precision_of_;  // whose nodes they are
-  bool tune_ = false;
+  std::unique_ptr<Tuning> tuning_;                  // null: option "tune" is off
   uint64_t max_pixels_ = 0;
   bool fallback_ = true;
   AssignBy assign_ = AssignBy::kCost;

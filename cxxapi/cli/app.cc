@@ -309,6 +309,42 @@ void define_cache(CLI::App* app, std::function<int()>* action) {
                 "PFRT_CACHE_DIR=/var/cache/models pfrt run a.onnx"});
 }
 
+void define_tune(CLI::App* app, std::function<int()>* action) {
+  const auto args = std::make_shared<TuneArgs>();
+  CLI::App* const command = add_command(
+      app, "tune", "measure how the kernels of a model divide their work best, and remember it",
+      tune_command, args, action);
+  command->add_option("model", args->model, "model file")->required()->type_name("FILE");
+  command
+      ->add_option("--cache-dir", args->folder,
+                   "folder that keeps what is found (default: that of PFRT_CACHE_DIR)")
+      ->type_name("FOLDER");
+  command
+      ->add_option("--budget", args->budget,
+                   "seconds to measure for in all (default 3 for each plan)")
+      ->check(CLI::PositiveNumber)
+      ->type_name("SECONDS");
+  command
+      ->add_option("--search", args->search,
+                   "race: the few forms that are usually worth it; random: some of many more; "
+                   "model: those of which a model of their times expects most")
+      ->check(CLI::IsMember({"race", "random", "model"}));
+  command
+      ->add_option("--iterations", args->iterations,
+                   "of --search random and model: forms that are measured after the first ten, at "
+                   "most (default 30)")
+      ->check(CLI::Range(0, 1'000'000))
+      ->type_name("N");
+  add_inputs(command, &args->inputs);
+  add_dims(command, &args->dims);
+  add_provider(command, &args->session);
+  add_level(command, &args->session);
+  add_skip(command, &args->session.skip);
+  add_precision(command, &args->session);
+  add_examples(command, {"pfrt tune model.onnx --cache-dir /var/cache/models",
+                         "pfrt tune model.onnx --search model --budget 60 --dim batch=8 --json"});
+}
+
 void define_providers(CLI::App* app, std::function<int()>* action) {
   const auto args = std::make_shared<ListArgs>();
   CLI::App* const command =
@@ -487,8 +523,8 @@ void define(CLI::App* app, std::function<int()>* action) {
   app->footer(std::string(kExamples) + "\n" + kExitCodes);
   for (const auto define_one :
        {define_run, define_test, define_bench, define_inspect, define_explain, define_profile,
-        define_convert, define_optimize, define_cache, define_providers, define_ops, define_passes,
-        define_plugins, define_check_plugin, define_ask, define_wse, define_doctor,
+        define_convert, define_optimize, define_cache, define_tune, define_providers, define_ops,
+        define_passes, define_plugins, define_check_plugin, define_ask, define_wse, define_doctor,
         define_completion})
     define_one(app, action);
   refuse_empty_values(app);

@@ -71,6 +71,15 @@ struct CacheArgs {
 };
 int cache_command(const CacheArgs& args);
 
+struct TuneArgs {
+  bool json = false;
+  std::string model, folder;               // of what is found; empty = that of PFRT_CACHE_DIR
+  std::string budget, search, iterations;  // empty = the session's defaults
+  std::vector<std::string> inputs, dims;
+  SessionArgs session;
+};
+int tune_command(const TuneArgs& args);
+
 struct ExplainArgs {
   bool json = false;
   std::string model;

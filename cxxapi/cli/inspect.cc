@@ -109,6 +109,7 @@ void explain_json(const Explanation& explanation) {
         .field("ops", step.ops)
         .field("provider", step.provider);
     json.field("kernel", step.kernel).field("reason", step.reason).field("refused", step.refused);
+    json.field("tuning", step.tuning);
     json.field("bytes", step.bytes).field("flops", step.flops);
     json.field("estimated_ns", step.estimated_ns).field("measured_ns", step.measured_ns).end();
   }

@@ -51,7 +51,10 @@ struct SessionOptions {
   // "threads": the same bits on any number of threads; "batch": also of each row of a batch, by
   // itself or among any others, in plain arithmetic.
   std::string deterministic = "threads";
-  std::string tune = "off";  // "on": blockings are refined by measurement
+  // "on": blockings are refined by measurement, and what is found goes to |cache_dir|, where there
+  // is one; "cached": what is found there is used, and nothing is measured. How much is measured is
+  // for |extra|: "tune_budget_s", "tune_search", "tune_iterations" and "tune_repeats".
+  std::string tune = "off";
   // Folder where compiled models are kept, for sessions in other processes to start from
   // (cache/binary_cache.hpp). "off" = nowhere; empty = that of PFRT_CACHE_DIR, if it is set.
   std::string cache_dir;

@@ -35,5 +35,6 @@
 #include <pyflame_rt/session.hpp>
 #include <pyflame_rt/state.hpp>
 #include <pyflame_rt/tensor.hpp>
+#include <pyflame_rt/tuning/auto_tuner.hpp>
 #include <pyflame_rt/types.hpp>
 #include <pyflame_rt/value.hpp>

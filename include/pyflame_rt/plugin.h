@@ -91,6 +91,40 @@ typedef pfrt_code (*pfrt_plugin_query_fn)(const pfrt_host_info* host, pfrt_plugi
 /* Where an index of a node or value is given: none. */
 #define PFRT_NO_INDEX 0xffffffffu
 
+/* How the fastest of several forms of a step is looked for. */
+typedef uint32_t pfrt_tune_search;
+enum {
+  PFRT_TUNE_UNSET = 0,
+  PFRT_TUNE_RACE = 1,   /* the few forms that are usually worth it, in turns */
+  PFRT_TUNE_RANDOM = 2, /* ten of these, then some of all others at random */
+  PFRT_TUNE_MODEL = 3,  /* ten of these, then those of all others of which a model of their times expects most */
+  PFRT_TUNE_FORCE32 = 0x7fffffff
+};
+
+/* What a session that tunes gives specialise: how to measure, and what was found before, in this process or another on
+ * the same machine. Valid during the call, on its thread. */
+typedef struct pfrt_tuning {
+  uint32_t struct_size;
+  uint32_t abi;
+  void* host;
+  pfrt_tune_search search; /* one that the provider does not know counts as RACE */
+  uint32_t iterations; /* of RANDOM and MODEL: forms of a step that are measured after the first ten, at most */
+  uint32_t repeats; /* runs by which a form is measured; 0 = as the provider likes */
+  uint32_t reserved;
+  /* What remember was given under |key| by this provider with this fingerprint, on this machine and for this build of its
+   * library; |out_value| lives until the next call of recall, and until specialise returns. NOT_FOUND where there is
+   * nothing or, without a cache folder, always; then |out_value| is empty. What another version of the provider has
+   * written may be anything: what it does not understand it measures again. */
+  pfrt_code (*recall)(const struct pfrt_tuning* tuning, pfrt_string key, pfrt_string* out_value);
+  /* Keeps |value| in the session's cache folder, in place of one of that key; both are copied. |key| names the step and its
+   * dimensions and has 1 to 4096 bytes, |value| 1 to 4096: INVALID_ARGUMENT otherwise. Thousands are kept, of which those
+   * written first go first. OK also where there is no folder, or it cannot be written: that is a line in the log. */
+  pfrt_code (*remember)(const struct pfrt_tuning* tuning, pfrt_string key, pfrt_string value);
+  /* How many nanoseconds specialise may go on to measure, after |spent_ns| more that it has measured for since it last
+   * asked. To be asked before and after each step that is measured. 0: nothing more is measured. */
+  uint64_t (*left_ns)(const struct pfrt_tuning* tuning, uint64_t spent_ns);
+} pfrt_tuning;
+
 /* Where a plug-in's call reports, and asks whether it is still wanted. Valid during the call, on the thread of the call.
  * |node| is an index into the snapshot at hand, or PFRT_NO_INDEX. The host copies the message. fail returns |code|, so
  * that `return sink->fail(...)` reads well. */
@@ -107,6 +141,9 @@ typedef struct pfrt_sink {
   pfrt_code (*stop)(const struct pfrt_sink* sink);
   /* How far the call has come, from 0 to 1: told where stop is asked, by what takes a second or more. */
   void (*progress)(const struct pfrt_sink* sink, double fraction);
+  /* Of specialise where the session's option "tune" is not "off"; NULL elsewhere. With the hint PFRT_COMPILE_TUNE steps
+   * that nothing is known of may be measured, without it they are not. */
+  const pfrt_tuning* tuning;
 } pfrt_sink;
 
 /* ------------------------------------------------------------------ snapshots */
@@ -350,6 +387,10 @@ typedef struct pfrt_step {
   pfrt_string kernel; /* its name, for reports */
   pfrt_step_flags flags; /* PFRT_STEP_LONG and the like, or 0 */
   pfrt_string detail;     /* what explain adds to why the step is as it is; may be empty */
+  /* How the work is divided, where that was tuned; else empty. "NAME=NUMBER", separated by spaces: the block sizes and the
+   * like by the kernel's own names, as "band=28 positions=512", then |gain|, the default's time by this form's, and
+   * |measured|, how many forms were measured for this program; 0 = none, it was known. */
+  pfrt_string tuning;
 } pfrt_step;
 
 /* A region at one signature: buffers, and steps in an order that is right when run one after another. */

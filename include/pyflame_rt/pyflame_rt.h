@@ -931,6 +931,10 @@ typedef struct pfrt_report_row {
   double started_ns; /* where measured: since the first of the report's steps */
   uint32_t lane;     /* of the steps that ran at once with others, in execution mode "parallel": who ran it, from 0 on */
   uint32_t reserved;
+  /* How its work is divided, where the session's option "tune" was on and the kernel has forms to choose from; else empty.
+   * "NAME=NUMBER", separated by spaces: block sizes and the like as the kernel names them, then |gain|, the default's time
+   * by that of the form that was chosen, and |measured|, how many forms were measured for this plan; 0 = it was known. */
+  pfrt_string tuning;
 } pfrt_report_row;
 
 /* A figure that a device counted by itself in the last run of some steps. Strings live as long as the report. */
@@ -1086,8 +1090,8 @@ typedef struct pfrt_cache_entry {
   uint32_t struct_size;
   uint32_t valid; /* whole and not too old */
   pfrt_string key;  /* as key gives it, or put was given */
-  pfrt_string kind; /* "compiled": what a session has made of a model; "graph": what put was given */
-  pfrt_string of;   /* the model's path, or the graph's name */
+  pfrt_string kind; /* "compiled": what a session has made of a model; "graph": what put was given; "tuned": measurements */
+  pfrt_string of;   /* the model's path, the graph's name, or how many measurements of which provider and machine */
   pfrt_string path; /* of the file */
   uint64_t bytes; /* of the file */
   int64_t created_ns, used_ns; /* since 1970; the last use to a second */
@@ -1118,7 +1122,7 @@ typedef struct pfrt_cache_api {
    * does, and with UNSUPPORTED, saying why, where such a session is not kept. */
   pfrt_status* (*key)(pfrt_env* env, pfrt_string path, const pfrt_options* options,
                       void (*fn)(void* user, pfrt_string key), void* user);
-  /* Whether there is a usable entry of that key, of either kind. */
+  /* Whether there is a usable entry of that key, of any kind. */
   pfrt_status* (*has)(pfrt_cache* cache, pfrt_string key, uint32_t* out_has);
   /* The graph that put was given, or the model's that a session has compiled, where its file is as it was; NULL where
    * there is none. */

@@ -192,8 +192,9 @@ pfrt_code specialise(pfrt_executable* executable, const pfrt_shapes* shapes, con
     pfrt_shapes known{};  // an older host's end before |least|
     std::memcpy(&known, shapes, std::min<size_t>(shapes->struct_size, sizeof known));
     Result<std::unique_ptr<Program>> made =
-        build_program(*reinterpret_cast<Executable*>(executable), known, node);
+        build_program(*reinterpret_cast<Executable*>(executable), known, *sink, node);
     if (!made.ok()) return report(sink, made.status(), node);
+    if (const pfrt_code code = sink->stop(sink)) return code;  // measuring may have taken long
     made.value()->describe(*out_program);
     out_program->handle = made.take().release();
     return pfrt_code{PFRT_CODE_OK};

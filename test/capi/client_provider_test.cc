@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <stdlib.h>
+
 #include <atomic>
 #include <cmath>
+#include <filesystem>
 #include <memory>
 #include <mutex>
 
@@ -516,6 +519,131 @@ TEST(ClientProvider, times_that_are_no_numbers_say_nothing) {
   const auto session = make_session(env.get(), g, options.get());
   ASSERT_TRUE(session);
   EXPECT_EQ(run(session.get(), {floats({1}, {1})}).back().as<float>(), std::vector<float>{1});
+}
+
+// What specialise was given for tuning, and what it did with it.
+struct Tuned {
+  bool given = false;
+  pfrt_compile_hints hints = 0;
+  pfrt_tuning tuning{};
+  std::string before;  // what was there
+  pfrt_code found = 0, kept = 0, no_key = 0, no_value = 0, long_value = 0;
+  std::vector<uint64_t> left;
+} tuned;
+std::string tuned_fingerprint;
+
+pfrt_code compile_and_look(pfrt_provider* p, const pfrt_region* region, const pfrt_sink* sink,
+                           pfrt_executable** out) {
+  tuned.hints = region->hints;
+  return compile_one(p, region, sink, out);
+}
+
+pfrt_code specialise_and_tune(pfrt_executable* e, const pfrt_shapes* shapes, const pfrt_sink* sink,
+                              pfrt_program* out) {
+  tuned.given = sink->tuning != nullptr;
+  if (const pfrt_tuning* const t = sink->tuning) {
+    tuned.tuning = *t;
+    pfrt_string value{};
+    tuned.found = t->recall(t, str("negate/2"), &value);
+    tuned.before = text(value);
+    tuned.left = {t->left_ns(t, 0), t->left_ns(t, 400'000'000), t->left_ns(t, UINT64_MAX),
+                  t->left_ns(t, 1)};
+    const std::string most(4096, 'v'), more(4097, 'v');
+    tuned.kept = t->remember(t, str("negate/2"), str(most));
+    tuned.no_key = t->remember(t, str(""), str("x"));
+    tuned.no_value = t->remember(t, str("x"), str(""));
+    tuned.long_value = t->remember(t, str("x"), str(more));
+  }
+  return specialise(e, shapes, sink, out);
+}
+
+class Tuning : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/pfrt_tuning_XXXXXX";
+    ASSERT_NE(mkdtemp(name), nullptr);
+    folder_ = name;
+    tuned_fingerprint = "negator 1";
+    table_ = kTable;
+    table_.compile = compile_each<compile_and_look, release_executable>;
+    table_.specialise = specialise_and_tune;
+    table_.fingerprint = [](pfrt_provider*, const pfrt_sink*, pfrt_string* out) -> pfrt_code {
+      *out = str(tuned_fingerprint);
+      return PFRT_CODE_OK;
+    };
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  // With an environment of its own, as another process has.
+  void run_with(std::vector<std::pair<std::string, std::string>> more,
+                pfrt_provider_features features = PFRT_PROVIDER_FINGERPRINT) {
+    tuned = {};
+    Negator counts;
+    const auto env = make_env();
+    ASSERT_TRUE(ok(add(env.get(), counts, "NegatorExecutionProvider", &table_, features)));
+    more.emplace_back("providers", "NegatorExecutionProvider,CPUExecutionProvider");
+    pfrt_options* raw = nullptr;
+    ASSERT_TRUE(ok(api().options->create(PFRT_OPTIONS_SESSION, &raw)));
+    const Handle<pfrt_options> options(raw);
+    for (const auto& [key, value] : more)
+      ASSERT_TRUE(ok(api().options->set_text(raw, str(key), str(value)))) << key;
+    const auto session = make_session(env.get(), neg_graph(), raw);
+    ASSERT_TRUE(session);
+    EXPECT_EQ(run(session.get(), {floats({2}, {1, -2})})[0].as<float>(),
+              (std::vector<float>{-1, 0}));
+  }
+  std::string folder_;
+  pfrt_provider_table table_{};
+};
+
+TEST_F(Tuning, is_given_to_specialise_where_the_session_tunes) {
+  run_with({{"cache_dir", folder_}});
+  EXPECT_FALSE(tuned.given);
+  EXPECT_EQ(tuned.hints & PFRT_COMPILE_TUNE, 0u);
+  run_with({{"cache_dir", folder_},
+            {"tune", "on"},
+            {"tune_search", "model"},
+            {"tune_iterations", "7"},
+            {"tune_repeats", "5"},
+            {"tune_budget_s", "2"}});
+  ASSERT_TRUE(tuned.given);
+  EXPECT_NE(tuned.hints & PFRT_COMPILE_TUNE, 0u);
+  EXPECT_EQ(tuned.tuning.search, uint32_t{PFRT_TUNE_MODEL});
+  EXPECT_EQ(tuned.tuning.iterations, 7u);
+  EXPECT_EQ(tuned.tuning.repeats, 5u);
+  EXPECT_EQ(tuned.left, (std::vector<uint64_t>{2'000'000'000, 1'600'000'000, 0, 0}));
+  EXPECT_EQ(tuned.found, PFRT_CODE_NOT_FOUND);
+  EXPECT_EQ(tuned.before, "");
+  EXPECT_EQ(tuned.kept, PFRT_CODE_OK);
+  for (const pfrt_code code : {tuned.no_key, tuned.no_value, tuned.long_value})
+    EXPECT_EQ(code, PFRT_CODE_INVALID_ARGUMENT);
+}
+
+TEST_F(Tuning, recalls_what_the_same_provider_has_remembered) {
+  run_with({{"cache_dir", folder_}, {"tune", "on"}});
+  EXPECT_EQ(tuned.found, PFRT_CODE_NOT_FOUND);
+  run_with({{"cache_dir", folder_}, {"tune", "on"}});
+  EXPECT_EQ(tuned.found, PFRT_CODE_OK);
+  EXPECT_EQ(tuned.before, std::string(4096, 'v'));
+  run_with({{"cache_dir", folder_}, {"tune", "cached"}});
+  EXPECT_EQ(tuned.found, PFRT_CODE_OK);
+  EXPECT_EQ(tuned.hints & PFRT_COMPILE_TUNE, 0u);
+  EXPECT_EQ(tuned.left.front(), 0u) << "nothing may be measured";
+  tuned_fingerprint = "negator 2";
+  run_with({{"cache_dir", folder_}, {"tune", "on"}});
+  EXPECT_EQ(tuned.found, PFRT_CODE_NOT_FOUND) << "another provider's";
+}
+
+TEST_F(Tuning, keeps_nothing_without_a_folder_or_a_fingerprint) {
+  for (int i = 0; i < 2; ++i) {
+    run_with({{"cache_dir", "off"}, {"tune", "on"}});
+    EXPECT_EQ(tuned.found, PFRT_CODE_NOT_FOUND);
+    EXPECT_EQ(tuned.kept, PFRT_CODE_OK);
+    EXPECT_EQ(tuned.left.front(), 3'000'000'000u);
+    run_with({{"cache_dir", folder_}, {"tune", "on"}}, 0);
+    EXPECT_EQ(tuned.found, PFRT_CODE_NOT_FOUND);
+    EXPECT_EQ(tuned.kept, PFRT_CODE_OK);
+  }
 }
 
 }  // namespace

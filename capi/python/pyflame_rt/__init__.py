@@ -4,7 +4,7 @@
 >>> session = pyflame_rt.InferenceSession("model.onnx")
 >>> outputs = session.run(None, {"input": array})
 """
-from . import _library, cache, custom, import_module, memory, opt, partition
+from . import _library, cache, custom, import_module, memory, opt, partition, tuning
 from ._ask import Answer
 from ._attrs import TypeText
 from ._backend import Backend, BackendRegistry
@@ -43,7 +43,7 @@ __all__ = [
     "TypeText", "UnsupportedError", "UnsupportedFormatError", "UnsupportedOperatorError", "ValidationError", "cache", "custom",
     "dtype_from_name", "dtype_name", "dtype_size", "from_dlpack", "from_numpy", "from_onnx", "get_available_providers",
     "import_module", "is_dynamic_shape", "load_model", "memory", "opt", "partition", "save_model", "shape_num_elements",
-    "shape_to_string", "to_numpy",
+    "shape_to_string", "to_numpy", "tuning",
 ]
 
 

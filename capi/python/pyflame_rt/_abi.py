@@ -779,6 +779,7 @@ class ReportRow(Structure):
         ("started_ns", c_double),
         ("lane", c_uint32),
         ("reserved", c_uint32),
+        ("tuning", String),
     ]
 
 
@@ -1059,6 +1060,26 @@ class PluginDesc(Structure):
 
 PluginQueryFn = CFUNCTYPE(c_uint32, c_void_p, c_void_p)
 
+TUNE_UNSET = 0
+TUNE_RACE = 1
+TUNE_RANDOM = 2
+TUNE_MODEL = 3
+
+
+class Tuning(Structure):
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("abi", c_uint32),
+        ("host", c_void_p),
+        ("search", c_uint32),
+        ("iterations", c_uint32),
+        ("repeats", c_uint32),
+        ("reserved", c_uint32),
+        ("recall", CFUNCTYPE(c_uint32, c_void_p, String, c_void_p)),
+        ("remember", CFUNCTYPE(c_uint32, c_void_p, String, String)),
+        ("left_ns", CFUNCTYPE(c_uint64, c_void_p, c_uint64)),
+    ]
+
 
 class Sink(Structure):
     _fields_ = [
@@ -1069,6 +1090,7 @@ class Sink(Structure):
         ("log", CFUNCTYPE(None, c_void_p, c_uint32, String)),
         ("stop", CFUNCTYPE(c_uint32, c_void_p)),
         ("progress", CFUNCTYPE(None, c_void_p, c_double)),
+        ("tuning", c_void_p),
     ]
 
 
@@ -1276,6 +1298,7 @@ class Step(Structure):
         ("kernel", String),
         ("flags", c_uint64),
         ("detail", String),
+        ("tuning", String),
     ]
 
 

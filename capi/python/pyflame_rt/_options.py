@@ -16,6 +16,8 @@ LogLevel = Literal["debug", "info", "warning", "error", "off"]
 ExecutionMode = Literal["sequential", "parallel"]
 Precision = Literal["ieee", "fp32", "fast", "bf16", "auto"]
 Deterministic = Literal["threads", "batch"]
+Tune = Union[bool, Literal["off", "on", "cached"]]
+TuneSearch = Literal["race", "random", "model"]
 Observer = Callable[[str, Any], None]
 
 
@@ -160,8 +162,16 @@ class SessionOptions:
         besides those.
     deterministic: "threads": results have the same bits on any number of threads; "batch": also each row of a batch, by
         itself or among any others, in plain arithmetic.
-    tune: refine blockings by measurement, which makes the first run of new shapes seconds longer; results stay
-        bit-equal.
+    tune: True = refine blockings by measurement, which makes the first run of new shapes seconds longer; what is found
+        goes to cache_dir, where there is one, and is not measured again on this machine; results stay bit-equal.
+        "cached" = use what was found before, and measure nothing.
+    tune_budget_s: of tune: seconds that the session may measure for in all; None = 3 for each plan.
+    tune_search: of tune: "race" measures the few blockings that are usually worth it, "random" ten of these and then some
+        of many more at random, and "model" ten and then those of which a Gaussian process of the times expects the
+        largest improvement.
+    tune_iterations: of the searches "random" and "model": blockings that are measured after the first ten, at most;
+        None = 30.
+    tune_repeats: of tune: runs by which a blocking is measured; None = some milliseconds of them.
     cache_dir: folder where compiled models are kept, for sessions in other processes to start from (see
         ``pyflame_rt.cache``); "off" = nowhere, None = that of PFRT_CACHE_DIR, if it is set.
     fallback: a failing provider's nodes go to the next one.
@@ -174,10 +184,12 @@ class SessionOptions:
                  execution_mode: ExecutionMode = "sequential", optimization_level: OptLevel = OptLevel.EXTENDED,
                  verbose_optimization: bool = False, log_level: LogLevel = "warning", skip_passes: Sequence[str] = (),
                  verify: bool = False, precision: Precision = "fp32", max_error: Optional[float] = None,
-                 samples: Sequence[Mapping[str, Any]] = (), tune: bool = False, fallback: bool = True,
+                 samples: Sequence[Mapping[str, Any]] = (), tune: Tune = False, fallback: bool = True,
                  deterministic: Deterministic = "threads", extra_outputs: Sequence[str] = (),
                  extra: Optional[Mapping[str, str]] = None,
-                 cache_dir: "Union[str, os.PathLike[str], None]" = None) -> None:
+                 cache_dir: "Union[str, os.PathLike[str], None]" = None, tune_budget_s: Optional[float] = None,
+                 tune_search: Optional[TuneSearch] = None, tune_iterations: Optional[int] = None,
+                 tune_repeats: Optional[int] = None) -> None:
         self.device: str = device
         self.num_threads: int = num_threads
         self.enable_profiling: bool = enable_profiling
@@ -192,7 +204,11 @@ class SessionOptions:
         self.max_error: Optional[float] = max_error
         self.samples: List[Mapping[str, Any]] = list(samples)
         self.deterministic: Deterministic = deterministic
-        self.tune: bool = tune
+        self.tune: Tune = tune
+        self.tune_budget_s: Optional[float] = tune_budget_s
+        self.tune_search: Optional[TuneSearch] = tune_search
+        self.tune_iterations: Optional[int] = tune_iterations
+        self.tune_repeats: Optional[int] = tune_repeats
         self.cache_dir: "Union[str, os.PathLike[str], None]" = cache_dir
         self.fallback: bool = fallback
         self.extra_outputs: List[str] = _names("extra_outputs", extra_outputs)
@@ -216,7 +232,7 @@ class SessionOptions:
         if self.cache_dir is not None:
             pairs["cache_dir"] = os.fspath(self.cache_dir)
         pairs["verify"] = "on" if self.verify else "off"
-        pairs["tune"] = "on" if self.tune else "off"
+        pairs["tune"] = self.tune if isinstance(self.tune, str) else "on" if self.tune else "off"
         pairs["session.fallback"] = "off" if self.fallback is not None and not self.fallback else "on"
         pairs.update(self.extra)
         return pairs

@@ -251,6 +251,8 @@ class InferenceSession:
 
     def explain(self) -> List[Dict[str, Any]]:
         """The steps of a run in order: nodes, ops, provider, kernel, bytes, flops, times in nanoseconds, and why.
+        "tuning" is how the work is divided, where it was tuned, as "band=28 positions=512 gain=1.12 measured=9": names are
+        the kernel's, gain is the default's time by this one's, measured counts the forms that were measured for this plan.
 
         The steps are those of the last run's shapes; the list is empty before the first run of a model whose shapes
         may vary.
@@ -260,7 +262,7 @@ class InferenceSession:
         for i in range(lib.report.row_count(handle.address)):
             lib.check(lib.report.row_at(handle.address, i, ctypes.byref(row)))
             texts = {name: lib.read(getattr(row, name)) for name in (
-                "nodes", "ops", "provider", "kernel", "reason", "refused")}
+                "nodes", "ops", "provider", "kernel", "reason", "refused", "tuning")}
             rows.append({**texts, "bytes": row.bytes, "flops": row.flops, "estimated_ns": row.estimated_ns,
                          "measured_ns": row.measured_ns, "started_ns": row.started_ns, "lane": row.lane})
         return rows

@@ -3,6 +3,7 @@
 
 #include <sched.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -194,6 +195,27 @@ bool pin_thread(uint32_t processor) {
   const bool done = sched_setaffinity(0, bytes, set) == 0;
   CPU_FREE(set);
   return done;
+}
+
+std::string processor_text() {
+  std::ifstream file("/proc/cpuinfo");
+  std::string out, line;
+  // Of the first processor: its block ends with an empty line.
+  while (std::getline(file, line) && !line.empty())
+    for (const std::string_view key : {"vendor_id", "cpu family", "model", "model name", "stepping",
+                                       "CPU implementer", "CPU part", "CPU variant"}) {
+      const size_t colon = line.find(": ");
+      if (colon == std::string::npos || !line.starts_with(key) ||
+          line.find_first_not_of(" \t", key.size()) != colon)
+        continue;
+      out += (out.empty() ? "" : " ") + line.substr(colon + 2);
+    }
+  for (const int level : {_SC_LEVEL1_DCACHE_SIZE, _SC_LEVEL2_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE}) {
+    const long bytes = ::sysconf(level);
+    out += (level == _SC_LEVEL1_DCACHE_SIZE ? ", caches " : "/") +
+           std::to_string(std::max(bytes, 0L) >> 10);
+  }
+  return out + " KiB";
 }
 
 uint64_t available_memory(const std::string& root) {

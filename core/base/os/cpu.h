@@ -19,6 +19,10 @@ std::vector<uint32_t> allowed_processors();
 // Keeps the calling thread on |processor|; false where the system refuses.
 bool pin_thread(uint32_t processor);
 
+// What tells this kind of machine from others as far as speed goes: the processor's name, and the
+// sizes of its caches. The same for the life of the process.
+std::string processor_text();
+
 // Bytes of memory that this process could have now, by what the system has available and the
 // cgroups around it still allow; 0 = nobody knows. |root| stands before every path that is read,
 // for tests.

@@ -26,7 +26,7 @@ struct RunStatistics {
 
 // One row of explain.
 struct StepReport {
-  std::string nodes, ops, provider, kernel, reason, refused;
+  std::string nodes, ops, provider, kernel, reason, refused, tuning;
   uint64_t bytes = 0, flops = 0;
   double estimated_ns = 0, measured_ns = 0;
   uint64_t started_ns = 0;  // on the system's monotonic clock; 0 = not measured

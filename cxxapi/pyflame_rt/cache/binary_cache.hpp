@@ -36,8 +36,10 @@ struct CacheConfig {
 struct CacheEntryInfo {
   // As CacheKey gives it, or put was given.
   std::string key;
-  std::string kind;  // "compiled": what a session has made of a model; "graph": what put was given
-  std::string model_path;  // or the graph's name
+  // "compiled": what a session has made of a model; "graph": what put was given; "tuned": what was
+  // measured on a machine.
+  std::string kind;
+  std::string model_path;  // or the graph's name, or what was measured
   std::string cache_path;  // of the file
   // Of the file.
   uint64_t size_bytes = 0;
@@ -220,7 +222,7 @@ class BinaryCache {
       if (info.key == key) return std::move(info);
     return std::nullopt;
   }
-  // Of both kinds.
+  // Of all kinds.
   size_t entry_count() const { return entries().size(); }
   // Bytes of all entries.
   uint64_t total_size() const {

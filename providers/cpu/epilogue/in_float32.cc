@@ -62,9 +62,9 @@ Kernel wrapped(const Plan& plan, Kernel kernel) {
     return inner(Run(run, seen));
   };
   if (kernel.alternatives)
-    kernel.alternatives = [plan, offered = std::move(kernel.alternatives)] {
-      std::vector<Alternative> out = offered();
-      for (Alternative& other : out) other.kernel = wrapped(plan, std::move(other.kernel));
+    kernel.alternatives = [plan, offered = std::move(kernel.alternatives)](bool all) {
+      Alternatives out = offered(all);
+      for (Alternative& other : out.others) other.kernel = wrapped(plan, std::move(other.kernel));
       return out;
     };
   return kernel;

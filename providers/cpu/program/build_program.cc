@@ -52,9 +52,10 @@ class ProgramBuilder {
         shapes_(shapes),
         values_(executable, shapes) {}
 
-  Result<std::unique_ptr<Program>> build(uint32_t& node) {
+  Result<std::unique_ptr<Program>> build(const pfrt_sink& sink, uint32_t& node) {
     const bool ranged = shapes_.least != nullptr;
-    if (executable_.tunes() && !ranged) tuner_.emplace();
+    if (!ranged && (executable_.tunes() || tuning_of(sink) != nullptr))
+      tuner_.emplace(executable_.tunes(), &sink);
     nchw16c_ = nchw16c_values(executable_, shapes_);
     shuffles_ = find_shuffles(executable_, shapes_);
     for (size_t u = 0; u < executable_.fusion_groups().size(); ++u) {
@@ -612,7 +613,7 @@ class ProgramBuilder {
   Shuffles shuffles_;
   std::unordered_map<uint32_t, uint32_t> byte_buffers_;  // buffers of a byte an element, by value
   std::deque<Step> steps_;
-  std::optional<Tuner> tuner_;  // while the executable was compiled with the hint
+  std::optional<Tuner> tuner_;  // where the session tunes
   bool alone_ = false;          // values stay in the buffers that they are in
   std::shared_ptr<const KeptShapes> kept_;
 };
@@ -620,8 +621,9 @@ class ProgramBuilder {
 }  // namespace
 
 Result<std::unique_ptr<Program>> build_program(const Executable& executable,
-                                               const pfrt_shapes& shapes, uint32_t& node) {
-  return ProgramBuilder(executable, shapes).build(node);
+                                               const pfrt_shapes& shapes, const pfrt_sink& sink,
+                                               uint32_t& node) {
+  return ProgramBuilder(executable, shapes).build(sink, node);
 }
 
 }  // namespace pfrt::cpu

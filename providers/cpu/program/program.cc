@@ -24,6 +24,7 @@ pfrt_step table_row(Step& step) {
   out.flags = step.flags;
   out.kernel = to_c(step.name);
   out.detail = to_c(step.detail);
+  out.tuning = to_c(step.tuning);
   return out;
 }
 

@@ -28,7 +28,7 @@ struct Step {
       outputs;  // buffers, by position of the node's inputs and outputs; PFRT_NO_INDEX where absent
   std::vector<uint32_t> reads, writes;  // the same without gaps and repeats
   std::vector<uint32_t> nodes;
-  std::string name, detail;
+  std::string name, detail, tuning;
   // Pairs (position in inputs, position in outputs) that may share memory.
   std::vector<std::pair<uint32_t, uint32_t>> aliases;
   bool unaligned = false;  // inputs[0] may be

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
+#include <cstddef>
 #include <cstring>
 #include <limits>
 #include <mutex>
@@ -13,6 +15,7 @@
 #include "core/base/immortal.h"
 #include "core/base/os/pages.h"
 #include "providers/cpu/isa/isa.h"
+#include "providers/cpu/program/surrogate.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -20,16 +23,21 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kFirstTime = 30ms, kSecondTime = 20ms;  // of a step; slow ones take kLeastRounds
-constexpr auto kProgramTime = 3s;
+constexpr auto kFormTime = 4ms;                        // of a form, where many are searched
+constexpr auto kProgramTime = 3s;                      // where the host does not say
 constexpr int kLeastRounds = 3, kMostRounds = 24;
 constexpr double kHopeless = 1.25, kLeastGain = 1.03;
+constexpr size_t kFirstForms = 10;  // that a search begins with
+constexpr double kNoise = 0.01;     // of measured times, about
 // A run of a model reads each constant from beyond the near caches. So that it is the same here,
 // copies of a constant fill more memory than those caches hold, and runs take turns among them.
 constexpr uint64_t kConstantsBytes = 32 << 20;
 constexpr uint64_t kMostBytes = 256 << 20;
 constexpr uint64_t kLine = 64, kPage = 4096;
 constexpr std::string_view kNoMemory = "not tuned: no memory", kNoTime = "not tuned: no time",
-                           kFailed = "not tuned: a trial run failed";
+                           kFailed = "not tuned: a trial run failed",
+                           kStopped = "not tuned: stopped",
+                           kUnknown = "not tuned: nothing is remembered";
 
 uint64_t rounded_up(uint64_t n, uint64_t unit) { return (n + unit - 1) / unit * unit; }
 
@@ -56,12 +64,76 @@ uint64_t hash(std::string_view text, uint64_t h) {  // FNV-1a
   return h;
 }
 
+// "band=28 positions=512".
+std::string text_of(const Parameters& parameters) {
+  std::string out;
+  for (const TuningParameter& p : parameters)
+    out += message(out.empty() ? "" : " ", p.name, "=", p.value);
+  return out;
+}
+
+// "band 14 -> 28".
+std::string change(const Parameters& from, const Parameters& to) {
+  std::string out;
+  for (size_t i = 0; i < std::min(from.size(), to.size()); ++i)
+    if (from[i].value != to[i].value)
+      out += message(out.empty() ? "" : ", ", to[i].name, " ", from[i].value, " -> ", to[i].value);
+  return out;
+}
+
+uint64_t next_random(uint64_t& state) {  // xorshift
+  state ^= state << 13;
+  state ^= state >> 7;
+  return state ^= state << 17;
+}
+
+// The forms' parameters, the default's first, each logarithm scaled to 0 to 1.
+std::vector<std::vector<double>> points_of(const Alternatives& offered) {
+  std::vector<std::vector<double>> out;
+  const auto add = [&](const Parameters& parameters) {
+    std::vector<double>& point = out.emplace_back();
+    for (const TuningParameter& p : parameters)
+      point.push_back(std::log2(1 + std::abs(double(p.value))));
+  };
+  add(offered.own);
+  for (const Alternative& other : offered.others) add(other.parameters);
+  for (size_t i = 0; i < out[0].size(); ++i) {
+    double least = out[0][i], most = least;
+    for (const auto& point : out) {
+      least = std::min(least, point[i]);
+      most = std::max(most, point[i]);
+    }
+    for (auto& point : out) point[i] = most > least ? (point[i] - least) / (most - least) : 0;
+  }
+  return out;
+}
+
 }  // namespace
+
+const pfrt_tuning* tuning_of(const pfrt_sink& sink) {
+  // An older host's sink ends before.
+  return sink.struct_size >= offsetof(pfrt_sink, tuning) + sizeof sink.tuning ? sink.tuning
+                                                                              : nullptr;
+}
+
+Tuner::Tuner(bool measure, const pfrt_sink* sink)
+    : measure_(measure), sink_(sink), own_left_ns_(std::chrono::nanoseconds(kProgramTime).count()) {
+  if (sink != nullptr) tuning_ = tuning_of(*sink);
+  if (tuning_ != nullptr) search_ = tuning_->search;
+}
+
+uint64_t Tuner::left_ns(uint64_t spent_ns) {
+  if (tuning_ != nullptr) return tuning_->left_ns(tuning_, spent_ns);
+  return own_left_ns_ -= std::min(own_left_ns_, spent_ns);
+}
+
+bool Tuner::stopped() const { return sink_ != nullptr && sink_->stop(sink_) != PFRT_CODE_OK; }
 
 // Which of a step's kernels is best: 0 is the default, the others are its alternatives in order.
 struct Tuner::Choice {
   uint32_t kernel = 0;
-  float gain = 1;  // the default's time by this one's
+  float gain = 1;         // the default's time by this one's
+  uint32_t measured = 0;  // forms, the default too
 };
 
 // Choices, by the hash of the step's key. No thread waits for a lock, since a process that was
@@ -196,9 +268,11 @@ bool Tuner::place(Trial& trial, const Step& step, std::span<const pfrt_buffer> b
 std::string_view Tuner::race(Trial& trial, std::span<const size_t> entrants, Clock::duration time,
                              std::span<double> best) const {
   const auto end = Clock::now() + time;
+  const uint32_t repeats = tuning_ != nullptr ? tuning_->repeats : 0;
+  const int rounds = repeats > 0 ? static_cast<int>(repeats) : kMostRounds;
   std::ranges::fill(best, std::numeric_limits<double>::infinity());
-  for (int round = 0; round < kMostRounds; ++round) {
-    if (round >= kLeastRounds && Clock::now() >= end) break;
+  for (int round = 0; round < rounds; ++round) {
+    if (repeats == 0 && round >= kLeastRounds && Clock::now() >= end) break;
     const double limit = kHopeless * std::ranges::min(best);
     for (size_t i = 0; i < entrants.size(); ++i) {
       const size_t form = entrants[(i + static_cast<size_t>(round)) % entrants.size()];
@@ -206,77 +280,200 @@ std::string_view Tuner::race(Trial& trial, std::span<const size_t> entrants, Clo
       const double took = trial.time(form);
       if (took < 0) return kFailed;
       if (Clock::now() >= end_) return kNoTime;
+      if (stopped()) return kStopped;
       best[form] = std::min(best[form], took);
     }
   }
   return {};
 }
 
+// The shortest time of a form, or what it took at first where that is far beyond |best|. Less than
+// 0 when it failed.
+double Tuner::time(Trial& trial, size_t form, double best) const {
+  const auto end = Clock::now() + kFormTime;
+  const uint32_t repeats = tuning_->repeats;
+  double least = trial.time(form);
+  if (least < 0 || least > 2 * best) return least;
+  for (uint32_t i = 1; i < (repeats > 0 ? repeats : kMostRounds); ++i) {
+    if (repeats == 0 && i >= kLeastRounds && Clock::now() >= end) break;
+    const double took = trial.time(form);
+    if (took < 0) return took;
+    least = std::min(least, took);
+  }
+  return least;
+}
+
+// Measures some of many forms, one after another; |best| as race has it. The usual ones come first,
+// so that what is found is no worse than by a race, and the model has seen several sides of what it
+// is to predict.
+std::string_view Tuner::search(Trial& trial, const Alternatives& offered, uint64_t seed,
+                               std::span<double> best) const {
+  const auto end = end_ - kSecondTime;
+  const auto points = points_of(offered);
+  Surrogate model(kNoise);
+  std::vector<size_t> left(trial.forms.size() - 1);
+  for (size_t i = 0; i < left.size(); ++i) left[i] = i + 1;
+  for (size_t i = left.size(); i > kFirstForms + 1; --i)
+    std::swap(left[i - 1], left[kFirstForms + next_random(seed) % (i - kFirstForms)]);
+  std::ranges::reverse(left);  // the next one is the last
+  std::ranges::fill(best, std::numeric_limits<double>::infinity());
+  const size_t most = kFirstForms + tuning_->iterations;
+  for (size_t form = 0, n = 0;; ++n) {
+    const double took = time(trial, form, std::ranges::min(best));
+    if (took < 0) return kFailed;
+    if (stopped()) return kStopped;
+    best[form] = took;
+    model.observe(points[form], std::log(std::max(took, 1.0)));
+    if (left.empty() || n >= most || Clock::now() >= end) break;
+    auto next = left.end() - 1;
+    if (search_ == PFRT_TUNE_MODEL && n >= kFirstForms) {
+      double hope = -1;
+      for (auto at = left.begin(); at != left.end(); ++at) {
+        const double improvement = model.expected_improvement(points[*at]);
+        if (improvement <= hope) continue;
+        hope = improvement;
+        next = at;
+      }
+    }
+    form = *next;
+    left.erase(next);
+  }
+  return Clock::now() >= end_ ? kNoTime : std::string_view();
+}
+
 // The best of many may owe it to chance, so it has to win again against the default alone.
-std::string_view Tuner::choose(Trial& trial, Choice& out) const {
+std::string_view Tuner::choose(Trial& trial, const Alternatives& offered, uint64_t seed,
+                               Choice& out) const {
   std::vector<double> best(trial.forms.size());
   std::vector<size_t> all(trial.forms.size());
   for (size_t i = 0; i < all.size(); ++i) all[i] = i;
   if (trial.time(0) < 0) return kFailed;
-  if (const auto why = race(trial, all, kFirstTime, best); !why.empty()) return why;
+  const auto why =
+      searches() ? search(trial, offered, seed, best) : race(trial, all, kFirstTime, best);
+  if (!why.empty()) return why;
+  out.measured = static_cast<uint32_t>(
+      std::ranges::count_if(best, [](double ns) { return std::isfinite(ns); }));
   const auto winner = static_cast<size_t>(std::ranges::min_element(best) - best.begin());
   if (best[0] < kLeastGain * best[winner]) return {};
   const size_t both[] = {0, winner};
-  if (const auto why = race(trial, both, kSecondTime, best); !why.empty()) return why;
+  if (const auto again = race(trial, both, kSecondTime, best); !again.empty()) return again;
   if (best[0] < kLeastGain * best[winner]) return {};
   out.kernel = static_cast<uint32_t>(winner);
   out.gain = static_cast<float>(best[0] / best[winner]);
   return {};
 }
 
+std::string_view Tuner::measure(const Step& step, std::span<const pfrt_buffer> buffers,
+                                const Alternatives& offered, uint64_t seed, Choice& out) {
+  const uint64_t left = left_ns(0);
+  if (left == 0) return kNoTime;
+  const auto start = Clock::now();
+  constexpr uint64_t kLongest = uint64_t{1} << 60;
+  end_ = start + std::chrono::nanoseconds(std::min(left, kLongest));
+  Trial trial;
+  trial.forms.assign(offered.others.size() + 1, step);
+  for (size_t i = 0; i < offered.others.size(); ++i)
+    trial.forms[i + 1].kernel = offered.others[i].kernel;
+  for (Step& form : trial.forms) form.shared = static_cast<uint32_t>(buffers.size());
+  if (!place(trial, step, buffers)) return kNoMemory;
+  const auto why = choose(trial, offered, seed, out);
+  (void)left_ns(static_cast<uint64_t>(std::chrono::nanoseconds(Clock::now() - start).count()));
+  return why;
+}
+
+// What the host kept: how it was searched, the gain, and the parameters. What many forms were not
+// searched for is searched anew where that is wanted. |offered| gets all forms where it is another
+// of these.
+bool Tuner::recall(const Step& step, const std::string& key, Alternatives& offered,
+                   Choice& out) const {
+  pfrt_string value{};
+  if (tuning_ == nullptr || tuning_->recall(tuning_, to_c(key), &value) != PFRT_CODE_OK)
+    return false;
+  const std::string_view text = view(value);
+  const char* const end = text.data() + text.size();
+  uint32_t search = 0;
+  const auto first = std::from_chars(text.data(), end, search);
+  if (first.ec != std::errc() || first.ptr == end || *first.ptr != ' ') return false;
+  if (measure_ && searches() && search == PFRT_TUNE_RACE) return false;
+  const auto second = std::from_chars(first.ptr + 1, end, out.gain);
+  if (second.ec != std::errc() || second.ptr == end || !(out.gain > 0)) return false;
+  const std::string_view parameters(second.ptr + 1, end);
+  const auto is_of = [&](const Alternatives& forms) {
+    out.kernel = 0;
+    if (text_of(forms.own) == parameters) return true;
+    for (const Alternative& other : forms.others) {
+      ++out.kernel;
+      if (text_of(other.parameters) == parameters) return true;
+    }
+    return false;
+  };
+  if (is_of(offered)) return true;
+  Alternatives all = step.kernel.alternatives(true);
+  if (!is_of(all)) return false;
+  offered = std::move(all);
+  return true;
+}
+
+void Tuner::remember(const std::string& key, const Alternatives& offered,
+                     const Choice& choice) const {
+  if (tuning_ == nullptr) return;
+  const uint32_t search = searches() ? search_ : uint32_t{PFRT_TUNE_RACE};
+  const Parameters& parameters =
+      choice.kernel == 0 ? offered.own : offered.others[choice.kernel - 1].parameters;
+  const std::string value = message(search, " ", choice.gain, " ", text_of(parameters));
+  (void)tuning_->remember(tuning_, to_c(key), to_c(value));
+}
+
 void Tuner::tune(Step& step, std::span<const pfrt_buffer> buffers, std::string_view key) noexcept
     try {
   step.detail.reserve(kNoMemory.size());
   try {
-    std::vector<Alternative> others = step.kernel.alternatives();
-    if (others.empty()) {
+    Alternatives offered = step.kernel.alternatives(measure_ && searches());
+    const std::string name = message(isa_name(isa()), "/", key);
+    uint64_t id = hash(name, 0xcbf29ce484222325u);
+    for (const Alternative& other : offered.others)
+      id = hash(text_of(other.parameters), hash("/", id));
+    id |= 1;  // 0 is where nothing is known
+    std::string_view before;
+    Choice choice;
+    const auto known_before = known().find(id);
+    if (recall(step, name, offered, choice)) {
+      before = " (remembered)";
+    } else if (offered.others.empty()) {
       step.detail = "tuned: no other blocking";
       return;
-    }
-    uint64_t id = hash(key, hash(isa_name(isa()), 0xcbf29ce484222325u));
-    for (const Alternative& other : others) id = hash(other.change, hash("/", id));
-    id |= 1;  // 0 is where nothing is known
-    std::optional<Choice> choice = known().find(id);
-    const bool before = choice && choice->kernel <= others.size();
-    if (!before) {
-      if (end_ == Clock::time_point{}) end_ = Clock::now() + kProgramTime;
-      if (Clock::now() >= end_) {
-        step.detail = kNoTime;
-        return;
-      }
-      Trial trial;
-      trial.forms.assign(others.size() + 1, step);
-      for (size_t i = 0; i < others.size(); ++i) trial.forms[i + 1].kernel = others[i].kernel;
-      for (Step& form : trial.forms) form.shared = static_cast<uint32_t>(buffers.size());
-      if (!place(trial, step, buffers)) {
-        step.detail = kNoMemory;
-        return;
-      }
-      choice.emplace();
-      if (const auto why = choose(trial, *choice); !why.empty()) {
+    } else if (known_before && known_before->kernel <= offered.others.size()) {
+      choice = *known_before;
+      before = " (measured before)";
+      remember(name, offered, choice);
+    } else if (!measure_) {
+      step.detail = kUnknown;
+      return;
+    } else {
+      choice = {};
+      if (const auto why = measure(step, buffers, offered, id, choice); !why.empty()) {
         step.detail = why;
         return;
       }
-      known().add(id, *choice);
+      known().add(id, choice);
+      remember(name, offered, choice);
     }
-    std::string detail;
-    if (choice->kernel == 0) {
-      detail = message("tuned: default kept, ", others.size(),
-                       others.size() == 1 ? " other" : " others", " tried");
-    } else {
-      const Alternative& taken = others[choice->kernel - 1];
-      detail = message("tuned: ", taken.change, ", ",
-                       std::lround(100 * (static_cast<double>(choice->gain) - 1)), " % faster");
+    std::string detail = "tuned: default kept";
+    const Parameters* parameters = &offered.own;
+    if (choice.kernel > 0) {
+      parameters = &offered.others[choice.kernel - 1].parameters;
+      detail = message("tuned: ", change(offered.own, *parameters), ", ",
+                       std::lround(100 * (static_cast<double>(choice.gain) - 1)), " % faster");
+    } else if (choice.measured > 0) {
+      detail +=
+          message(", ", choice.measured - 1, choice.measured == 2 ? " other" : " others", " tried");
     }
-    if (before) detail += " (measured before)";
-    step.detail = std::move(detail);
-    if (choice->kernel == 0) return;
-    Kernel& kernel = others[choice->kernel - 1].kernel;
+    std::string tuning = message(text_of(*parameters), " gain=", choice.gain,
+                                 " measured=", before.empty() ? choice.measured : 0);
+    step.detail = std::move(detail += before);
+    step.tuning = std::move(tuning);
+    if (choice.kernel == 0) return;
+    Kernel& kernel = offered.others[choice.kernel - 1].kernel;
     step.kernel.run = std::move(kernel.run);
     step.kernel.scratch_bytes = kernel.scratch_bytes;
     step.kernel.shared_bytes = kernel.shared_bytes;

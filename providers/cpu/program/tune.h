@@ -2,28 +2,37 @@
 //
 // Chooses by measurement how a step's work is divided, among divisions that a kernel says all give
 // the same bits (Kernel::alternatives). Steps run here on one thread, on made-up data, in memory of
-// their own; results are kept for the process. There is one object for each program that is being
-// made; an object is not thread-safe, but several may be used at once.
+// their own; results are kept for the process and, where the host has a place for them, for others.
+// There is one object for each program that is being made; an object is not thread-safe, but
+// several may be used at once.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "providers/cpu/program/step.h"
+#include "pyflame_rt/plugin.h"
 
 namespace pfrt::cpu {
 
+// What the host of |sink| has for tuning; null: nothing.
+const pfrt_tuning* tuning_of(const pfrt_sink& sink);
+
 class Tuner {
  public:
-  Tuner() = default;
+  // |measure|: also what nothing is known of. |sink| is that of the call that makes the program; it
+  // outlives the tuner, and null asks and keeps nothing.
+  explicit Tuner(bool measure, const pfrt_sink* sink = nullptr);
   Tuner(const Tuner&) = delete;
   Tuner& operator=(const Tuner&) = delete;
 
   // |step| has all of its buffers, except for the shared memory of its kernel; they are among
   // |buffers|. |key| holds all that the speed of the step may depend on. Gives the step the best
-  // kernel, and the outcome as its detail. Without enough memory or time the step stays as it is.
+  // kernel, and the outcome as its detail and tuning. Without enough memory or time the step stays
+  // as it is.
   void tune(Step& step, std::span<const pfrt_buffer> buffers, std::string_view key) noexcept;
 
  private:
@@ -52,10 +61,26 @@ class Tuner {
   bool place(Trial& trial, const Step& step, std::span<const pfrt_buffer> buffers);
   std::string_view race(Trial& trial, std::span<const size_t> entrants, Clock::duration time,
                         std::span<double> best) const;
-  std::string_view choose(Trial& trial, Choice& out) const;
+  std::string_view search(Trial& trial, const Alternatives& offered, uint64_t seed,
+                          std::span<double> best) const;
+  double time(Trial& trial, size_t form, double best) const;
+  std::string_view choose(Trial& trial, const Alternatives& offered, uint64_t seed,
+                          Choice& out) const;
+  std::string_view measure(const Step& step, std::span<const pfrt_buffer> buffers,
+                           const Alternatives& offered, uint64_t seed, Choice& out);
+  bool recall(const Step& step, const std::string& key, Alternatives& offered, Choice& out) const;
+  void remember(const std::string& key, const Alternatives& offered, const Choice& choice) const;
+  uint64_t left_ns(uint64_t spent_ns);
+  bool stopped() const;
+  bool searches() const { return search_ == PFRT_TUNE_RANDOM || search_ == PFRT_TUNE_MODEL; }
   static Known& known();
 
-  Clock::time_point end_{};  // of all measurements; unset until the first
+  const bool measure_;
+  const pfrt_sink* const sink_;
+  const pfrt_tuning* tuning_ = nullptr;  // of |sink_|; null: there is none
+  pfrt_tune_search search_ = PFRT_TUNE_RACE;
+  uint64_t own_left_ns_;     // where the host has no budget
+  Clock::time_point end_{};  // of the measurements under way
   Memory memory_, constants_;
 };
 

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "providers/cpu/row/kernel.h"
 
+#include <algorithm>
+
 namespace pfrt::cpu {
 
-void add_change(std::string& text, std::string_view what, int64_t from, int64_t to) {
-  if (from != to) text += message(text.empty() ? "" : ", ", what, " ", from, " -> ", to);
+bool Alternatives::lacks(const Parameters& parameters) const {
+  return parameters != own &&
+         std::ranges::find(others, parameters, &Alternative::parameters) == others.end();
 }
 
 }  // namespace pfrt::cpu

@@ -16,7 +16,7 @@
 
 namespace pfrt::cpu {
 
-struct Alternative;
+struct Alternatives;
 
 // A row made for one signature.
 struct Kernel {
@@ -31,17 +31,31 @@ struct Kernel {
   // while it writes it: Run::given_range then has it. Null: the kernel has no use for that.
   RangeFn range_of_input = nullptr;
   bool packed_alone = false;  // of the packed inputs it reads nothing but the packed form
-  // Other divisions of the work, all with the same bits as results; null: there is none to choose.
-  std::function<std::vector<Alternative>()> alternatives = nullptr;
+  // Other divisions of the work, all with the same bits as results: the few that are usually worth
+  // a measurement, or |all| that are possible. Null: there is none to choose.
+  std::function<Alternatives(bool all)> alternatives = nullptr;
 };
+
+// What the work is divided by: "band", 14. The name is static, one word, and the kernel's own.
+struct TuningParameter {
+  std::string_view name;
+  int64_t value = 0;
+  bool operator==(const TuningParameter&) const = default;
+};
+using Parameters = std::vector<TuningParameter>;
 
 // What a model of the machine did not choose, and a measurement may (program/tune.h).
 struct Alternative {
-  std::string change;  // "band 14 -> 28", from the kernel that offers it
-  Kernel kernel;       // as that one, but for |run| and what memory it takes
+  Parameters parameters;  // other values of those that the kernel has which offers it
+  Kernel kernel;          // as that one, but for |run| and what memory it takes
 };
-// Adds |what| to |text|, the change of an alternative, where it is another.
-void add_change(std::string& text, std::string_view what, int64_t from, int64_t to);
+struct Alternatives {
+  Parameters own;  // of the kernel that offers them
+  std::vector<Alternative> others;
+
+  // Whether the division is one that is not among them.
+  bool lacks(const Parameters& parameters) const;
+};
 // Whether as many threads have work in |tasks| as in |of|, or as in |wanted|, which are enough.
 constexpr bool enough_tasks(int64_t tasks, int64_t of, int64_t wanted) {
   return tasks >= of || tasks >= wanted;

@@ -96,14 +96,15 @@ class GraphSnapshot {
 // An opened provider and what was made in it, in the order they are released.
 class Session {
  public:
-  explicit Session(std::string& fault)
+  explicit Session(std::string& fault, const pfrt_tuning* tuning = nullptr)
       : sink_{sizeof(pfrt_sink),
               PFRT_ABI_VERSION,
               &fault,
               report,
               [](const pfrt_sink*, pfrt_log_level, pfrt_string) {},
               [](const pfrt_sink*) -> pfrt_code { return PFRT_CODE_OK; },
-              [](const pfrt_sink*, double) {}} {
+              [](const pfrt_sink*, double) {},
+              tuning} {
     (void)table.open(to_c("cpu"), nullptr, 0, &sink_, &provider);
   }
   ~Session() {
@@ -228,6 +229,7 @@ GraphOutcome run_program(const Session& session, const Graph& graph, uint32_t wo
     if (step.run(step.state, host.context())) outcome.fault = "run: " + host.message();
     outcome.kernels.emplace_back(view(step.kernel));
     outcome.details.emplace_back(view(step.detail));
+    outcome.tunings.emplace_back(view(step.tuning));
     outcome.nodes.emplace_back(step.nodes, step.nodes + step.node_count);
     outcome.bytes += step.bytes;
   }
@@ -267,7 +269,7 @@ GraphOutcome run(const Graph& graph, uint32_t workers) {
 std::vector<GraphOutcome> run_each(std::span<const Graph> graphs, uint32_t workers) {
   std::string fault;
   const GraphSnapshot first(graphs.front());  // the executable borrows its constants
-  Session session(fault);
+  Session session(fault, graphs.front().tuning);
   const bool compiled = session.compile(first, graphs.front());
   std::vector<GraphOutcome> outcomes;
   for (const Graph& graph : graphs) {

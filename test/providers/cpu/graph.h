@@ -29,6 +29,7 @@ struct Graph {
   // What compile is told of a value's dimensions where that is not what they are: symbols.
   std::map<uint32_t, Dims> told;
   pfrt_compile_hints hints = 0;
+  const pfrt_tuning* tuning = nullptr;  // what specialise is given
 
   uint32_t add(Data data) {
     values.push_back(std::move(data));
@@ -41,8 +42,8 @@ struct Graph {
 };
 
 struct GraphOutcome {
-  std::string fault;                          // why it was not compiled, made or run
-  std::vector<std::string> kernels, details;  // of each step
+  std::string fault;                                   // why it was not compiled, made or run
+  std::vector<std::string> kernels, details, tunings;  // of each step
   std::vector<std::vector<uint32_t>> nodes;
   uint64_t bytes = 0;    // of all steps
   size_t aliases = 0;    // buffers in another's memory

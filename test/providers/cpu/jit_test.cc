@@ -272,7 +272,8 @@ class Compiled {
                   report,
                   [](const pfrt_sink*, pfrt_log_level, pfrt_string) {},
                   [](const pfrt_sink*) -> pfrt_code { return PFRT_CODE_OK; },
-                  [](const pfrt_sink*, double) {}};
+                  [](const pfrt_sink*, double) {},
+                  nullptr};
   pfrt_provider* provider_ = nullptr;
   pfrt_executable* executable_ = nullptr;
   pfrt_program program_{};

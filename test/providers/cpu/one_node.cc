@@ -326,9 +326,13 @@ Outcome run(const cpu::KernelRow& row, const Case& c, const RunForm& form) {
     outcome.fault = kernel.status().message();
     return outcome;
   }
-  auto others = kernel->alternatives ? kernel->alternatives() : std::vector<cpu::Alternative>();
-  for (const cpu::Alternative& other : others) outcome.alternatives.push_back(other.change);
-  if (form.alternative > 0) *kernel = std::move(others.at(form.alternative - 1).kernel);
+  auto offered = kernel->alternatives ? kernel->alternatives(form.all) : cpu::Alternatives();
+  for (const cpu::Alternative& other : offered.others) {
+    std::string& text = outcome.alternatives.emplace_back();
+    for (const cpu::TuningParameter& p : other.parameters)
+      text += message(p.name, " ", p.value, " ");
+  }
+  if (form.alternative > 0) *kernel = std::move(offered.others.at(form.alternative - 1).kernel);
   for (const Data& output : c.outputs)
     outcome.outputs.emplace_back(
         output.dtype == 0 || output.late ? 0 : stored_bytes(output.dtype, count(output.dims)),

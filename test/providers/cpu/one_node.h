@@ -59,13 +59,14 @@ struct RunForm {
   bool in_place = false;        // output 0 over the input that the kernel may alias, if any
   uint64_t looks = UINT64_MAX;  // the run is cancelled after so many looks
   size_t alternative = 0;       // 1 + which of the kernel's; 0 = the kernel itself
+  bool all = false;             // of all that it has, not of the usual ones
   Precision precision = Precision::kFloat32;
 };
 
 struct Outcome {
   std::string refused;                    // why the row does not take the case
   std::string fault;                      // why it was not made, or did not run
-  std::vector<std::string> alternatives;  // the changes that the kernel offers
+  std::vector<std::string> alternatives;  // parameters of the divisions that the kernel offers
   bool aliased = false;
   bool cancelled = false;
   uint64_t looks = 0;  // at whether the run is to stop

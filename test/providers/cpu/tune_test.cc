@@ -7,7 +7,9 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cmath>
 #include <cstring>
+#include <map>
 #include <new>
 #include <string>
 #include <thread>
@@ -15,12 +17,54 @@
 
 #include "providers/cpu/isa/isa.h"
 #include "providers/cpu/kernels/matmul/split_matmul.h"
+#include "providers/cpu/program/surrogate.h"
 #include "providers/cpu/registry/registry.h"
 #include "test/providers/cpu/cases.h"
 #include "test/providers/cpu/graph.h"
 
 namespace pfrt::test {
 namespace {
+
+// A host that keeps what it is told to.
+struct Memory {
+  std::map<std::string, std::string> values;
+  std::string recalled;
+  uint64_t left = uint64_t{1} << 40, spent = 0;
+  pfrt_code stop = PFRT_CODE_OK;
+  pfrt_tuning tuning{};
+  pfrt_sink sink{};
+
+  explicit Memory(pfrt_tune_search search = PFRT_TUNE_RACE, uint32_t iterations = 0) {
+    tuning.struct_size = sizeof tuning;
+    tuning.host = this;
+    tuning.search = search;
+    tuning.iterations = iterations;
+    tuning.recall = [](const pfrt_tuning* t, pfrt_string key, pfrt_string* out) {
+      Memory& self = *static_cast<Memory*>(t->host);
+      const auto at = self.values.find(std::string(view(key)));
+      *out = to_c("");
+      if (at == self.values.end()) return pfrt_code{PFRT_CODE_NOT_FOUND};
+      self.recalled = at->second;
+      *out = to_c(self.recalled);
+      return pfrt_code{PFRT_CODE_OK};
+    };
+    tuning.remember = [](const pfrt_tuning* t, pfrt_string key, pfrt_string value) {
+      static_cast<Memory*>(t->host)->values[std::string(view(key))] = view(value);
+      return pfrt_code{PFRT_CODE_OK};
+    };
+    tuning.left_ns = [](const pfrt_tuning* t, uint64_t ns) {
+      Memory& self = *static_cast<Memory*>(t->host);
+      self.spent += ns;
+      return self.left -= std::min(self.left, ns);
+    };
+    sink.struct_size = sizeof sink;
+    sink.host = this;
+    sink.stop = [](const pfrt_sink* from) { return static_cast<Memory*>(from->host)->stop; };
+    sink.tuning = &tuning;
+  }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+};
 
 class Tune : public testing::Test {
  protected:
@@ -52,18 +96,25 @@ class Tune : public testing::Test {
     return c;
   }
 
-  // How many other divisions of |c| the row has; all are compared with its own.
+  // How many other divisions of |c| the row has for a start; these and all that a search has are
+  // compared with its own.
   size_t compare(std::string_view op, std::string_view name, const Case& c,
                  Precision precision = Precision::kFloat32) {
+    const size_t offered = compare(op, name, c, precision, false);
+    EXPECT_GE(compare(op, name, c, precision, true), offered);
+    return offered;
+  }
+  size_t compare(std::string_view op, std::string_view name, const Case& c, Precision precision,
+                 bool all) {
     size_t offered = 0;
     for (std::span<const cpu::KernelRow> family : cpu::kernels())
       for (const cpu::KernelRow& row : family) {
         if (row.name != name || row.op != op) continue;
-        const Outcome own = run(row, c, {.precision = precision});
+        const Outcome own = run(row, c, {.all = all, .precision = precision});
         EXPECT_EQ(own.refused + own.fault, "") << c.text();
         for (size_t i = 0; i < own.alternatives.size(); ++i) {
           const Outcome other =
-              run(row, c, {.workers = 2, .alternative = i + 1, .precision = precision});
+              run(row, c, {.workers = 2, .alternative = i + 1, .all = all, .precision = precision});
           EXPECT_EQ(other.fault, "") << own.alternatives[i] << ", " << c.text();
           EXPECT_EQ(
               std::memcmp(own.outputs[0].data(), other.outputs[0].data(), own.outputs[0].size()), 0)
@@ -195,6 +246,30 @@ TEST_F(Tune, measured_programs_have_the_same_bits_and_say_what_was_chosen) {
   EXPECT_EQ(told, 4u);
 }
 
+TEST_F(Tune, a_program_takes_what_the_host_remembers) {
+  if (cpu::isa() == cpu::Isa::kAmx) GTEST_SKIP() << "products on tiles have no other blockings";
+  Graph graph;
+  const uint32_t x = graph.add(random_.data(PFRT_DTYPE_FLOAT32, {300, 130}));
+  graph.outputs = {graph.add("MatMul", {x, graph.add(constant({130, 520}))}, {300, 520})};
+  const GraphOutcome plain = run(graph);
+  Memory memory(PFRT_TUNE_MODEL, 5);
+  graph.tuning = &memory.tuning;
+  const GraphOutcome unknown = run(graph);
+  EXPECT_EQ(unknown.details, std::vector<std::string>{"not tuned: nothing is remembered"});
+  EXPECT_EQ(unknown.tunings, std::vector<std::string>{""});
+  graph.hints = PFRT_COMPILE_TUNE;
+  const GraphOutcome found = run(graph);
+  ASSERT_EQ(found.details.size(), 1u);
+  EXPECT_EQ(found.details[0].find("tuned: "), 0u) << found.details[0];
+  ASSERT_EQ(memory.values.size(), 1u);
+  graph.hints = 0;
+  const GraphOutcome recalled = run(graph);
+  ASSERT_EQ(recalled.details.size(), 1u);
+  EXPECT_NE(recalled.details[0].find(" (remembered)"), std::string::npos) << recalled.details[0];
+  for (const GraphOutcome* outcome : {&unknown, &found, &recalled})
+    EXPECT_EQ(outcome->outputs, plain.outputs) << outcome->fault;
+}
+
 TEST_F(Tune, what_runs_once_is_not_measured) {
   Graph graph;
   const uint32_t x = graph.add(random_.data(PFRT_DTYPE_FLOAT32, {300, 130}));
@@ -205,13 +280,14 @@ TEST_F(Tune, what_runs_once_is_not_measured) {
   for (const std::string& detail : outcome.details) EXPECT_EQ(detail, "");
 }
 
-// A step of one buffer of |bytes| that takes its time, and another that does not.
+// A step of one buffer of |bytes| that takes its time, another that does, and one that does not,
+// among |count| in all.
 struct Slow {
   int runs = 0;
   cpu::Step step;
   std::vector<pfrt_buffer> buffers;
 
-  explicit Slow(uint64_t bytes) {
+  explicit Slow(uint64_t bytes, int64_t count = 3) {
     pfrt_buffer buffer{};
     buffer.bytes = bytes;
     buffers.push_back(buffer);
@@ -222,18 +298,19 @@ struct Slow {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
       return pfrt_code{PFRT_CODE_OK};
     };
-    step.kernel.alternatives = [this] {
-      std::vector<cpu::Alternative> out(2);
-      out[0].change = "worse";
-      out[0].kernel.run = step.kernel.run;
-      out[1].change = "quick";
-      out[1].kernel.shared_bytes = 7;
-      out[1].kernel.run = [](const cpu::Run&) { return pfrt_code{PFRT_CODE_OK}; };
+    step.kernel.alternatives = [this, count](bool all) {
+      cpu::Alternatives out;
+      out.own = {{"size", 1}};
+      for (int64_t size = 2; size <= (all ? count : 3); ++size)
+        out.others.push_back({{{"size", size}}, {}});
+      for (cpu::Alternative& other : out.others) other.kernel.run = step.kernel.run;
+      out.others[1].kernel.shared_bytes = 7;
+      out.others[1].kernel.run = [](const cpu::Run&) { return pfrt_code{PFRT_CODE_OK}; };
       return out;
     };
   }
-  std::string tune(std::string_view key) {
-    cpu::Tuner tuner;
+  std::string tune(std::string_view key, const pfrt_sink* sink = nullptr, bool measure = true) {
+    cpu::Tuner tuner(measure, sink);
     tuner.tune(step, buffers, key);
     return step.detail;
   }
@@ -241,31 +318,181 @@ struct Slow {
 
 TEST(Tuner, takes_what_is_faster_and_remembers_it) {
   Slow slow(100);
-  EXPECT_EQ(slow.tune("a").find("tuned: quick, "), 0u) << slow.step.detail;
+  EXPECT_EQ(slow.tune("a").find("tuned: size 1 -> 3, "), 0u) << slow.step.detail;
+  EXPECT_EQ(slow.step.tuning.find("size=3 gain="), 0u) << slow.step.tuning;
+  EXPECT_NE(slow.step.tuning.find(" measured=3"), std::string::npos) << slow.step.tuning;
   EXPECT_EQ(slow.step.kernel.shared_bytes, 7u);
   EXPECT_GE(slow.runs, 4);
   Slow again(100);
   EXPECT_EQ(again.tune("a"), slow.step.detail + " (measured before)");
+  EXPECT_NE(again.step.tuning.find(" measured=0"), std::string::npos) << again.step.tuning;
   EXPECT_EQ(again.step.kernel.shared_bytes, 7u);
   EXPECT_EQ(again.runs, 0);
   Slow other(100);
-  EXPECT_EQ(other.tune("b").find("tuned: quick, "), 0u) << other.step.detail;
+  EXPECT_EQ(other.tune("b").find("tuned: size 1 -> 3, "), 0u) << other.step.detail;
   EXPECT_GE(other.runs, 4);
+}
+
+TEST(Tuner, does_not_measure_what_the_host_remembers) {
+  Memory memory;
+  Slow slow(100);
+  EXPECT_EQ(slow.tune("host", &memory.sink).find("tuned: size 1 -> 3, "), 0u) << slow.step.detail;
+  ASSERT_EQ(memory.values.size(), 1u);
+  EXPECT_GT(memory.spent, 0u);
+  const auto& [key, value] = *memory.values.begin();
+  EXPECT_NE(key.find("/host"), std::string::npos);
+  EXPECT_NE(value.find(" size=3"), std::string::npos) << value;
+  for (const bool measure : {true, false}) {
+    Memory later;
+    later.values = {{key, "1 2 size=2"}};
+    Slow known(100);
+    EXPECT_EQ(known.tune("host", &later.sink, measure),
+              "tuned: size 1 -> 2, 100 % faster (remembered)");
+    EXPECT_EQ(known.step.tuning, "size=2 gain=2 measured=0");
+    EXPECT_EQ(known.runs, 0);
+    later.values = {{key, "3 1.5 size=1"}};
+    Slow same(100);
+    EXPECT_EQ(same.tune("host", &later.sink, measure), "tuned: default kept (remembered)");
+    EXPECT_EQ(same.runs, 0);
+    EXPECT_EQ(later.spent, 0u);
+  }
+}
+
+TEST(Tuner, measures_again_what_the_host_remembers_and_it_does_not_know) {
+  Slow first(100);
+  Memory memory;
+  (void)first.tune("forms", &memory.sink);
+  const std::string key = memory.values.begin()->first;
+  int n = 0;
+  for (const char* value : {"", "1", "1 ", "1 2", "1 2 ", "1 2 size=99", "1 2 size=2 more=1",
+                            "x 2 size=2", "1 nan size=2", "1 -1 size=2", "1 x size=2", "size=2"}) {
+    Memory other;
+    const std::string name = "forms" + std::to_string(++n);
+    const std::string where = key.substr(0, key.rfind("forms")) + name;
+    other.values[where] = value;
+    Slow kept(100);
+    EXPECT_EQ(kept.tune(name, &other.sink, false), "not tuned: nothing is remembered") << value;
+    EXPECT_EQ(kept.runs, 0);
+    Slow slow(100);
+    EXPECT_EQ(slow.tune(name, &other.sink).find("tuned: size 1 -> 3, "), 0u)
+        << value << ": " << slow.step.detail;
+    EXPECT_GT(slow.runs, 0);
+    EXPECT_NE(other.values[where].find(" size=3"), std::string::npos);
+  }
+}
+
+// What another session of the process has found without a folder is written to the first there is.
+TEST(Tuner, tells_the_host_what_the_process_knows) {
+  Slow slow(100), again(100);
+  (void)slow.tune("process");
+  Memory memory;
+  EXPECT_EQ(again.tune("process", &memory.sink), slow.step.detail + " (measured before)");
+  EXPECT_EQ(again.runs, 0);
+  EXPECT_EQ(memory.values.size(), 1u);
+}
+
+TEST(Tuner, ends_with_the_budget_or_when_it_is_stopped) {
+  Memory poor;
+  poor.left = 0;
+  Slow slow(100);
+  EXPECT_EQ(slow.tune("poor", &poor.sink), "not tuned: no time");
+  EXPECT_EQ(slow.runs, 0);
+  poor.left = 1000;  // less than a run takes
+  EXPECT_EQ(slow.tune("poor", &poor.sink), "not tuned: no time");
+  EXPECT_LE(slow.runs, 2);
+  EXPECT_EQ(poor.left, 0u);
+  EXPECT_TRUE(poor.values.empty());
+  Memory stopped;
+  stopped.stop = PFRT_CODE_CANCELLED;
+  Slow other(100);
+  EXPECT_EQ(other.tune("stopped", &stopped.sink), "not tuned: stopped");
+  EXPECT_LE(other.runs, 2);
+  EXPECT_TRUE(stopped.values.empty());
+}
+
+TEST(Tuner, searches_as_many_forms_as_it_may) {
+  for (const pfrt_tune_search search : {PFRT_TUNE_RANDOM, PFRT_TUNE_MODEL}) {
+    const std::string key = "search" + std::to_string(search);
+    Memory memory(search, 4);
+    Slow some(100, 60);
+    EXPECT_EQ(some.tune(key, &memory.sink).find("tuned: "), 0u) << some.step.detail;
+    // The default, ten others, and four.
+    EXPECT_NE(some.step.tuning.find(" measured=15"), std::string::npos) << some.step.tuning;
+    Memory all(search, 100);
+    Slow every(100, 12);
+    EXPECT_EQ(every.tune(key, &all.sink).find("tuned: size 1 -> 3, "), 0u) << every.step.detail;
+    EXPECT_NE(every.step.tuning.find(" measured=12"), std::string::npos) << every.step.tuning;
+    // What was found by a race counts where one is asked for, not where a search is.
+    all.values.begin()->second = "1 2 size=2";
+    Slow raced(100, 12), searched(100, 12);
+    all.tuning.search = PFRT_TUNE_RACE;
+    EXPECT_EQ(raced.tune(key, &all.sink), "tuned: size 1 -> 2, 100 % faster (remembered)");
+    all.tuning.search = search;
+    EXPECT_EQ(searched.tune(key, &all.sink).find("tuned: size 1 -> 3, "), 0u)
+        << searched.step.detail;
+    // A form of a search is one that a race does not have.
+    all.values.begin()->second = "3 2 size=11";
+    all.tuning.search = PFRT_TUNE_RACE;
+    EXPECT_EQ(raced.tune(key, &all.sink), "tuned: size 1 -> 11, 100 % faster (remembered)");
+  }
+}
+
+TEST(Tuner, runs_each_form_as_often_as_it_is_told) {
+  Memory memory;
+  memory.tuning.repeats = 2;
+  Slow slow(100);
+  (void)slow.tune("repeats", &memory.sink);
+  // Once before all, twice in the race, of which the other slow form has as many, twice at last.
+  EXPECT_LE(slow.runs, 1 + 2 + 2 + 2);
+  EXPECT_GE(slow.runs, 1 + 2 + 1 + 2);
+}
+
+// Of 256 points it finds the least of a smooth function in 10 random ones and 14 of its own choice.
+TEST(Surrogate, finds_the_least_value_in_few_evaluations) {
+  for (int place = 0; place < 16; ++place) {
+    const double x0 = 0.1 + 0.05 * place, y0 = 0.85 - 0.04 * place;
+    const auto value = [&](const std::vector<double>& p) {
+      return std::log(1 + 4 * (p[0] - x0) * (p[0] - x0) + 9 * (p[1] - y0) * (p[1] - y0));
+    };
+    std::vector<std::vector<double>> left;
+    for (int i = 0; i < 256; ++i) left.push_back({i % 16 / 15.0, i / 16 / 15.0});
+    double least = 1e9, reached = 1e9;
+    for (const auto& p : left) least = std::min(least, value(p));
+    cpu::Surrogate model(0.001);
+    Random random(static_cast<uint64_t>(place));
+    for (int n = 0; n < 24; ++n) {
+      size_t next = static_cast<size_t>(random.below(static_cast<int64_t>(left.size())));
+      for (size_t i = 0; n >= 10 && i < left.size(); ++i)
+        if (model.expected_improvement(left[i]) > model.expected_improvement(left[next])) next = i;
+      reached = std::min(reached, value(left[next]));
+      model.observe(left[next], value(left[next]));
+      left.erase(left.begin() + static_cast<ptrdiff_t>(next));
+    }
+    EXPECT_LE(reached, least + 0.01) << x0 << ", " << y0;
+  }
+}
+
+TEST(Surrogate, takes_equal_points_and_equal_values) {
+  cpu::Surrogate model(0.01);
+  for (int i = 0; i < 5; ++i) model.observe({0.5, 0.5}, 3);
+  const double there = model.expected_improvement(std::vector{0.5, 0.5});
+  const double far = model.expected_improvement(std::vector{0.0, 1.0});
+  EXPECT_TRUE(std::isfinite(there) && std::isfinite(far)) << there << ", " << far;
+  EXPECT_GE(there, 0);
+  EXPECT_LE(there, far);
 }
 
 TEST(Tuner, keeps_the_default_where_it_cannot_measure) {
   Slow large(uint64_t{1} << 50);
   EXPECT_EQ(large.tune("large"), "not tuned: no memory");
   Slow refused(100);
-  refused.step.kernel.alternatives = []() -> std::vector<cpu::Alternative> {
-    throw std::bad_alloc();
-  };
+  refused.step.kernel.alternatives = [](bool) -> cpu::Alternatives { throw std::bad_alloc(); };
   EXPECT_EQ(refused.tune("refused"), "not tuned: no memory");
   Slow failing(100);
   failing.step.kernel.run = [](const cpu::Run&) { return pfrt_code{PFRT_CODE_INTERNAL}; };
   EXPECT_EQ(failing.tune("failing"), "not tuned: a trial run failed");
   Slow only(100);
-  only.step.kernel.alternatives = [] { return std::vector<cpu::Alternative>(); };
+  only.step.kernel.alternatives = [](bool) { return cpu::Alternatives(); };
   EXPECT_EQ(only.tune("only"), "tuned: no other blocking");
   for (const Slow* slow : {&large, &refused, &failing, &only}) {
     EXPECT_EQ(slow->runs, 0);

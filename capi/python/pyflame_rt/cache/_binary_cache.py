@@ -50,8 +50,9 @@ class CacheEntryInfo:
     """An entry of a cache.
 
     key: as ``CacheKey`` gives it, or ``put`` was given.
-    kind: "compiled" is what a session has made of a model, "graph" what ``put`` was given.
-    model_path: of the model; of a graph, its name.
+    kind: "compiled" is what a session has made of a model, "graph" what ``put`` was given, "tuned" what was measured
+        on a machine.
+    model_path: of the model; of a graph, its name; of measurements, how many of which provider and machine.
     cache_path, size_bytes: of its file.
     created_at, last_accessed: to a second.
     is_valid: whole and not too old.

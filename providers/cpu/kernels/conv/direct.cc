@@ -110,28 +110,34 @@ Kernel kernel_of(std::shared_ptr<const Plan> made) {
   return kernel;
 }
 
-std::vector<Alternative> alternatives(const ConvGeometry& geometry, pfrt_dtype out_type, bool bias,
-                                      Nchw16cSides sides, DirectElements elements) {
+Parameters parameters_of(const Plan& plan) {
+  return {{"band", plan.band},
+          {"positions", plan.task_positions},
+          {"by_weights", plan.blocking.by_weights}};
+}
+
+Alternatives alternatives(bool all, const ConvGeometry& geometry, pfrt_dtype out_type, bool bias,
+                          Nchw16cSides sides, DirectElements elements) {
   constexpr int64_t kB = 1 << 10;
-  constexpr DirectBlocking kOthers[] = {
+  constexpr DirectBlocking kUsual[] = {
       {128 * kB, 256}, {512 * kB, 256},       {1024 * kB, 256},      {256 * kB, 128},
       {256 * kB, 512}, {256 * kB, 256, true}, {256 * kB, 512, true}, {1024 * kB, 128, true},
   };
+  std::vector<DirectBlocking> blockings(std::begin(kUsual), std::end(kUsual));
+  for (const int64_t kilobytes : {64, 128, 256, 512, 1024, 2048})
+    for (const int64_t positions : {48, 96, 128, 192, 256, 384, 512, 1024})
+      for (const bool by_weights : {false, true})
+        if (all) blockings.push_back({kilobytes * kB, positions, by_weights});
   const Plan plan(geometry, out_type, bias, sides, elements);
-  std::vector<Alternative> out;
-  for (const DirectBlocking& blocking : kOthers) {
+  Alternatives out{parameters_of(plan), {}};
+  for (const DirectBlocking& blocking : blockings) {
     const auto other =
         std::make_shared<const Plan>(geometry, out_type, bias, sides, elements, blocking);
-    std::string change;
-    add_change(change, "band", plan.band, other->band);
-    add_change(change, "positions", plan.task_positions, other->task_positions);
-    const bool reorders =
-        other->blocking.by_weights && other->columns() > 1 && other->tasks() > other->columns();
-    if (other->blocking.by_weights && !reorders) continue;
-    if (reorders) change += change.empty() ? "by weights" : ", by weights";
-    const bool known = std::ranges::any_of(out, [&](const auto& a) { return a.change == change; });
-    if (!change.empty() && !known && enough_tasks(other->tasks(), plan.tasks(), kWantedTasks))
-      out.push_back({std::move(change), kernel_of(other)});
+    if (blocking.by_weights && (other->columns() == 1 || other->tasks() == other->columns()))
+      continue;  // the order is the same
+    Parameters parameters = parameters_of(*other);
+    if (out.lacks(parameters) && enough_tasks(other->tasks(), plan.tasks(), kWantedTasks))
+      out.others.push_back({std::move(parameters), kernel_of(other)});
   }
   return out;
 }
@@ -208,8 +214,8 @@ Result<Kernel> make_as(const SnapshotNode& node, Nchw16cSides sides, DirectEleme
   if (on_planes && direct_pointwise_takes(g))
     return in_float32(node, {0, 2}, direct_pointwise_kernel(g, bias), Rounding16Bit::kByKernel);
   kernel = kernel_of(std::make_shared<const Plan>(g, out, bias, sides, elements));
-  kernel.alternatives = [g, out, bias, sides, elements] {
-    return alternatives(g, out, bias, sides, elements);
+  kernel.alternatives = [g, out, bias, sides, elements](bool all) {
+    return alternatives(all, g, out, bias, sides, elements);
   };
   return in_float32(node, {0, 2}, std::move(kernel), Rounding16Bit::kByKernel);
 }

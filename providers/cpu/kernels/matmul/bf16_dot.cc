@@ -47,13 +47,9 @@ Bf16DotMatmul::Bf16DotMatmul(int64_t m, const Columns& columns)
       pairs_(bf16_pairs(columns.k)),
       matmul_(m, {n_, pairs_, 1, n_}, PanelMatmul::Panels::kBf16Dot) {}
 
-std::vector<std::pair<std::string, Bf16DotMatmul>> Bf16DotMatmul::others() const {
-  std::vector<std::pair<std::string, Bf16DotMatmul>> out;
-  for (auto& [change, matmul] : matmul_.others()) {
-    Bf16DotMatmul other = *this;
-    other.matmul_ = matmul;
-    out.emplace_back(std::move(change), other);
-  }
+std::vector<Bf16DotMatmul> Bf16DotMatmul::others(bool all) const {
+  std::vector<Bf16DotMatmul> out;
+  for (const PanelMatmul& matmul : matmul_.others(all)) out.emplace_back(*this).matmul_ = matmul;
   return out;
 }
 

@@ -26,8 +26,9 @@ class Bf16DotMatmul {
  public:
   // Of |m| contiguous rows of k elements.
   Bf16DotMatmul(int64_t m, const Columns& columns);
-  // Other blockings of the same matmul, each with the change in words.
-  std::vector<std::pair<std::string, Bf16DotMatmul>> others() const;
+  Parameters parameters() const { return matmul_.parameters(); }
+  // The same matmul by other blockings, as Kernel::alternatives.
+  std::vector<Bf16DotMatmul> others(bool all) const;
 
   uint64_t scratch_bytes() const { return matmul_.scratch_bytes(); }
   uint64_t shared_bytes() const;

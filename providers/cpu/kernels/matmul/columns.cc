@@ -40,10 +40,10 @@ template <typename MatMul>
 Kernel kernel_with_others(std::string_view name, const MatMul& matmul,
                           std::function<Finish(const Run&)> finish) {
   Kernel kernel = kernel_of(name, matmul, finish);
-  kernel.alternatives = [name, matmul, finish = std::move(finish)] {
-    std::vector<Alternative> out;
-    for (auto& [change, other] : matmul.others())
-      out.push_back({std::move(change), kernel_of(name, other, finish)});
+  kernel.alternatives = [name, matmul, finish = std::move(finish)](bool all) {
+    Alternatives out{matmul.parameters(), {}};
+    for (const MatMul& other : matmul.others(all))
+      out.others.push_back({other.parameters(), kernel_of(name, other, finish)});
     return out;
   };
   return kernel;

@@ -135,23 +135,30 @@ int64_t PanelMatmul::task_cols(int64_t workers) const {
 int64_t PanelMatmul::row_tasks() const { return ceil_div(m_, task_rows_); }
 int64_t PanelMatmul::col_tasks() const { return ceil_div(n_, task_cols_); }
 
-std::vector<std::pair<std::string, PanelMatmul>> PanelMatmul::others() const {
-  constexpr Blocking kOthers[] = {{64, 0},       {256, 0},       {128, 128}, {128, 256},
-                                  {128, 512},    {128, 1024},    {32, 1024}, {128, 0, true},
-                                  {64, 0, true}, {32, 256, true}};
-  std::vector<std::pair<std::string, PanelMatmul>> out;
-  for (const Blocking& blocking : kOthers) {
+Parameters PanelMatmul::parameters() const {
+  return {{"rows", task_rows_}, {"columns", task_cols_}, {"by_columns", by_columns_}};
+}
+
+std::vector<PanelMatmul> PanelMatmul::others(bool all) const {
+  constexpr Blocking kUsual[] = {{64, 0},       {256, 0},       {128, 128}, {128, 256},
+                                 {128, 512},    {128, 1024},    {32, 1024}, {128, 0, true},
+                                 {64, 0, true}, {32, 256, true}};
+  std::vector<Blocking> blockings(std::begin(kUsual), std::end(kUsual));
+  for (const int64_t rows : {16, 32, 48, 64, 96, 128, 192, 256, 512})
+    for (const int64_t cols : {0, 64, 96, 128, 192, 256, 384, 512, 768, 1024})
+      for (const bool by_columns : {false, true})
+        if (all) blockings.push_back({rows, cols, by_columns});
+  std::vector<PanelMatmul> out;
+  if (m_ <= 0) return out;
+  for (const Blocking& blocking : blockings) {
     const PanelMatmul other(m_, {n_, k_, 1, n_}, panels_, blocking);
     const int64_t tasks = other.row_tasks() * other.col_tasks();
-    std::string change;
-    add_change(change, "rows", task_rows_, other.task_rows_);
-    add_change(change, "columns", task_cols_, other.task_cols_);
     if (other.by_columns_ && (other.row_tasks() == 1 || other.col_tasks() == 1)) continue;
-    if (other.by_columns_) change += change.empty() ? "by columns" : ", by columns";
-    const bool known = std::ranges::any_of(out, [&](const auto& o) { return o.first == change; });
-    if (m_ > 0 && !change.empty() && !known &&
+    const bool known = std::ranges::any_of(
+        out, [&](const PanelMatmul& o) { return o.parameters() == other.parameters(); });
+    if (!known && other.parameters() != parameters() &&
         enough_tasks(tasks, row_tasks() * col_tasks(), kWantedTasks))
-      out.emplace_back(std::move(change), other);
+      out.push_back(other);
   }
   return out;
 }

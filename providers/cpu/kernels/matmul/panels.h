@@ -37,8 +37,9 @@ class PanelMatmul {
   PanelMatmul(int64_t m, const Columns& columns, Panels panels)
       : PanelMatmul(m, columns, panels, Blocking{}) {}
   PanelMatmul(int64_t m, const Columns& columns, Panels panels, const Blocking& blocking);
-  // Other blockings of the same matmul, each with the change in words.
-  std::vector<std::pair<std::string, PanelMatmul>> others() const;
+  Parameters parameters() const;
+  // The same matmul by other blockings, as Kernel::alternatives.
+  std::vector<PanelMatmul> others(bool all) const;
 
   uint64_t scratch_bytes() const;
   uint64_t shared_bytes() const { return 0; }

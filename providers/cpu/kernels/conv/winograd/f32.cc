@@ -171,17 +171,17 @@ Kernel kernel_of(std::shared_ptr<const Plan> made) {
   return kernel;
 }
 
-std::vector<Alternative> alternatives(const F32Method& method, const ConvGeometry& geometry,
-                                      bool bias, Nchw16cSides sides) {
+Alternatives alternatives(bool all, const F32Method& method, const ConvGeometry& geometry,
+                          bool bias, Nchw16cSides sides) {
   constexpr int64_t kBytes = WinogradForm::kBandBytes;
-  const Plan plan(method, geometry, bias, sides);
-  std::vector<Alternative> out;
-  for (int64_t bytes : {kBytes / 2, kBytes * 2, kBytes * 4}) {
+  std::vector<int64_t> sizes{kBytes / 2, kBytes * 2, kBytes * 4};
+  for (int64_t bytes = kBytes / 8; all && bytes <= kBytes * 8; bytes += bytes / 2)
+    sizes.push_back(bytes);
+  Alternatives out{{{"band", Plan(method, geometry, bias, sides).band}}, {}};
+  for (const int64_t bytes : sizes) {
     const auto other = std::make_shared<const Plan>(method, geometry, bias, sides, bytes);
-    std::string change;
-    add_change(change, "band", plan.band, other->band);
-    const bool known = std::ranges::any_of(out, [&](const auto& a) { return a.change == change; });
-    if (!change.empty() && !known) out.push_back({std::move(change), kernel_of(other)});
+    Parameters parameters{{"band", other->band}};
+    if (out.lacks(parameters)) out.others.push_back({std::move(parameters), kernel_of(other)});
   }
   return out;
 }
@@ -252,7 +252,9 @@ Result<Kernel> make(const F32Method& method, const SnapshotNode& node, Nchw16cSi
     return error(Code::kUNSUPPORTED, "PFRT_ISA was lowered after the model was compiled");
   const bool bias = node.has_input(2);
   kernel = kernel_of(std::make_shared<const Plan>(method, g, bias, sides));
-  kernel.alternatives = [&method, g, bias, sides] { return alternatives(method, g, bias, sides); };
+  kernel.alternatives = [&method, g, bias, sides](bool all) {
+    return alternatives(all, method, g, bias, sides);
+  };
   return in_float32(node, {0, 2}, std::move(kernel));
 }
 
