@@ -222,7 +222,7 @@ void SegmentPlan::find_replacements(const Segment& segment, const std::vector<ui
 }
 
 Status SegmentPlan::place_buffers(const Segment& segment, const std::vector<uint32_t>& slot_of,
-                                  bool concurrent) {
+                                  bool concurrent, bool reuse) {
   // Root entry of every block buffer: readers and sub-buffers share their source's, outputs in
   // place that of what they replace.
   std::vector<size_t> root(entries_.size());
@@ -238,7 +238,13 @@ Status SegmentPlan::place_buffers(const Segment& segment, const std::vector<uint
   }
   Liveness live = liveness(root, time);
   find_replacements(segment, slot_of, time);
-  share_in_place(root, live);
+  if (reuse) {
+    share_in_place(root, live);
+  } else {  // each is alive all the time
+    for (uint32_t& first : live.first)
+      if (first != Liveness::kNever) first = 0;
+    std::ranges::fill(live.last, static_cast<uint32_t>(steps_.size()));
+  }
   for (uint32_t space = 0; space < spaces_.size(); ++space) {
     std::vector<BlockItem> items;
     std::vector<size_t> owner;
@@ -247,12 +253,18 @@ Status SegmentPlan::place_buffers(const Segment& segment, const std::vector<uint
       if (e.place != Place::kBlock || e.space != space || root[i] != i ||
           live.first[i] == Liveness::kNever)
         continue;
-      items.push_back({e.bytes, e.alignment, live.first[i], live.last[i], 0});
+      items.push_back({e.bytes, e.alignment, live.first[i], live.last[i], 0,
+                       e.value == kNoId ? std::string_view() : graph_->at(e.value).name});
       spaces_[space].alignment = std::max(spaces_[space].alignment, e.alignment);
       owner.push_back(i);
     }
     uint64_t& bytes = spaces_[space].bytes;
-    bytes = place(items);
+    if (const auto& planner = MemoryScope::current().planner; planner && !items.empty()) {
+      PFRT_ASSIGN(bytes, planner->place(graph_->name, spaces_[space].name, items));
+      PFRT_TRY(check_placed(items, bytes));
+    } else {
+      bytes = place(items);
+    }
     if (bytes == UINT64_MAX)
       return error(Code::kOUT_OF_MEMORY,
                    "planning a run: its buffers do not fit the address space");

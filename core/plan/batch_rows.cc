@@ -195,21 +195,30 @@ class Proof {
           places_[v] = {rows ? Kind::kRows : Kind::kSame, 0};
       }
       out.inputs.push_back(port(v));
-      if (out.inputs.back() == Port::kMixed && out.mixed_by.empty())
-        out.mixed_by = message("input '", graph_.at(v).name, "' has no batch in front alone");
     }
     for (const ValueId v : graph_.initializers()) places_[v].kind = Kind::kSame;
     for (const NodeId id : order_) {
       const Node& node = *graph_.node(id);
-      const bool knew = std::ranges::none_of(
-          graph_.used_by(node), [&](ValueId v) { return places_[v].kind == Kind::kMixed; });
+      NodeId mixer = id;
+      bool knew = true;
+      for (const ValueId v : graph_.used_by(node)) {
+        if (places_[v].kind != Kind::kMixed) continue;
+        mixer = knew ? places_[v].mixer : mixer;
+        knew = false;
+      }
       if (knew) visit(node);
-      if (knew && out.mixed_by.empty() && std::ranges::any_of(node.outputs, [&](ValueId v) {
-            return v != kNoId && places_[v].kind == Kind::kMixed;
-          }))
-        out.mixed_by = describe(graph_, node) + " is not known to keep rows apart";
+      for (const ValueId v : node.outputs)
+        if (v != kNoId && places_[v].kind == Kind::kMixed) places_[v].mixer = mixer;
     }
-    for (const ValueId v : graph_.outputs) out.outputs.push_back(port(v));
+    for (const ValueId v : graph_.outputs) {
+      out.outputs.push_back(port(v));
+      const NodeId mixer = places_[v].mixer;
+      out.mixed_by.push_back(
+          out.outputs.back() != Port::kMixed ? ""
+          : mixer == kNoId
+              ? message("output '", graph_.at(v).name, "' has the batch elsewhere")
+              : describe(graph_, *graph_.node(mixer)) + " is not known to keep rows apart");
+    }
     return out;
   }
 
@@ -224,6 +233,7 @@ class Proof {
   struct Place {
     Kind kind = Kind::kMixed;
     size_t axis = 0;
+    NodeId mixer = kNoId;  // of what is mixed: the first node that did; kNoId: an input
   };
 
   std::vector<ValueId> fed() const {
@@ -247,11 +257,28 @@ class Proof {
     if (e.op == DimOp::kNone) return std::ranges::find(others_, d) != others_.end();
     return free(e.a) && free(e.b);
   }
+  // By what number |d| is a multiple of the batch's size; 0 = it is not known to be one.
+  int64_t factor(const Dim& d) const {
+    if (d == batch_) return 1;
+    const DimExpression e = graph_.symbols->expression(d);
+    const int64_t a = e.op == DimOp::kMul || e.op == DimOp::kDiv ? factor(e.a) : 0;
+    if (e.op == DimOp::kDiv && e.b.known() && e.b.value() > 0 && a % e.b.value() == 0)
+      return a / e.b.value();
+    const bool whole = e.op == DimOp::kMul && std::max(a, factor(e.b)) < kLargestDim;
+    if (whole && e.b.known() && e.b.value() < kLargestDim / std::max<int64_t>(a, 1))
+      return a * e.b.value();
+    if (whole && e.a.known() && e.a.value() < kLargestDim / std::max<int64_t>(factor(e.b), 1))
+      return e.a.value() * factor(e.b);
+    return 0;
+  }
   // Whether |d| is a multiple of the batch's size, by a factor that does not depend on it.
   bool scaled(const Dim& d) const {
-    if (d == batch_) return true;
+    if (factor(d) > 0) return true;
     const DimExpression e = graph_.symbols->expression(d);
     return e.op == DimOp::kMul && ((scaled(e.a) && free(e.b)) || (free(e.a) && scaled(e.b)));
+  }
+  bool equal(const Dim& a, const Dim& b) const {
+    return a == b || (factor(a) > 0 && factor(a) == factor(b));
   }
 
   const Shape* shape(const Node& n, size_t i) const {
@@ -287,14 +314,15 @@ class Proof {
     for (size_t d = 0; d < type.shape.size(); ++d)
       if (d != axis && !free(type.shape[d])) return;
     const Dim extent = type.shape[axis];
-    if (any_multiple ? !scaled(extent) : !(extent == (*shape(n, source))[place(n, source).axis]))
+    if (any_multiple ? !scaled(extent) : !equal(extent, (*shape(n, source))[place(n, source).axis]))
       return;
     places_[n.outputs[i]] = {Kind::kRows, axis};
   }
 
   void visit(const Node& n) {
     const OperatorDef* const def = find_canonical(graph_, n);
-    if (!def || ((def->flags & kOpRandom) && n.op != "Dropout") ||
+    const bool drops_nothing = n.op == "Dropout" && n.inputs.size() == 1;
+    if (!def || ((def->flags & kOpRandom) && !drops_nothing) ||
         (graph_.operators && graph_.operators->find(n.domain, n.op)))
       return;
     for (const Attribute& attr : n.attrs)
@@ -395,7 +423,7 @@ class Proof {
       case Rule::kGemm: {
         const size_t m = n.attr_int("transA", 0) ? 1 : 0;
         if (source != 0 || axis != m || !same(n, 1)) return;
-        if (rows(n, 2) ? from_right(n, 2) == 2 && extent(n, 2) == extent(n, 0)
+        if (rows(n, 2) ? from_right(n, 2) == 2 && equal(extent(n, 2), extent(n, 0))
                        : !n.has_input(2) || (same(n, 2) && broadcast_at(n, 2, 2)))
           set(n, 0, 0, 0);
         return;
@@ -410,7 +438,7 @@ class Proof {
         return;
       case Rule::kConcat:
         for (size_t i = 0; i < n.inputs.size(); ++i)
-          if (!rows(n, i) || place(n, i).axis != axis || !(extent(n, i) == extent(n, source)))
+          if (!rows(n, i) || place(n, i).axis != axis || !equal(extent(n, i), extent(n, source)))
             return;
         if (axis_of(n.attr_int("axis", 0), rank) != axis) set(n, 0, axis, 0);
         return;
@@ -430,8 +458,8 @@ class Proof {
         return set(n, 0, axis < along ? axis : axis + shape(n, 1)->size() - 1, 0);
       }
       case Rule::kGatherElements:
-        if (rows(n, 0) && rows(n, 1) && place(n, 1).axis == axis && extent(n, 0) == extent(n, 1) &&
-            axis_of(n.attr_int("axis", 0), rank) != axis)
+        if (rows(n, 0) && rows(n, 1) && place(n, 1).axis == axis &&
+            equal(extent(n, 0), extent(n, 1)) && axis_of(n.attr_int("axis", 0), rank) != axis)
           set(n, 0, axis, 0);
         return;
       case Rule::kExpand:
@@ -472,7 +500,7 @@ class Proof {
     const size_t right = from_right(n, source);
     for (size_t i = 0; i < n.inputs.size(); ++i) {
       if (!n.has_input(i)) continue;
-      if (rows(n, i) ? from_right(n, i) != right || !(extent(n, i) == extent(n, source))
+      if (rows(n, i) ? from_right(n, i) != right || !equal(extent(n, i), extent(n, source))
                      : !same(n, i) || !broadcast_at(n, i, right))
         return;
     }
@@ -493,7 +521,8 @@ class Proof {
       if (want == 'm' && same(n, i) && broadcast_at(n, i, 4)) continue;
       const size_t axis =
           want == 'm' && shape(n, i)->size() == 4 ? 0 : static_cast<size_t>(want - '0');
-      if (!rows(n, i) || place(n, i).axis != axis || !(extent(n, i) == extent(n, source))) return;
+      if (!rows(n, i) || place(n, i).axis != axis || !equal(extent(n, i), extent(n, source)))
+        return;
     }
     const std::string_view out = ports.substr(end + 1);
     for (size_t i = 0; i < n.outputs.size() && i < out.size(); ++i)
@@ -526,7 +555,7 @@ class Proof {
     if (!shape(n, a) || !shape(n, b) || shape(n, a)->size() < 2 || shape(n, b)->size() < 2) return;
     if (rows(n, a) && rows(n, b)) {
       if (from_right(n, a) > 2 && from_right(n, a) == from_right(n, b) &&
-          extent(n, a) == extent(n, b))
+          equal(extent(n, a), extent(n, b)))
         set_from_right(n, from_right(n, a), a);
       return;
     }

@@ -19,9 +19,9 @@ struct BatchRows {
     kSame,   // the same for all rows
     kRows,   // rows are along its first dimension, as many for each row of the batch
   };
-  std::vector<Port> inputs;   // of the graph's inputs without a constant
-  std::vector<Port> outputs;  // of the graph's outputs
-  std::string mixed_by;  // describes the first node that does, and why not all outputs are known
+  std::vector<Port> inputs;           // of the graph's inputs without a constant
+  std::vector<Port> outputs;          // of the graph's outputs
+  std::vector<std::string> mixed_by;  // by output: why it is mixed
 };
 
 // |graph| is canonical, with types of its inputs. NOT_FOUND where no input has a dimension without

@@ -121,6 +121,8 @@ class Parts {
     for (size_t i = 0; i < where.size(); ++i) {
       const Value& value = *inputs[where[i]];
       if (value.kind != PFRT_VALUE_TENSOR) return not_cut("input ", where[i], " is no tensor");
+      if (known.inputs[i] == Port::kMixed)
+        return not_cut("input ", where[i], " has the batch elsewhere than in front alone");
       inputs_.push_back({where[i], known.inputs[i], value.tensor});
       if (known.inputs[i] == Port::kRows) batch_ = value.tensor.dims[0];
     }
@@ -144,7 +146,7 @@ class Parts {
       if (!requests.empty() && !requests[i].wanted) continue;
       const GraphValue& value = graph.at(graph.outputs[i]);
       const Type& type = state.type_of(graph, graph.outputs[i]);
-      if (known.outputs[i] == Port::kMixed) return not_cut(known.mixed_by);
+      if (known.outputs[i] == Port::kMixed) return not_cut(known.mixed_by[i]);
       if (!type.is_tensor() || !type.fixed())
         return not_cut("the dimensions of output '", value.name, "' are not known before the run");
       any = any || known.outputs[i] == Port::kRows;
