@@ -318,6 +318,7 @@ pfrt_status* register_pass(pfrt_env* env, const pfrt_custom_pass* pass);
 Result<AllocatorPtr> allocator_of(const pfrt_allocator* client);
 pfrt_status* set_allocator(pfrt_env* env, const pfrt_allocator* allocator);
 pfrt_status* set_executor(pfrt_env* env, const pfrt_executor* executor);
+pfrt_status* set_memory_planner(pfrt_env* env, const pfrt_memory_planner* planner);
 pfrt_status* set_thread_hooks(pfrt_env* env, const pfrt_thread_hooks* hooks);
 
 extern const pfrt_status_api kStatusApi;
