@@ -245,6 +245,7 @@ Status SegmentPlan::place_buffers(const Segment& segment, const std::vector<uint
       if (first != Liveness::kNever) first = 0;
     std::ranges::fill(live.last, static_cast<uint32_t>(steps_.size()));
   }
+  const auto& planner = MemoryScope::current().planner;
   for (uint32_t space = 0; space < spaces_.size(); ++space) {
     std::vector<BlockItem> items;
     std::vector<size_t> owner;
@@ -253,15 +254,13 @@ Status SegmentPlan::place_buffers(const Segment& segment, const std::vector<uint
       if (e.place != Place::kBlock || e.space != space || root[i] != i ||
           live.first[i] == Liveness::kNever)
         continue;
-      items.push_back({e.bytes, e.alignment, live.first[i], live.last[i], 0,
-                       e.value == kNoId ? std::string_view() : graph_->at(e.value).name});
+      items.push_back({e.bytes, e.alignment, live.first[i], live.last[i], 0});
       spaces_[space].alignment = std::max(spaces_[space].alignment, e.alignment);
       owner.push_back(i);
     }
     uint64_t& bytes = spaces_[space].bytes;
-    if (const auto& planner = MemoryScope::current().planner; planner && !items.empty()) {
-      PFRT_ASSIGN(bytes, planner->place(graph_->name, spaces_[space].name, items));
-      PFRT_TRY(check_placed(items, bytes));
+    if (planner) {
+      PFRT_ASSIGN(bytes, ask_planner(*planner, spaces_[space].name, root, owner, items));
     } else {
       bytes = place(items);
     }

@@ -25,6 +25,8 @@ namespace pfrt {
 class SegmentPlan;
 class PlanRange;
 
+struct BlockItem;
+class MemoryPlanner;
 struct RunRules;
 
 struct StageExecutable {
@@ -236,6 +238,10 @@ class SegmentPlan {
                      Entry& entry);
   Result<const void*> upload(Provider& provider, const void* host, uint64_t bytes,
                              Transfers& transfers, Uploads& fresh);
+  std::vector<std::string_view> entry_names(const std::vector<size_t>& root) const;
+  Result<uint64_t> ask_planner(MemoryPlanner& planner, std::string_view memory,
+                               const std::vector<size_t>& root, const std::vector<size_t>& owner,
+                               std::vector<BlockItem>& items) const;
   struct Liveness;
   Liveness liveness(const std::vector<size_t>& root, const std::vector<uint32_t>& time);
   void share_in_place(std::vector<size_t>& root, Liveness& live) const;

@@ -13,146 +13,80 @@ namespace {
 using Port = BatchRows::Port;
 
 // How an operator treats rows along an axis of what it reads.
-enum class Rule : uint8_t {
-  kElements,  // each element by itself, broadcast
-  kFixed,     // Row::ports says where its batch is
-  kAlong,     // works along attribute "axis"
-  kFrom,      // works along attribute "axis" and all after it
-  kLast,      // works along the last axis of input 0
-  kReduce,
-  kMatMul,  // of inputs 0 and 1
-  kScaledMatMul,
-  kGemm,
-  kTranspose,
-  kReshape,  // elements stay in order
-  kConcat,
-  kSlice,
-  kGather,
-  kGatherElements,
-  kExpand,
-  kPad,
-  kCumulative,
-  kTrilu,
-  kOneHot,
-  kScale,  // by channel or as a whole
-  kShape,
+enum class Rule : char {
+  kElements = 'e',  // each element by itself, broadcast
+  kFixed = 'f',     // what follows says where its batch is
+  kAlong = 'a',     // works along attribute "axis"
+  kFrom = 'n',      // works along attribute "axis" and all after it
+  kLast = 'l',      // works along the last axis of input 0
+  kReduce = 'r',
+  kMatMul = 'm',        // of inputs 0 and 1
+  kScaledMatMul = 'q',  // of inputs 0 and 3
+  kGemm = 'g',
+  kTranspose = 't',
+  kReshape = 'o',  // elements stay in order
+  kConcat = 'c',
+  kSlice = 's',
+  kGather = 'i',
+  kGatherElements = 'j',
+  kExpand = 'x',
+  kPad = 'p',
+  kCumulative = 'u',
+  kTrilu = 'd',
+  kOneHot = 'h',
+  kScale = 'z',  // by channel or as a whole
+  kShape = 'y',
 };
 
-enum Domain : uint8_t { kOnnx, kMs, kMl };
-constexpr std::string_view kDomains[] = {"", "com.microsoft", "ai.onnx.ml"};
+// Operators and their rules, "ms." in front of those of com.microsoft and "ml." of ai.onnx.ml.
+// What follows kFixed is the axis of the batch in each input, then in each output: 's' = the same
+// for all rows, 'z' = or sizes of the output, 'm' = a mask that is broadcast to rank 4, '-' =
+// absent, as is what stands beyond the list. Training, and layouts of RNNs, are refused.
+constexpr std::string_view kRules =
+    " Abs:e Neg:e Sign:e Sqrt:e Exp:e Log:e Erf:e Reciprocal:e Floor:e Ceil:e Round:e Sin:e "
+    "Cos:e Tan:e Asin:e Acos:e Atan:e Sinh:e Cosh:e Tanh:e Asinh:e Acosh:e Atanh:e Relu:e "
+    "LeakyRelu:e ThresholdedRelu:e PRelu:e Elu:e Selu:e Celu:e Sigmoid:e HardSigmoid:e "
+    "HardSwish:e Swish:e Mish:e Gelu:e Softplus:e Softsign:e Shrink:e Clip:e Add:e Sub:e "
+    "Mul:e Div:e Mod:e Pow:e Max:e Min:e Sum:e Mean:e Not:e And:e Or:e Xor:e Equal:e Less:e "
+    "Greater:e LessOrEqual:e GreaterOrEqual:e IsNaN:e IsInf:e Where:e BitShift:e BitwiseAnd:e "
+    "BitwiseOr:e BitwiseXor:e BitwiseNot:e Identity:e Cast:e Dropout:e Softmax:a LogSoftmax:a "
+    "Hardmax:a LpNormalization:a ArgMax:a ArgMin:a TopK:a Split:a LayerNormalization:n "
+    "RMSNormalization:n MatMul:m MatMulInteger:m QLinearMatMul:q Gemm:g Transpose:t Reshape:o "
+    "Flatten:o Squeeze:o Unsqueeze:o Concat:c Slice:s Gather:i GatherElements:j Expand:x "
+    "Tile:x Pad:p CumSum:u CumProd:u Trilu:d OneHot:h QuantizeLinear:z DequantizeLinear:z "
+    "Shape:y Size:y Conv:f0ss>0 ConvTranspose:f0ss>0 ConvInteger:f0sss>0 "
+    "QLinearConv:f0ssssssss>0 DeformConv:f0s0s0>0 MaxPool:f0>0 AveragePool:f0>0 LpPool:f0>0 "
+    "GlobalMaxPool:f0>0 GlobalAveragePool:f0>0 GlobalLpPool:f0>0 BatchNormalization:f0ssss>0 "
+    "InstanceNormalization:f0ss>0 GroupNormalization:f0ss>0 LRN:f0>0 DepthToSpace:f0>0 "
+    "SpaceToDepth:f0>0 GridSample:f00>0 Col2Im:f0ss>0 Resize:f0-sz>0 LSTM:f1sss011s>211 "
+    "GRU:f1sss01>21 RNN:f1sss01>21 Attention:f000m00>0000 RotaryEmbedding:f0ss0>0 "
+    "ms.BiasGelu:e ms.FastGelu:e ms.QuickGelu:e ms.MatMulNBits:l ms.MatMulBnb4:l "
+    "ms.SkipLayerNormalization:f00sss>0--0 ms.SkipSimplifiedLayerNormalization:f00ss>0--0 "
+    "ms.EmbedLayerNormalization:f00sssss0>00 ms.Attention:f0ss>0 "
+    "ms.MultiHeadAttention:f000s>0 ms.FusedConv:f0ss0>0 ms.NhwcConv:f0ss>0 "
+    "ms.NhwcFusedConv:f0ss0>0 ms.NhwcMaxPool:f0>0 ms.QLinearConv:f0ssssssss>0 "
+    "ms.QLinearAveragePool:f0ssss>0 ms.QLinearGlobalAveragePool:f0ssss>0 ml.Scaler:f0>0 "
+    "ml.Normalizer:f0>0 ml.LinearRegressor:f0>0 ml.LinearClassifier:f0>00 "
+    "ml.SVMRegressor:f0>0 ml.SVMClassifier:f0>00 ml.TreeEnsembleRegressor:f0>0 "
+    "ml.TreeEnsembleClassifier:f0>00 ";
 
 struct Row {
-  std::string_view name;
   Rule rule;
-  // The axis of the batch in each input, then in each output; 's' = the same for all rows, 'z' = or
-  // sizes of the output, 'm' = a mask that is broadcast to rank 4. What stands beyond is absent.
-  std::string_view ports = {};
-  Domain domain = kOnnx;
-};
-
-constexpr std::string_view kElementwise =
-    " Abs Neg Sign Sqrt Exp Log Erf Reciprocal Floor Ceil Round Sin Cos Tan Asin Acos Atan Sinh "
-    "Cosh Tanh Asinh Acosh Atanh Relu LeakyRelu ThresholdedRelu PRelu Elu Selu Celu Sigmoid "
-    "HardSigmoid HardSwish Swish Mish Gelu Softplus Softsign Shrink Clip Add Sub Mul Div Mod Pow "
-    "Max Min Sum Mean Not And Or Xor Equal Less Greater LessOrEqual GreaterOrEqual IsNaN IsInf "
-    "Where BitShift BitwiseAnd BitwiseOr BitwiseXor BitwiseNot Identity Cast Dropout ";
-
-constexpr Row kTable[] = {
-    {"Softmax", Rule::kAlong},
-    {"LogSoftmax", Rule::kAlong},
-    {"Hardmax", Rule::kAlong},
-    {"LpNormalization", Rule::kAlong},
-    {"ArgMax", Rule::kAlong},
-    {"ArgMin", Rule::kAlong},
-    {"TopK", Rule::kAlong},
-    {"Split", Rule::kAlong},
-    {"LayerNormalization", Rule::kFrom},
-    {"RMSNormalization", Rule::kFrom},
-    {"MatMul", Rule::kMatMul},
-    {"MatMulInteger", Rule::kMatMul},
-    {"QLinearMatMul", Rule::kScaledMatMul},
-    {"Gemm", Rule::kGemm},
-    {"Transpose", Rule::kTranspose},
-    {"Reshape", Rule::kReshape},
-    {"Flatten", Rule::kReshape},
-    {"Squeeze", Rule::kReshape},
-    {"Unsqueeze", Rule::kReshape},
-    {"Concat", Rule::kConcat},
-    {"Slice", Rule::kSlice},
-    {"Gather", Rule::kGather},
-    {"GatherElements", Rule::kGatherElements},
-    {"Expand", Rule::kExpand},
-    {"Tile", Rule::kExpand},
-    {"Pad", Rule::kPad},
-    {"CumSum", Rule::kCumulative},
-    {"CumProd", Rule::kCumulative},
-    {"Trilu", Rule::kTrilu},
-    {"OneHot", Rule::kOneHot},
-    {"QuantizeLinear", Rule::kScale},
-    {"DequantizeLinear", Rule::kScale},
-    {"Shape", Rule::kShape},
-    {"Size", Rule::kShape},
-    {"Conv", Rule::kFixed, "0ss>0"},
-    {"ConvTranspose", Rule::kFixed, "0ss>0"},
-    {"ConvInteger", Rule::kFixed, "0sss>0"},
-    {"QLinearConv", Rule::kFixed, "0ssssssss>0"},
-    {"DeformConv", Rule::kFixed, "0s0s0>0"},
-    {"MaxPool", Rule::kFixed, "0>0"},
-    {"AveragePool", Rule::kFixed, "0>0"},
-    {"LpPool", Rule::kFixed, "0>0"},
-    {"GlobalMaxPool", Rule::kFixed, "0>0"},
-    {"GlobalAveragePool", Rule::kFixed, "0>0"},
-    {"GlobalLpPool", Rule::kFixed, "0>0"},
-    {"BatchNormalization", Rule::kFixed, "0ssss>0"},  // training is refused
-    {"InstanceNormalization", Rule::kFixed, "0ss>0"},
-    {"GroupNormalization", Rule::kFixed, "0ss>0"},
-    {"LRN", Rule::kFixed, "0>0"},
-    {"DepthToSpace", Rule::kFixed, "0>0"},
-    {"SpaceToDepth", Rule::kFixed, "0>0"},
-    {"GridSample", Rule::kFixed, "00>0"},
-    {"Col2Im", Rule::kFixed, "0ss>0"},
-    {"Resize", Rule::kFixed, "0 sz>0"},
-    {"LSTM", Rule::kFixed, "1sss011s>211"},
-    {"GRU", Rule::kFixed, "1sss01>21"},
-    {"RNN", Rule::kFixed, "1sss01>21"},
-    {"Attention", Rule::kFixed, "000m00>0000"},
-    {"RotaryEmbedding", Rule::kFixed, "0ss0>0"},
-    {"BiasGelu", Rule::kElements, {}, kMs},
-    {"FastGelu", Rule::kElements, {}, kMs},
-    {"QuickGelu", Rule::kElements, {}, kMs},
-    {"MatMulNBits", Rule::kLast, {}, kMs},
-    {"MatMulBnb4", Rule::kLast, {}, kMs},
-    {"SkipLayerNormalization", Rule::kFixed, "00sss>0  0", kMs},
-    {"SkipSimplifiedLayerNormalization", Rule::kFixed, "00ss>0  0", kMs},
-    {"EmbedLayerNormalization", Rule::kFixed, "00sssss0>00", kMs},
-    {"Attention", Rule::kFixed, "0ss>0", kMs},
-    {"MultiHeadAttention", Rule::kFixed, "000s>0", kMs},
-    {"FusedConv", Rule::kFixed, "0ss0>0", kMs},
-    {"NhwcConv", Rule::kFixed, "0ss>0", kMs},
-    {"NhwcFusedConv", Rule::kFixed, "0ss0>0", kMs},
-    {"NhwcMaxPool", Rule::kFixed, "0>0", kMs},
-    {"QLinearConv", Rule::kFixed, "0ssssssss>0", kMs},
-    {"QLinearAveragePool", Rule::kFixed, "0ssss>0", kMs},
-    {"QLinearGlobalAveragePool", Rule::kFixed, "0ssss>0", kMs},
-    {"Scaler", Rule::kFixed, "0>0", kMl},
-    {"Normalizer", Rule::kFixed, "0>0", kMl},
-    {"LinearRegressor", Rule::kFixed, "0>0", kMl},
-    {"LinearClassifier", Rule::kFixed, "0>00", kMl},
-    {"SVMRegressor", Rule::kFixed, "0>0", kMl},
-    {"SVMClassifier", Rule::kFixed, "0>00", kMl},
-    {"TreeEnsembleRegressor", Rule::kFixed, "0>0", kMl},
-    {"TreeEnsembleClassifier", Rule::kFixed, "0>00", kMl},
+  std::string_view ports;
 };
 
 std::optional<Row> row_of(const Node& node) {
-  if (node.domain.empty()) {
-    if (kElementwise.find(" " + node.op + " ") != std::string_view::npos)
-      return Row{node.op, Rule::kElements};
-    if (node.op.starts_with("Reduce")) return Row{node.op, Rule::kReduce};
-  }
-  for (const Row& row : kTable)
-    if (row.name == node.op && kDomains[row.domain] == node.domain) return row;
-  return std::nullopt;
+  if (node.domain.empty() && node.op.starts_with("Reduce")) return Row{Rule::kReduce, {}};
+  const std::string_view domain = node.domain.empty()              ? ""
+                                  : node.domain == "com.microsoft" ? "ms."
+                                  : node.domain == "ai.onnx.ml"    ? "ml."
+                                                                   : "?";
+  const std::string key = message(" ", domain, node.op, ":");
+  const size_t at = kRules.find(key);
+  if (at == std::string_view::npos) return std::nullopt;
+  const size_t rule = at + key.size();
+  return Row{static_cast<Rule>(kRules[rule]),
+             kRules.substr(rule + 1, kRules.find(' ', rule) - rule - 1)};
 }
 
 class Proof {
@@ -515,7 +449,7 @@ class Proof {
     const size_t end = ports.find('>');
     for (size_t i = 0; i < n.inputs.size(); ++i) {
       if (!n.has_input(i)) continue;
-      const char want = i < end ? ports[i] : ' ';
+      const char want = i < end ? ports[i] : '-';
       if ((want == 's' || want == 'z') && same(n, i)) continue;
       if (want == 'z' && place(n, i).kind == Kind::kSized) continue;
       if (want == 'm' && same(n, i) && broadcast_at(n, i, 4)) continue;
@@ -526,7 +460,7 @@ class Proof {
     }
     const std::string_view out = ports.substr(end + 1);
     for (size_t i = 0; i < n.outputs.size() && i < out.size(); ++i)
-      if (out[i] != ' ') set(n, i, static_cast<size_t>(out[i] - '0'), source);
+      if (out[i] != '-') set(n, i, static_cast<size_t>(out[i] - '0'), source);
   }
 
   void reduce(const Node& n, size_t axis, size_t rank, size_t source) {

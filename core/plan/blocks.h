@@ -19,7 +19,7 @@ struct BlockItem {
   uint64_t alignment = 64;
   uint32_t first = 0, last = 0;  // steps, inclusive
   uint64_t offset = 0;           // set by place
-  std::string_view name = {};    // of the value that is in it; may be empty
+  std::string_view name = {};    // what people call it; may be empty
 };
 
 // Returns the bytes of the block; UINT64_MAX when the sum overflows.

@@ -67,8 +67,8 @@ inline pfrt_executor c_executor(std::shared_ptr<IExecutor> executor) {
   };
   c.submit = [](void* user, void (*fn)(void* arg), void* arg) -> pfrt_code {
     try {
-      return (*static_cast<Kept*>(user))->submit([fn, arg] { fn(arg); }) ? PFRT_CODE_OK
-                                                                         : PFRT_CODE_BUSY;
+      if ((*static_cast<Kept*>(user))->submit([fn, arg] { fn(arg); })) return PFRT_CODE_OK;
+      return PFRT_CODE_BUSY;
     } catch (...) {
       return PFRT_CODE_INTERNAL;
     }

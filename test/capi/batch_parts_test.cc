@@ -301,7 +301,7 @@ TEST(MemoryPlanner, of_a_client_places_what_runs_work_in) {
     EXPECT_EQ(planner.calls, 1);
     EXPECT_EQ(planner.graph, "g");
     EXPECT_EQ(planner.memory, "host");
-    EXPECT_NE(std::find(planner.names.begin(), planner.names.end(), "s"), planner.names.end());
+    EXPECT_NE(std::find(planner.names.begin(), planner.names.end(), "first"), planner.names.end());
     ASSERT_TRUE(ok(api().env->set_memory_planner(env.get(), nullptr)));
     EXPECT_TRUE(ok(try_run(other.get(), inputs_of(6))));
     EXPECT_EQ(planner.calls, 1);
@@ -323,7 +323,7 @@ TEST(MemoryPlanner, that_is_wrong_fails_the_run_and_no_more) {
     std::fill_n(r->offsets, r->count, 0);
     return PFRT_CODE_OK;
   };
-  run_fails(PFRT_CODE_INVALID_ARGUMENT, {"memory planner", "overlap", "'"});
+  run_fails(PFRT_CODE_INVALID_ARGUMENT, {"memory planner", "overlap", "'first'", "'second'"});
   planner.spoil = [](pfrt_memory_request* r) -> pfrt_code { return r->bytes = 1, PFRT_CODE_OK; };
   run_fails(PFRT_CODE_INVALID_ARGUMENT, {"memory planner", "not inside of the 1 bytes"});
   planner.spoil = [](pfrt_memory_request* r) -> pfrt_code {

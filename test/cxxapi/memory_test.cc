@@ -174,7 +174,7 @@ pyflame_rt::InferenceSession chained_products(const pyflame_rt::SessionOptions& 
 
 float first_of(const pyflame_rt::InferenceSession& session, int64_t rows) {
   const auto x = pyflame_rt::Tensor::from_vector(std::vector<float>(32 * rows, 1.0f), {rows, 32});
-  return session.run({}, {{"x", x}}).at(0).data<float>()[0];
+  return session.run({}, {{"x", x}}).at(0).data_ptr<float>()[0];
 }
 
 // Everything at its own place.
@@ -262,7 +262,7 @@ TEST(SessionMemoryOptions, are_fields) {
   const auto x = pyflame_rt::Tensor::from_vector(std::vector<float>(32 * rows, 1.0f), {rows, 32});
   EXPECT_THROW(session.run({}, {{"x", x}}, little), pyflame_rt::OutOfMemoryError);
   const pyflame_rt::InferenceSession halving = chained_products();
-  EXPECT_EQ(halving.run({}, {{"x", x}}, little).at(0).data<float>()[0], expected);
+  EXPECT_EQ(halving.run({}, {{"x", x}}, little).at(0).data_ptr<float>()[0], expected);
   EXPECT_EQ(halving.statistics().in_parts, 1u);
 }
 
@@ -307,7 +307,7 @@ pyflame_rt::InferenceSession large_product() {
 
 float large_result(const pyflame_rt::InferenceSession& session) {
   const auto x = pyflame_rt::Tensor::from_vector(std::vector<float>(512 * 512, 1.0f), {512, 512});
-  return session.run({}, {{"x", x}}).at(0).data<float>()[512 * 512 - 1];
+  return session.run({}, {{"x", x}}).at(0).data_ptr<float>()[512 * 512 - 1];
 }
 
 TEST(Threads, of_the_programs_own) {
@@ -354,7 +354,7 @@ TEST(Threads, start_and_end_by_the_programs_hooks) {
     wide.num_threads = 3;
     const pyflame_rt::InferenceSession session = large_product();
     const auto x = pyflame_rt::Tensor::from_vector(std::vector<float>(512 * 512, 1.0f), {512, 512});
-    EXPECT_EQ(session.run({}, {{"x", x}}, wide).at(0).data<float>()[0], 128.0f);
+    EXPECT_EQ(session.run({}, {{"x", x}}, wide).at(0).data_ptr<float>()[0], 128.0f);
     env.set_thread_hooks(nullptr);
     EXPECT_EQ(hooks->alive.load(), 0);
     EXPECT_EQ(hooks->made.load() > 0, !refuses);

@@ -453,7 +453,8 @@ def set_allocator(allocator: Optional[Allocator]) -> None:
 class MemoryItem:
     """A buffer to be placed: ``bytes`` at a multiple of ``alignment``, in use from ``first_step`` to ``last_step``.
 
-    ``name`` is that of the value it holds, "" where it holds none. Steps of one number may run at once.
+    ``name`` is that of the value it holds, or else of the node that uses it first; it may be "". Steps of one number may
+    run at once.
     """
 
     name: str

@@ -18,7 +18,7 @@ namespace memory {
 
 // A buffer to be placed.
 struct MemoryItem {
-  // Of the value that it holds; empty where it holds none.
+  // Of the value that it holds, or else of the node that uses it first; may be empty.
   std::string name;
   // How much it is, and what its offset must be a multiple of.
   size_t bytes = 0, alignment = 64;
@@ -91,7 +91,8 @@ inline pfrt_memory_planner c_planner(std::shared_ptr<IMemoryPlanner> planner) {
     try {
       return plan_with(**static_cast<Kept*>(user), *request);
     } catch (const PyFlameRTError& fault) {
-      const pfrt_code code = fault.code() == PFRT_CODE_OK ? PFRT_CODE_INTERNAL : fault.code();
+      pfrt_code code = fault.code();
+      if (code == PFRT_CODE_OK) code = PFRT_CODE_INTERNAL;
       return request->fail(request, code, pyflame_rt::detail::text(fault.what()));
     } catch (const std::bad_alloc&) {
       return PFRT_CODE_OUT_OF_MEMORY;
