@@ -282,6 +282,7 @@ const pfrt_env_api kEnvApi = {
     reply_count,
     reply_at,
     trim,
+    set_memory_planner,
 };
 
 }  // namespace pfrt::capi

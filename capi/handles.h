@@ -314,10 +314,20 @@ pfrt_status* custom_operator_count(pfrt_env* env, size_t* out_count);
 pfrt_status* custom_operator_at(pfrt_env* env, size_t index, pfrt_operator_info* out_info);
 pfrt_status* register_provider(pfrt_env* env, const pfrt_client_provider* provider);
 pfrt_status* register_pass(pfrt_env* env, const pfrt_custom_pass* pass);
+// Calls the client's release once, whatever becomes of the call that took the struct.
+template <typename T>
+std::shared_ptr<const T> taken(const T* given) {
+  return std::shared_ptr<const T>(new T(read(given)), [](const T* all) {
+    if (all->release) call_foreign([&] { all->release(all->user); });
+    delete all;
+  });
+}
+
 // The client's functions as an allocator; its release is called whatever becomes of this.
 Result<AllocatorPtr> allocator_of(const pfrt_allocator* client);
 pfrt_status* set_allocator(pfrt_env* env, const pfrt_allocator* allocator);
 pfrt_status* set_executor(pfrt_env* env, const pfrt_executor* executor);
+pfrt_status* set_memory_planner(pfrt_env* env, const pfrt_memory_planner* planner);
 pfrt_status* set_thread_hooks(pfrt_env* env, const pfrt_thread_hooks* hooks);
 
 extern const pfrt_status_api kStatusApi;

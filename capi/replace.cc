@@ -8,15 +8,6 @@
 namespace pfrt::capi {
 namespace {
 
-// Calls the client's release once, whatever becomes of the call that took the struct.
-template <typename T>
-std::shared_ptr<const T> taken(const T* given) {
-  return std::shared_ptr<const T>(new T(read(given)), [](const T* all) {
-    if (all->release) call_foreign([&] { all->release(all->user); });
-    delete all;
-  });
-}
-
 class ClientAllocator final : public Allocator {
  public:
   explicit ClientAllocator(std::shared_ptr<const pfrt_allocator> client)

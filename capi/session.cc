@@ -54,7 +54,8 @@ pfrt_status* create(pfrt_env* env, const pfrt_session_desc* desc_in, pfrt_sessio
     std::vector<std::string> extra;
     for (size_t i = 0; i < desc.extra_output_count; ++i)
       extra.emplace_back(view(desc.extra_outputs[i]));
-    const EnvironmentScope scope = EnvironmentScope::lasting(*env->state);
+    const EnvironmentScope scope =
+        EnvironmentScope::lasting(*env->state, o.get_bool("session.use_env_allocators"));
     PFRT_ASSIGN(std::vector<NamedValues> samples, samples_of(desc));
     auto handle = std::make_unique<pfrt_session>();
     handle->env = env->state;
@@ -338,8 +339,10 @@ Status compute(pfrt_session& s, const PreparedRun& run, const std::vector<ValueP
 Status carry_out_with_state(pfrt_session& s, PreparedRun& run, pfrt_io* outputs) {
   std::vector<ValuePtr> inputs = std::move(run.values), results;
   std::vector<OutputRequest> requests = run.requests;
+  run.control.whole = true;
   {
-    const EnvironmentScope scope(*s.env);  // the state outlives the run, and its budget
+    // The state outlives the run, and its budget.
+    const EnvironmentScope scope(run.own, s.env->budget(), s.session->env_allocators());
     PFRT_TRY(run.state->begin(*s.session, inputs, requests));
   }
   struct Turn {
@@ -347,7 +350,7 @@ Status carry_out_with_state(pfrt_session& s, PreparedRun& run, pfrt_io* outputs)
     std::vector<ValuePtr> next;
     ~Turn() { state.end(next); }
   } turn{*run.state, {}};
-  const EnvironmentScope scope(run.own, run.budget);
+  const EnvironmentScope scope(run.own, run.budget, s.session->env_allocators());
   PFRT_TRY(compute(s, run, inputs, requests, results));
   inputs.clear();
   std::vector<ValuePtr> next = results;
@@ -510,6 +513,7 @@ pfrt_status* statistics(const pfrt_session* s, pfrt_session_statistics* out) {
     statistics.failures = from.failures;
     statistics.plans = from.plans;
     statistics.planning_ns = from.planning_ns;
+    statistics.in_parts = from.in_parts;
     write(out, statistics);
     return {};
   });
@@ -589,7 +593,7 @@ Status prepare_run(pfrt_session& s, const pfrt_io* inputs, size_t n_inputs, cons
   ranges.reserve(n_inputs + n_outputs);
   out.values.reserve(n_inputs);
   out.requests.reserve(n_outputs);
-  const EnvironmentScope scope(out.own, out.budget);
+  const EnvironmentScope scope(out.own, out.budget, s.session->env_allocators());
   PFRT_TRY(read_inputs(s, inputs, n_inputs, out.values, ranges));
   bool fed = false;
   for (size_t i = 0; i < n_inputs; ++i) fed = fed || (s.inputs[i].has_initializer && out.values[i]);
@@ -600,7 +604,7 @@ Status carry_out(pfrt_session& s, PreparedRun& run, pfrt_io* outputs) {
   const RunUnderWay under_way;
   if (!run.own_width) run.control.width = under_way.share(run.control.width);
   if (run.state) return carry_out_with_state(s, run, outputs);
-  const EnvironmentScope scope(run.own, run.budget);
+  const EnvironmentScope scope(run.own, run.budget, s.session->env_allocators());
   std::vector<ValuePtr> results;
   PFRT_TRY(compute(s, run, run.values, run.requests, results));
   s.env->after_run();

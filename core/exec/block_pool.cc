@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/base/os/cpu.h"
 #include "core/memory/global_pool.h"
 
 namespace pfrt {
@@ -49,15 +50,15 @@ Result<std::unique_ptr<BlockPool::Block>> BlockPool::take(uint64_t bytes) {
   return made;
 }
 
-void BlockPool::give(std::unique_ptr<Block> block, uint64_t used) {
+void BlockPool::give(std::unique_ptr<Block> block, uint64_t used, bool keep) {
   const uint64_t bytes = block->buffer->bytes();
   block->let_go();
   block->touched = std::max(block->touched, used);
-  bool keep = true;
-  if (block->touched > used + slack(used)) {
+  if (keep && block->touched > used + slack(used)) {
     keep = block->buffer->drop_from(used);
     block->touched = used;
   }
+  block->given_ns = os::recent_ns();
   const std::lock_guard lock(mutex_);
   if (!keep || idle_.size() == kKeep) {
     held_ -= bytes;
@@ -82,12 +83,17 @@ void BlockPool::lost(const Block& block) {
   held_ -= block.buffer->bytes();
 }
 
-uint64_t BlockPool::trim() {
+uint64_t BlockPool::trim(uint64_t given_ns) {
   std::vector<std::unique_ptr<Block>> freed;  // outside the lock
   const std::lock_guard lock(mutex_);
   uint64_t bytes = 0;
-  for (const auto& block : idle_) bytes += block->buffer->bytes();
-  freed.swap(idle_);
+  freed.reserve(idle_.size());
+  for (auto& block : idle_) {
+    if (block->given_ns >= given_ns) continue;
+    bytes += block->buffer->bytes();
+    freed.push_back(std::move(block));
+  }
+  std::erase(idle_, nullptr);
   held_ -= bytes;
   return bytes;
 }

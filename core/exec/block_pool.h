@@ -25,16 +25,17 @@ class BlockPool {
     }
 
     std::shared_ptr<Buffer> buffer;
-    uint64_t touched = 0;  // bytes from its start that may be in memory
-    BudgetPtr holder;      // that counts it for this run alone, another having taken it
+    uint64_t touched = 0;   // bytes from its start that may be in memory
+    uint64_t given_ns = 0;  // when, on os::recent_ns
+    BudgetPtr holder;       // that counts it for this run alone, another having taken it
     // Where the buffers of its last run were, and whose plan that was, for its next run.
     std::vector<void*> pointers;
     uint64_t plan = 0;
   };
   // At least |bytes|, whose contents are undefined.
   Result<std::unique_ptr<Block>> take(uint64_t bytes);
-  // After a run that used the first |used| bytes.
-  void give(std::unique_ptr<Block> block, uint64_t used);
+  // After a run that used the first |used| bytes. |keep|: it may wait for the next.
+  void give(std::unique_ptr<Block> block, uint64_t used, bool keep = true);
 
   struct Usage {
     uint64_t in_use = 0, idle = 0, peak = 0;  // bytes; of blocks as large as they ever were
@@ -42,8 +43,8 @@ class BlockPool {
   Usage usage() const;
   // A block of the pool's is gone without having been given back.
   void lost(const Block& block);
-  // Frees idle blocks, and the bytes that this was.
-  uint64_t trim();
+  // Frees idle blocks that were given back before |given_ns|, and the bytes that this was.
+  uint64_t trim(uint64_t given_ns = UINT64_MAX);
 
  private:
   mutable std::mutex mutex_;

@@ -39,7 +39,7 @@ class CompiledGraph::Compilation {
   // |graph|, then its bodies. |where| says in which nodes a body is.
   Status add(CompiledGraph& graph, const CompileOptions& options, const std::string& where = {}) {
     parts_.push_back({&graph, options, where, {}, true});
-    graph.concurrent_steps_ = options.concurrent_steps;
+    graph.rules_ = options.rules;
     CompileOptions own = options;
     own.node_precision = nullptr;
     for (NodeId id : graph.order_) {

@@ -49,11 +49,18 @@ struct CompileServices {
   Tuning* tuning = nullptr;  // for what is not run once; outlives what is made; null: none
 };
 
-struct CompileOptions {
-  bool fallback = true;           // a node refused while compiling goes to the next provider
+// How runs use memory and time.
+struct RunRules {
   bool concurrent_steps = false;  // independent steps of a run at once
-  bool run_once = false;          // not worth generating code or packing constants
-  bool apart = false;             // a step for each node
+  bool reuse = true;              // values that are not alive at once may lie in the same place
+  bool keep_blocks = true;        // what runs work in waits for the next
+};
+
+struct CompileOptions {
+  bool fallback = true;  // a node refused while compiling goes to the next provider
+  RunRules rules = {};
+  bool run_once = false;  // not worth generating code or packing constants
+  bool apart = false;     // a step for each node
   AssignBy assign = AssignBy::kCost;
   pfrt_compile_hints precision = 0;  // the hint of session option "precision"
   // The same for each node of the graph, by its id; null = one for all. Bodies have the one.
@@ -89,8 +96,8 @@ class CompiledGraph : public RunnableGraph {
   // Drops the plans of all signatures with their idle memory; runs under way keep theirs.
   void release_memory();
 
-  // Frees idle blocks; the bytes that this was.
-  uint64_t trim();
+  // Frees idle blocks that were given back before |given_ns|; the bytes that this was.
+  uint64_t trim(uint64_t given_ns = UINT64_MAX);
   // Adds to |out|.
   void add_memory(MemoryUse& out) const;
   // A run is at work in a block of its memory.
@@ -163,7 +170,7 @@ class CompiledGraph : public RunnableGraph {
   std::vector<ValueId> inputs_;
   std::unique_ptr<Snapshot> snapshot_;
   Partition partition_;
-  bool concurrent_steps_ = false;
+  RunRules rules_;
   std::vector<std::unique_ptr<Segment>> segments_;
   std::vector<uint32_t> slot_of_;  // by value id; kNoId = lives inside one segment
   uint32_t slot_count_ = 0;

@@ -16,10 +16,10 @@ std::shared_ptr<BlockPool> blocks_of(const Segment& segment) {
 
 }  // namespace
 
-uint64_t CompiledGraph::trim() {
+uint64_t CompiledGraph::trim(uint64_t given_ns) {
   uint64_t bytes = 0;
-  for (const auto& segment : segments_) bytes += blocks_of(*segment)->trim();
-  for (const auto& [graph, body] : bodies_) bytes += body->trim();
+  for (const auto& segment : segments_) bytes += blocks_of(*segment)->trim(given_ns);
+  for (const auto& [graph, body] : bodies_) bytes += body->trim(given_ns);
   return bytes;
 }
 

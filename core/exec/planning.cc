@@ -56,7 +56,7 @@ Result<std::shared_ptr<SegmentPlan>> CompiledGraph::make_plan(const Segment& seg
                                                               const RunControl* control) const {
   if (!least) PFRT_TRY(infer(*graph_, segment.order, state));
   return SegmentPlan::build(*graph_, *snapshot_, segment, slot_of_, std::move(state), resident,
-                            concurrent_steps_, least, control);
+                            rules_, least, control);
 }
 
 void CompiledGraph::enter(const Segment& segment, const std::vector<ValuePtr>& slots,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "core/exec/compiled_graph.h"
 #include "core/exec/segment_plan.h"
 #include "core/ir/verify.h"
 
@@ -13,8 +14,9 @@ namespace pfrt {
 Result<std::shared_ptr<SegmentPlan>> SegmentPlan::build(
     const Graph& graph, const Snapshot& snapshot, const Segment& segment,
     const std::vector<uint32_t>& slot_of, InferState state, const std::vector<Device*>& resident,
-    bool concurrent, const RunDimensions* least, const RunControl* control) {
+    const RunRules& rules, const RunDimensions* least, const RunControl* control) {
   auto plan = std::shared_ptr<SegmentPlan>(new SegmentPlan);
+  plan->keep_blocks_ = rules.keep_blocks;
   {
     const std::lock_guard lock(segment.mutex);
     plan->blocks_ = segment.blocks;
@@ -44,7 +46,8 @@ Result<std::shared_ptr<SegmentPlan>> SegmentPlan::build(
   static std::atomic<uint64_t> plans{0};
   plan->number_ = ++plans;
   // What crosses to a device does so before its program's first step, so steps keep their order.
-  PFRT_TRY(plan->place_buffers(segment, slot_of, concurrent && plan->spaces_.size() == 1));
+  PFRT_TRY(plan->place_buffers(segment, slot_of,
+                               rules.concurrent_steps && plan->spaces_.size() == 1, rules.reuse));
   for (size_t i = 0; i < plan->entries_.size(); ++i) {
     const Entry& e = plan->entries_[i];
     const bool stays = e.place == Place::kConstant || (e.place == Place::kBlock && e.space == 0);

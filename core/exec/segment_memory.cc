@@ -11,7 +11,7 @@ namespace pfrt {
 uint32_t SegmentPlan::space_of(Provider& provider) {
   for (uint32_t i = 1; i < spaces_.size(); ++i)
     if (spaces_[i].device.get() == &provider) return i;
-  spaces_.push_back({provider.shared_from_this(), 0, kAlignment, {}});
+  spaces_.push_back({provider.shared_from_this(), provider.name()});
   return static_cast<uint32_t>(spaces_.size() - 1);
 }
 
@@ -111,7 +111,7 @@ Status SegmentPlan::take_device_blocks(std::vector<std::shared_ptr<Buffer>>& blo
 
 void SegmentPlan::give_device_blocks(std::vector<std::shared_ptr<Buffer>>& blocks) {
   constexpr size_t kKeep = 4;
-  if (blocks.empty()) return;
+  if (blocks.empty() || !keep_blocks_) return;
   std::lock_guard lock(mutex_);
   for (size_t i = 1; i < blocks.size(); ++i)
     if (blocks[i] && spaces_[i].idle.size() < kKeep)

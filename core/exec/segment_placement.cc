@@ -222,7 +222,7 @@ void SegmentPlan::find_replacements(const Segment& segment, const std::vector<ui
 }
 
 Status SegmentPlan::place_buffers(const Segment& segment, const std::vector<uint32_t>& slot_of,
-                                  bool concurrent) {
+                                  bool concurrent, bool reuse) {
   // Root entry of every block buffer: readers and sub-buffers share their source's, outputs in
   // place that of what they replace.
   std::vector<size_t> root(entries_.size());
@@ -238,7 +238,14 @@ Status SegmentPlan::place_buffers(const Segment& segment, const std::vector<uint
   }
   Liveness live = liveness(root, time);
   find_replacements(segment, slot_of, time);
-  share_in_place(root, live);
+  if (reuse) {
+    share_in_place(root, live);
+  } else {  // each is alive all the time
+    for (uint32_t& first : live.first)
+      if (first != Liveness::kNever) first = 0;
+    std::ranges::fill(live.last, static_cast<uint32_t>(steps_.size()));
+  }
+  const auto& planner = MemoryScope::current().planner;
   for (uint32_t space = 0; space < spaces_.size(); ++space) {
     std::vector<BlockItem> items;
     std::vector<size_t> owner;
@@ -252,7 +259,11 @@ Status SegmentPlan::place_buffers(const Segment& segment, const std::vector<uint
       owner.push_back(i);
     }
     uint64_t& bytes = spaces_[space].bytes;
-    bytes = place(items);
+    if (planner) {
+      PFRT_ASSIGN(bytes, ask_planner(*planner, spaces_[space].name, root, owner, items));
+    } else {
+      bytes = place(items);
+    }
     if (bytes == UINT64_MAX)
       return error(Code::kOUT_OF_MEMORY,
                    "planning a run: its buffers do not fit the address space");

@@ -359,7 +359,7 @@ Status SegmentPlan::execute(std::vector<ValuePtr>& slots, const OutputTargets& t
   if (control.profile)
     for (const OutputValue& o : outputs_)
       if (slots[o.slot]) made.value += slots[o.slot]->tensor.bytes();
-  blocks_->give(std::move(block), bytes);
+  blocks_->give(std::move(block), bytes, keep_blocks_);
   give_device_blocks(device_blocks);
   PFRT_TRY(std::move(status));
   for (const OutputValue& o : outputs_)

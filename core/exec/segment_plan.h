@@ -25,6 +25,10 @@ namespace pfrt {
 class SegmentPlan;
 class PlanRange;
 
+struct BlockItem;
+class MemoryPlanner;
+struct RunRules;
+
 struct StageExecutable {
   const Stage* stage = nullptr;
   std::shared_ptr<Executable> executable;
@@ -100,14 +104,14 @@ inline Dims dims_of(const Type& type) {
 class SegmentPlan {
  public:
   // |state| holds the type of every value of the segment, |resident| by slot the device that a
-  // value to be read lives on (empty: all are on the host). |concurrent|: independent steps run at
-  // once, where all is on the host.
+  // value to be read lives on (empty: all are on the host). Independent steps run at once only
+  // where all is on the host.
   // |least|: null, or the least dimensions of values that vary, |state| having their largest.
   // |control|: what may stop it; null: nothing.
   static Result<std::shared_ptr<SegmentPlan>> build(
       const Graph& graph, const Snapshot& snapshot, const Segment& segment,
       const std::vector<uint32_t>& slot_of, InferState state, const std::vector<Device*>& resident,
-      bool concurrent, const RunDimensions* least, const RunControl* control);
+      const RunRules& rules, const RunDimensions* least, const RunControl* control);
   ~SegmentPlan();
   SegmentPlan(const SegmentPlan&) = delete;
   SegmentPlan& operator=(const SegmentPlan&) = delete;
@@ -155,10 +159,11 @@ class SegmentPlan {
   };
   // Memory that blocks are planned in: the host's, then that of each device used.
   struct Space {
-    std::shared_ptr<Device> device;             // null = host
-    uint64_t bytes = 0;                         // of a block
-    uint32_t alignment = kAlignment;            // of a block
-    std::vector<std::shared_ptr<Buffer>> idle;  // of a device's
+    std::shared_ptr<Device> device = nullptr;     // null = host
+    std::string_view name = "host";               // its provider's
+    uint64_t bytes = 0;                           // of a block
+    uint32_t alignment = kAlignment;              // of a block
+    std::vector<std::shared_ptr<Buffer>> idle{};  // of a device's
   };
   struct Program {
     const StageExecutable* stage = nullptr;
@@ -233,11 +238,15 @@ class SegmentPlan {
                      Entry& entry);
   Result<const void*> upload(Provider& provider, const void* host, uint64_t bytes,
                              Transfers& transfers, Uploads& fresh);
+  std::vector<std::string_view> entry_names(const std::vector<size_t>& root) const;
+  Result<uint64_t> ask_planner(MemoryPlanner& planner, std::string_view memory,
+                               const std::vector<size_t>& root, const std::vector<size_t>& owner,
+                               std::vector<BlockItem>& items) const;
   struct Liveness;
   Liveness liveness(const std::vector<size_t>& root, const std::vector<uint32_t>& time);
   void share_in_place(std::vector<size_t>& root, Liveness& live) const;
   Status place_buffers(const Segment& segment, const std::vector<uint32_t>& slot_of,
-                       bool concurrent);
+                       bool concurrent, bool reuse);
   // Finds outputs that may take the memory of an input: nothing reads that when they are written.
   void find_replacements(const Segment& segment, const std::vector<uint32_t>& slot_of,
                          const std::vector<uint32_t>& time);
@@ -297,6 +306,7 @@ class SegmentPlan {
   std::vector<std::shared_ptr<Buffer>> uploaded_;  // constants on devices
   uint64_t block_bytes_ = 0, scratch_bytes_ = 0;   // on the host
   std::shared_ptr<BlockPool> blocks_;
+  bool keep_blocks_ = true;
   std::mutex mutex_;  // guards what spaces_ keep
 };
 

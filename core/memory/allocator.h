@@ -27,10 +27,14 @@ class Allocator {
 // Null = the C library's.
 using AllocatorPtr = std::shared_ptr<Allocator>;
 
-// Where a thread's buffers come from, and what they count in.
+class MemoryPlanner;  // core/plan/blocks.h
+
+// Where a thread's buffers come from, what they count in, and who places those of a run in its
+// block (null: the library itself).
 struct MemorySource {
   AllocatorPtr allocator;
   BudgetPtr budget;
+  std::shared_ptr<MemoryPlanner> planner = nullptr;
 };
 
 // That of buffers made on this thread while it lives.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "core/base/os/cpu.h"
 #include "core/base/os/pages.h"
 #include "core/base/provider_name.h"
 #include "core/exec/run/threads.h"
@@ -50,7 +51,9 @@ Environment::Environment(const Options& options, const MakePlugins& plugins)
       cache_folder_(environment_text("PFRT_CACHE_DIR")),
       pressure_(options.get_string("memory_pressure") == "watch"
                     ? std::make_unique<PressureWatch>(options.get_string("memory_pressure_root"))
-                    : nullptr) {
+                    : nullptr),
+      idle_ns_(static_cast<uint64_t>(options.get_int("memory_idle_s")) * 1'000'000'000u) {
+  if (pressure_ || idle_ns_) keeper_ = std::make_unique<Keeper>([this] { tend(); });
   logger_.set_level(log_level_from(options.get_string("log_level")));
   retain_threads();
 }
@@ -61,6 +64,7 @@ std::shared_ptr<Environment> Environment::create(const Options& options,
 }
 
 Environment::~Environment() {
+  keeper_.reset();
   plugins_.reset();
   replacements_.reset();
   release_threads();
@@ -149,6 +153,10 @@ Result<std::shared_ptr<Session>> Environment::create_session(
     const std::shared_ptr<const Model>& model, const Options& options,
     const std::vector<std::string>& extra_outputs, std::vector<NamedValues> samples) {
   PFRT_ASSIGN(Session::Context context, context_for(model, options, std::move(samples)));
+  if (keeper_ && !keeper_->start())
+    logger_.log(PFRT_LOG_WARNING,
+                "looking after memory: the system has no thread for it; what is "
+                "idle is given back by runs alone");
   return Session::create(model, options, extra_outputs, std::move(context));
 }
 
@@ -158,10 +166,25 @@ uint64_t Environment::trim() {
   return bytes;
 }
 
-void Environment::look_at_memory() {
+void Environment::tend() {
+  const auto give_back = [this](const std::function<uint64_t(Session&)>& fn) {
+    const uint64_t bytes = sessions_.tend(fn);
+    if (bytes) os::return_freed_memory();
+    return bytes;
+  };
+  const uint64_t now = os::recent_ns();
+  if (idle_ns_ && now > idle_ns_)
+    give_back([&](Session& session) { return session.trim(now - idle_ns_); });
+  if (pressure_)
+    look_at_memory([&] {
+      return global_pool::trim() + give_back([](Session& s) { return s.release_memory(); });
+    });
+}
+
+void Environment::look_at_memory(const std::function<uint64_t()>& trim_all) {
   const std::string why = pressure_->look();
   if (why.empty()) return;
-  const uint64_t bytes = trim();
+  const uint64_t bytes = trim_all();
   if (bytes == 0) pressure_->rest();
   logger_.write(PFRT_LOG_INFO, message(why, "; ", bytes, " bytes were given back"));
 }

@@ -19,6 +19,7 @@
 #include "core/session/choose_providers.h"
 #include "core/session/compiled_cache.h"
 #include "core/session/devices.h"
+#include "core/session/keeper.h"
 #include "core/session/plugin_source.h"
 #include "core/session/pressure_watch.h"
 #include "core/session/registry.h"
@@ -30,6 +31,7 @@ namespace pfrt {
 // What a client has put in the place of the library's own; null members are its own.
 struct Replacements {
   AllocatorPtr allocator;
+  std::shared_ptr<MemoryPlanner> planner;
   std::shared_ptr<Executor> executor, pool;
 
   Executor* threads() const { return executor ? executor.get() : pool.get(); }
@@ -79,7 +81,9 @@ class Environment : public std::enable_shared_from_this<Environment> {
   uint64_t trim();
   // To be called after runs: trims where memory is watched and about to run out.
   void after_run() {
-    if (pressure_) look_at_memory();
+    if (!keeper_) return;
+    if (pressure_) look_at_memory([this] { return trim(); });
+    keeper_->start();
   }
 
   // What the device of |question|'s provider answers; |options| are of kind ASK.
@@ -95,7 +99,10 @@ class Environment : public std::enable_shared_from_this<Environment> {
   Result<Session::Context> context_for(const std::shared_ptr<const Model>& model,
                                        const Options& options, std::vector<NamedValues> samples);
   FindProvider finder();
-  void look_at_memory();
+  void look_at_memory(const std::function<uint64_t()>& trim_all);
+  // On the keeper's thread: what runs do after them, where there are none, and what was not used
+  // for long is freed.
+  void tend();
 
   Logger logger_;
   std::unique_ptr<PluginSource> plugins_;
@@ -113,7 +120,9 @@ class Environment : public std::enable_shared_from_this<Environment> {
   std::string default_cache_;                                     // instead, where it is not empty
   std::map<std::string, std::shared_ptr<CompiledCache>> caches_;  // by folder
   const std::unique_ptr<PressureWatch> pressure_;                 // null = off
-  std::mutex replacing_;  // serialises those who change replacements
+  const uint64_t idle_ns_;          // after which blocks that wait are freed; 0 = never
+  std::unique_ptr<Keeper> keeper_;  // null: nothing to do
+  std::mutex replacing_;            // serialises those who change replacements
   std::atomic<bool> replaced_{false};
   mutable std::mutex replacements_mutex_;
   std::shared_ptr<const Replacements> replacements_;
@@ -124,17 +133,21 @@ class EnvironmentScope {
  public:
   explicit EnvironmentScope(const Environment& environment)
       : EnvironmentScope(environment.replacements(), environment.budget()) {}
-  // |budget|: the environment's, or one inside it.
-  EnvironmentScope(const std::shared_ptr<const Replacements>& own, BudgetPtr budget)
-      : EnvironmentScope(own ? own->allocator : nullptr, std::move(budget)) {}
+  // |budget|: the environment's, or one inside it. |allocator| false: memory is the library's.
+  EnvironmentScope(const std::shared_ptr<const Replacements>& own, BudgetPtr budget,
+                   bool allocator = true)
+      : scope_({own && allocator ? own->allocator : nullptr, std::move(budget),
+                own ? own->planner : nullptr}) {}
   // For making what lives as long as a model or a session.
-  static EnvironmentScope lasting(const Environment& environment) {
-    return lasting(environment, environment.budget());
+  static EnvironmentScope lasting(const Environment& environment, bool allocator = true) {
+    return lasting(environment, environment.budget(), allocator);
   }
-  static EnvironmentScope lasting(const Environment& environment, BudgetPtr budget) {
+  static EnvironmentScope lasting(const Environment& environment, BudgetPtr budget,
+                                  bool allocator = true) {
     const auto own = environment.replacements();
-    return EnvironmentScope(own && own->allocator ? own->allocator : std::make_shared<Slabs>(),
-                            std::move(budget));
+    return EnvironmentScope(
+        own && own->allocator && allocator ? own->allocator : std::make_shared<Slabs>(),
+        std::move(budget));
   }
 
  private:

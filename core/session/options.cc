@@ -32,10 +32,15 @@ constexpr OptionRow kEnv[] = {
     {"cache_ttl_s", PFRT_OPTION_INT, "86400", "",
      "seconds after which an entry of such a cache is made again; 0 = never"},
     {"memory_pressure", PFRT_OPTION_STRING, "off", "off watch",
-     "watch = runs look every quarter of a second whether memory is about to run out, by the "
-     "system "
-     "and the cgroups around the process, and then give back what idle sessions keep; off = they "
-     "do so when an allocation has failed"},
+     "watch = runs, every quarter of a second, and a thread of the environment's, every second, "
+     "look "
+     "whether memory is about to run out, by the system and the cgroups around the process "
+     "(memory.max, memory.high, memory.pressure), and then give back what idle sessions keep; off "
+     "= "
+     "they do so when an allocation has failed"},
+    {"memory_idle_s", PFRT_OPTION_INT, "0", "",
+     "seconds after which memory that runs have left for the next one is freed, where none came; a "
+     "thread of the environment's does it; 0 = it is kept until something else is short of it"},
     {"memory_pressure_root", PFRT_OPTION_STRING, "", "",
      "of memory_pressure=watch: a folder whose proc and sys are read in place of the system's"},
 };
@@ -121,6 +126,16 @@ constexpr OptionRow kSession[] = {
      "folder where compiled models are kept for other processes, which then start without "
      "optimising and packing; made where it is not there. off = none; empty = the environment "
      "variable PFRT_CACHE_DIR, none where that is unset"},
+    {"enable_mem_reuse", PFRT_OPTION_BOOL, "true", "",
+     "values that a run computes and that are not in use at the same time lie in the same memory; "
+     "false = each has a place of its own, which takes more"},
+    {"enable_mem_pattern", PFRT_OPTION_BOOL, "true", "",
+     "the block that a run works in is kept for the next; false = it is freed after each run, "
+     "which "
+     "takes less between runs and more time"},
+    {"session.use_env_allocators", PFRT_OPTION_BOOL, "true", "",
+     "memory of the session and its runs is the environment's allocator's, where it has one; false "
+     "= the library's own. Packed constants are shared, and of the session that made them first"},
     {"image.max_pixels", PFRT_OPTION_INT, "67108864", "",
      "ImageDecoder fails on larger images, before it takes memory for them"},
     {"create_timeout_ms", PFRT_OPTION_INT, "0", "",
@@ -128,6 +143,12 @@ constexpr OptionRow kSession[] = {
     {"session.fallback", PFRT_OPTION_STRING, "on", "on off",
      "on = where a provider fails, to open, compile or run, the next one takes over; off = every "
      "failure is an error"},
+    {"session.halve_batch", PFRT_OPTION_STRING, "on", "on off",
+     "on = a run that memory does not suffice for, once caches were released, is done in parts of "
+     "half its batch, or of half of that, down to one row, where the graph is known to compute "
+     "each "
+     "row by itself. Results are those of runs of so many rows: the same bits with deterministic "
+     "'batch', else within rounding. Not with session.fallback off, nor for runs with a state"},
     {"session.device_reopen_ms", PFRT_OPTION_INT, "60000", "",
      "a device that is lost is opened again, and given up when it is lost within so many "
      "milliseconds of that; 0 = given up when it is lost a second time"},

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/session/pressure_watch.h"
 
-#include <fstream>
-#include <sstream>
-
 #include "core/base/os/cpu.h"
 #include "core/base/status.h"
 
@@ -15,16 +12,6 @@ constexpr uint64_t kRest = 5'000'000'000;  // the same, where there is nothing t
 constexpr uint64_t kShort = uint64_t{128} << 20;
 constexpr double kStalled = 20;  // percent of the last ten seconds in which something waited
 
-// "some avg10=1.53 avg60=0.87 ..."
-double stalled(const std::string& root) {
-  std::ifstream file(root + "/proc/pressure/memory");
-  std::string kind, recent;
-  if (!(file >> kind >> recent) || kind != "some" || recent.rfind("avg10=", 0) != 0) return 0;
-  std::istringstream number(recent.substr(6));
-  double percent = 0;
-  return number >> percent ? percent : 0;
-}
-
 }  // namespace
 
 std::string PressureWatch::look() {
@@ -33,7 +20,7 @@ std::string PressureWatch::look() {
   if (now < next || !next_ns_.compare_exchange_strong(next, now + kEvery)) return {};
   if (const uint64_t room = os::available_memory(root_); room && room < kShort)
     return message(room, " bytes of memory are left to this process");
-  if (const double percent = stalled(root_); percent >= kStalled)
+  if (const double percent = os::memory_stalled(root_); percent >= kStalled)
     return message("for ", percent, "% of the last ten seconds something waited for memory");
   return {};
 }

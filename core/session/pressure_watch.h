@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Whether memory is about to run out: what the system has available and the cgroups around the
-// process still allow, and the system's own figure of what stalls for memory (PSI). Runs ask, so
-// that there is no thread which a fork or an unloaded library would leave behind. Thread-safe.
+// process still allow, and what the system and these say of what stalls for memory (PSI).
+// Thread-safe.
 #pragma once
 
 #include <atomic>

@@ -16,15 +16,38 @@ namespace pfrt {
 
 void Sessions::add(const std::shared_ptr<Session>& session) {
   std::lock_guard lock(mutex_);
-  std::erase_if(sessions_, [](const auto& s) { return s.expired(); });
-  sessions_.push_back(session);
+  sessions_.emplace_back(session.get(), session);
+}
+
+void Sessions::forget(const Session* session) {
+  std::unique_lock lock(mutex_);
+  tended_changed_.wait(lock, [&] { return tended_ != session; });
+  std::erase_if(sessions_, [&](const auto& s) { return s.first == session; });
+}
+
+uint64_t Sessions::tend(const std::function<uint64_t(Session& session)>& fn) {
+  uint64_t sum = 0;
+  std::unique_lock lock(mutex_);
+  const auto all = sessions_;
+  for (const auto& [session, weak] : all) {
+    const bool there =
+        std::ranges::any_of(sessions_, [&, s = session](const auto& e) { return e.first == s; });
+    if (!there) continue;
+    tended_ = session;
+    lock.unlock();
+    sum += fn(*session);
+    lock.lock();
+    tended_ = nullptr;
+    tended_changed_.notify_all();
+  }
+  return sum;
 }
 
 uint64_t Sessions::release_memory() {
   std::vector<std::shared_ptr<Session>> all;  // some may go when it does, outside the lock
   {
     std::lock_guard lock(mutex_);
-    for (const auto& weak : sessions_)
+    for (const auto& [raw, weak] : sessions_)
       if (auto session = weak.lock()) all.push_back(std::move(session));
   }
   uint64_t bytes = 0;

@@ -119,6 +119,7 @@ Result<std::string_view> Session::end_profiling() {
 
 // No run is under way.
 Session::~Session() {
+  if (all_) all_->forget(this);
   if (logger_ && model_) enter(plans_ ? PFRT_PHASE_CLEANUP : PFRT_PHASE_INIT_ERROR);
   if (!write_at_end_) return;
   try {
@@ -135,6 +136,7 @@ Status Session::take_options(const Options& options) {
   if (options.is_set("log_level"))
     own_logger_->set_level(log_level_from(options.get_string("log_level")));
   fallback_ = options.get_string("session.fallback") == "on";
+  halve_batch_ = fallback_ && options.get_string("session.halve_batch") == "on";
   assign_ = options.get_string("assign") == "priority" ? AssignBy::kPriority : AssignBy::kCost;
   const int64_t reopen_ms = options.get_int("session.device_reopen_ms");
   if (reopen_ms > INT32_MAX)
@@ -167,7 +169,10 @@ Status Session::take_options(const Options& options) {
     return error(Code::kINVALID_ARGUMENT, "creating a session: image.max_pixels is ",
                  options.get_int("image.max_pixels"), "; give a number of pixels, 1 at least");
   max_pixels_ = static_cast<uint64_t>(options.get_int("image.max_pixels"));
-  concurrent_steps_ = options.get_string("execution_mode") == "parallel";
+  rules_.concurrent_steps = options.get_string("execution_mode") == "parallel";
+  rules_.reuse = options.get_bool("enable_mem_reuse");
+  rules_.keep_blocks = options.get_bool("enable_mem_pattern");
+  env_allocators_ = options.get_bool("session.use_env_allocators");
   return {};
 }
 
@@ -243,6 +248,8 @@ std::string Session::cache_key(const Options& options, const Preparation::Config
   // What changes nothing of what is kept.
   static constexpr std::string_view kElsewhere[] = {"cache_dir",
                                                     "create_timeout_ms",
+                                                    "enable_mem_pattern",
+                                                    "enable_mem_reuse",
                                                     "device",
                                                     "enable_profiling",
                                                     "log_level",
@@ -250,6 +257,8 @@ std::string Session::cache_key(const Options& options, const Preparation::Config
                                                     "profile_file_prefix",
                                                     "providers",
                                                     "session.fallback",
+                                                    "session.halve_batch",
+                                                    "session.use_env_allocators",
                                                     "tune",
                                                     "tune_budget_s",
                                                     "tune_iterations",
@@ -405,7 +414,7 @@ Result<std::unique_ptr<CompiledGraph>> Session::compile(
   }
   return CompiledGraph::create(canonical, with,
                                {.fallback = fallback_,
-                                .concurrent_steps = concurrent_steps_,
+                                .rules = rules_,
                                 .apart = preparation_->config().level == "none",
                                 .assign = assign_,
                                 .precision = precision_,
@@ -510,9 +519,25 @@ Status Session::run_uncounted(const std::vector<ValuePtr>& inputs,
   PFRT_TRY(check_inputs(inputs_, required_inputs_, *model_->face().symbols, inputs));
   // A run may also be on a thread that came through no ABI function.
   const FloatingPointScope floating_point;
+  Status status = run_cured(inputs, requests, control, outputs);
+  if (status.code() == Code::kOUT_OF_MEMORY && halve_batch_ && !control.whole)
+    status = run_in_parts(inputs, requests, control, outputs, std::move(status));
+  if (status.ok()) {
+    provider_set_->succeeded();
+    forget_failure();
+  } else if (status.code() == Code::kOUT_OF_MEMORY) {
+    enter(PFRT_PHASE_FATAL_ERROR);
+  }
+  return status;
+}
+
+Status Session::run_cured(const std::vector<ValuePtr>& inputs,
+                          const std::vector<OutputRequest>& requests, const RunControl& control,
+                          std::vector<ValuePtr>& outputs) {
   std::shared_ptr<Plans> all = current(), without_refuser;
   for (Cures tried;;) {
     const std::shared_ptr<Plans>& plans = without_refuser ? without_refuser : all;
+    control.attempt_again();
     Status status = attempt(plans, inputs, requests, control, outputs);
     const auto& stored = plans->optimised->stored;
     if (stored && stored->lost()) {
@@ -522,12 +547,7 @@ Status Session::run_uncounted(const std::vector<ValuePtr>& inputs,
       all = current();
       continue;
     }
-    if (status.ok()) {
-      provider_set_->succeeded();
-      forget_failure();
-      return status;
-    }
-    if (fault_of(status.code()) == Fault::kNone) return status;
+    if (status.ok() || fault_of(status.code()) == Fault::kNone) return status;
     PFRT_TRY(model_->intact(true));  // nobody is to blame for what zeros do
     outputs.clear();
     if (status.only_request() && fallback_) {
@@ -536,7 +556,8 @@ Status Session::run_uncounted(const std::vector<ValuePtr>& inputs,
     }
     status = recover(all, std::move(status), tried, control);
     if (!status.ok()) {
-      if (fault_of(status.code()) != Fault::kNone) enter(PFRT_PHASE_FATAL_ERROR);
+      const Fault fault = fault_of(status.code());
+      if (fault != Fault::kNone && fault != Fault::kMemory) enter(PFRT_PHASE_FATAL_ERROR);
       return status;
     }
     without_refuser = nullptr;

@@ -63,6 +63,8 @@ class Session : public std::enable_shared_from_this<Session> {
   Logger& logger() const { return *logger_; }
   const ProviderSet& provider_set() const { return *provider_set_; }
   const std::shared_ptr<const Model>& model() const { return model_; }
+  // Whether its runs take memory from the environment's allocator.
+  bool env_allocators() const { return env_allocators_; }
   // Takes a provider that was set aside into use again. NOT_FOUND where the session has none of
   // this name; what opening its device or planning for it says, and it stays aside.
   Status readmit(std::string_view provider);
@@ -95,8 +97,8 @@ class Session : public std::enable_shared_from_this<Session> {
   // Drops what can be made again; runs under way keep what they use. The bytes of blocks that this
   // was.
   uint64_t release_memory();
-  // Frees idle blocks; the bytes that this was.
-  uint64_t trim();
+  // Frees idle blocks that no run has used since |given_ns|; the bytes that this was.
+  uint64_t trim(uint64_t given_ns = UINT64_MAX);
   struct MemoryReport : MemoryUse {
     uint64_t weights = 0;
   };
@@ -170,6 +172,13 @@ class Session : public std::enable_shared_from_this<Session> {
   Status run_uncounted(const std::vector<ValuePtr>& inputs,
                        const std::vector<OutputRequest>& requests, const RunControl& control,
                        std::vector<ValuePtr>& outputs);
+  // In parts of fewer rows than |failure| is of, where that gives the same (batch_parts.cc).
+  Status run_in_parts(const std::vector<ValuePtr>& inputs,
+                      const std::vector<OutputRequest>& requests, const RunControl& control,
+                      std::vector<ValuePtr>& outputs, Status failure);
+  // With what cures failures on the way; |outputs| are empty after a failure.
+  Status run_cured(const std::vector<ValuePtr>& inputs, const std::vector<OutputRequest>& requests,
+                   const RunControl& control, std::vector<ValuePtr>& outputs);
   std::shared_ptr<Plans> current() const;
   Status open_providers();
   // Of |optimised|, which was made for the candidates, or, where that is null, of what passes make.
@@ -211,9 +220,10 @@ class Session : public std::enable_shared_from_this<Session> {
   std::shared_ptr<const Graph> node_precision_of_;  // whose nodes they are
   std::unique_ptr<Tuning> tuning_;                  // null: option "tune" is off
   uint64_t max_pixels_ = 0;
-  bool fallback_ = true;
+  bool fallback_ = true, halve_batch_ = true;
   AssignBy assign_ = AssignBy::kCost;
-  bool concurrent_steps_ = false;
+  RunRules rules_;
+  bool env_allocators_ = true;
   const std::shared_ptr<RunStatistics> statistics_ = std::make_shared<RunStatistics>();
   std::unique_ptr<ProviderSet> provider_set_;
   std::unique_ptr<Preparation> preparation_;

@@ -30,9 +30,9 @@ std::string_view phase_name(pfrt_session_phase phase) {
   return phase < std::size(kPhases) ? kPhases[phase] : "";
 }
 
-uint64_t Session::trim() {
+uint64_t Session::trim(uint64_t given_ns) {
   const std::shared_ptr<Plans> plans = current();
-  return plans->main.graph->trim();
+  return plans ? plans->main.graph->trim(given_ns) : 0;
 }
 
 Session::MemoryReport Session::memory_report() const {

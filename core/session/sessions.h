@@ -4,8 +4,11 @@
 // Thread-safe.
 #pragma once
 
+#include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 namespace pfrt {
@@ -19,9 +22,17 @@ class Sessions {
   // The bytes of blocks that this was.
   uint64_t release_memory();
 
+  // Calls |fn| with each, and the sum of what it gives. One that is about to end waits for the call
+  // with it, so that no session ends here. One thread at a time.
+  uint64_t tend(const std::function<uint64_t(Session& session)>& fn);
+  // First of all when a session ends.
+  void forget(const Session* session);
+
  private:
   std::mutex mutex_;
-  std::vector<std::weak_ptr<Session>> sessions_;
+  std::condition_variable tended_changed_;
+  const Session* tended_ = nullptr;
+  std::vector<std::pair<Session*, std::weak_ptr<Session>>> sessions_;
 };
 
 }  // namespace pfrt

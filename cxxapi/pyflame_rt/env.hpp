@@ -75,9 +75,12 @@ struct ProviderOption {
 
 struct Question;  // ask.hpp
 struct Answer;
+class IExecutor;     // executor.hpp
+class IThreadHooks;  // likewise
 namespace memory {
-class IAllocator;  // memory/allocator.hpp
-}
+class IAllocator;      // memory/allocator.hpp
+class IMemoryPlanner;  // memory/planner.hpp
+}  // namespace memory
 
 // How severe a line of the log is.
 enum class LogLevel : uint32_t {
@@ -184,6 +187,15 @@ class Environment {
   // Where bytes of models and runs that begin afterwards come from; null restores the library's own
   // (memory/allocator.hpp). It is kept until the last of them has been given back.
   void set_allocator(std::shared_ptr<memory::IAllocator> allocator);
+  // Who places what runs work in, for plans that are made from now on; null restores the library's
+  // own (memory/planner.hpp).
+  void set_memory_planner(std::shared_ptr<memory::IMemoryPlanner> planner);
+  // Whose threads runs that begin afterwards use, which then start none of the library's; null
+  // restores these (executor.hpp).
+  void set_executor(std::shared_ptr<IExecutor> executor);
+  // Who starts and joins the threads of a pool of this environment's own; null goes back to the
+  // process's pool (executor.hpp). An executor goes first.
+  void set_thread_hooks(std::shared_ptr<IThreadHooks> hooks);
 
   // Gives back what can be made again: plans and idle blocks of all sessions, idle memory of the
   // global pool and of the C library. How many bytes of blocks and pools this was.

@@ -60,6 +60,12 @@ struct SessionOptions {
   std::string cache_dir;
   bool fallback = true;                    // a failing provider's nodes go to the next one
   std::vector<std::string> extra_outputs;  // inner values to return after the model's outputs
+  // Whether values that are not in use at the same time lie in the same memory, and whether the
+  // block that runs work in is kept for the next.
+  bool enable_mem_reuse = true, enable_mem_pattern = true;
+  // Whether a run that memory does not suffice for is done in parts of fewer rows of its batch,
+  // where the graph computes each row by itself. Not without fallback, nor with a state.
+  bool halve_batch = true;
   // Inputs, by name, on which precision "auto" is measured in place of inputs made up.
   std::vector<std::unordered_map<std::string, Tensor>> samples;
   std::map<std::string, std::string>
@@ -132,6 +138,9 @@ inline Handle<pfrt_options> to_c(const SessionOptions& options, std::vector<std:
   c.set("tune", options.tune);
   if (!options.cache_dir.empty()) c.set("cache_dir", options.cache_dir);
   c.set("session.fallback", std::string(options.fallback ? "on" : "off"));
+  c.set("session.halve_batch", std::string(options.halve_batch ? "on" : "off"));
+  c.set("enable_mem_reuse", options.enable_mem_reuse);
+  c.set("enable_mem_pattern", options.enable_mem_pattern);
   for (const auto& [key, value] : options.extra) c.set_text(key, value);
   return c.handle();
 }

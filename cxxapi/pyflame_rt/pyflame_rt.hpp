@@ -17,6 +17,7 @@
 #include <pyflame_rt/custom/custom_op.hpp>
 #include <pyflame_rt/env.hpp>
 #include <pyflame_rt/error.hpp>
+#include <pyflame_rt/executor.hpp>
 #include <pyflame_rt/graph.hpp>
 #include <pyflame_rt/import/onnx_importer.hpp>
 #include <pyflame_rt/io_binding.hpp>

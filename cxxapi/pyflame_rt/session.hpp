@@ -83,6 +83,8 @@ struct SessionStatistics {
   // Plans made for dimensions that were not seen before, or were forgotten, and the nanoseconds
   // that this took.
   uint64_t plans = 0, planning_ns = 0;
+  // Of |runs|, those done in parts for want of memory (SessionOptions::halve_batch).
+  uint64_t in_parts = 0;
 };
 
 // Where a session stands.
@@ -153,7 +155,7 @@ class InferenceSession {
     pfrt_session_statistics c{};
     c.struct_size = sizeof(c);
     detail::check(api().session->statistics(handle(), &c));
-    return {c.runs, c.failures, c.plans, c.planning_ns};
+    return {c.runs, c.failures, c.plans, c.planning_ns, c.in_parts};
   }
   // Writes the profile that SessionOptions::enable_profiling opened and closes it, and gives the
   // file's path; the same again when it is called again, and empty without a profile. The file is

@@ -203,6 +203,43 @@ typedef struct pfrt_allocator {
   void (*release)(void* user);
 } pfrt_allocator;
 
+/* A buffer that a run works in, for a planner to place. */
+typedef struct pfrt_memory_item {
+  uint32_t struct_size;
+  uint32_t alignment; /* of its offset: a power of two, 64 at least */
+  pfrt_string name;   /* of the value that it holds; empty where it holds none */
+  uint64_t bytes;     /* how much it is */
+  uint32_t first, last; /* steps, from 0, both included, that it is in use in; those of one number may run at once */
+} pfrt_memory_item;
+
+/* What a planner is asked, and where it answers; valid during the call. */
+typedef struct pfrt_memory_request {
+  uint32_t struct_size;
+  uint32_t reserved;
+  pfrt_string graph;  /* its name */
+  pfrt_string memory; /* "host", or the provider whose device the block is on */
+  const pfrt_memory_item* items; /* [count], struct_size of the first apart */
+  size_t count;      /* length of |items| */
+  uint64_t* offsets; /* [count], to be filled: where each item begins in the block */
+  uint64_t bytes;    /* to be set: of the block */
+  /* Keeps |message|, which the run's error has, and returns |code|. */
+  pfrt_code (*fail)(const struct pfrt_memory_request* request, pfrt_code code, pfrt_string message);
+  void* host; /* of fail */
+} pfrt_memory_request;
+
+/* A client's own planner of runs' memory. It is called from any thread, several at once, when a run needs a plan for
+ * dimensions that it has none for. Items that are in use at the same time may not overlap, nor lie outside of the block;
+ * what is wrong with an answer is the run's error, INVALID_ARGUMENT with the items' names. Anything but 0 is the error's
+ * code. |release| (may be NULL) is called once, when the environment has another planner or is gone and no run uses it. */
+typedef struct pfrt_memory_planner {
+  uint32_t struct_size;
+  uint32_t reserved;
+  void* user;
+  /* Answers in |request|. */
+  pfrt_code (*create_plan)(void* user, pfrt_memory_request* request);
+  void (*release)(void* user);
+} pfrt_memory_planner;
+
 /* A client's own threads. |loop| calls fn(arg, i, worker) once for every i < n, on this thread or others, and returns
  * when all calls have returned; |worker| < |workers|, and calls that overlap in time have different ones. It is called
  * from any thread, several times at once, and inside such a call. A run whose loop was cut short, or called with a
@@ -348,6 +385,9 @@ typedef struct pfrt_env_api {
    * and of the C library. Runs under way keep what they use; the next of a session plans anew. |out_bytes| (may be
    * NULL): bytes of blocks and pools that this was. */
   pfrt_status* (*trim)(pfrt_env* env, uint64_t* out_bytes);
+  /* As set_allocator. For plans that runs make from now on, not for those that sessions have: sessions share an
+   * environment's planner. */
+  pfrt_status* (*set_memory_planner)(pfrt_env* env, const pfrt_memory_planner* planner);
 } pfrt_env_api;
 
 /* ------------------------------------------------------------------ values */
@@ -753,6 +793,7 @@ typedef struct pfrt_session_statistics {
    * each part of the graph whose dimensions are known before it runs. */
   uint64_t plans;
   uint64_t planning_ns; /* nanoseconds that this took */
+  uint64_t in_parts;    /* of |runs|: those that were done in parts for want of memory; session option "session.halve_batch" */
 } pfrt_session_statistics;
 
 /* Bytes of host memory that a session takes. */

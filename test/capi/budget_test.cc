@@ -35,7 +35,8 @@ TEST(MemoryLimit, of_a_run_holds_for_what_a_request_asks_for) {
 
 TEST(MemoryLimit, of_a_run_holds_for_what_it_works_in_and_what_others_left) {
   const auto env = make_env();
-  const auto session = make_session(env.get(), two_products());
+  const auto whole = make_options(PFRT_OPTIONS_SESSION, {{"session.halve_batch", "off"}});
+  const auto session = make_session(env.get(), two_products(), whole.get());
   ASSERT_TRUE(session);
   const Array x = floats({512, 512}, random_floats(512 * 512, 2));
   const auto little = run_limit(kMiB + kMiB / 2), enough = run_limit(16 * kMiB);

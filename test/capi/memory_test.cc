@@ -3,11 +3,13 @@
 // The table of memory pools, and what sessions and environments say of and give back of memory.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "test/capi/client.h"
@@ -209,6 +211,50 @@ TEST(MemoryPressure, has_runs_give_back_what_is_idle) {
   EXPECT_EQ(watch(little), 0u);
   EXPECT_EQ(watch(stalled), 0u);
   EXPECT_GT(idle_after_a_run({{"memory_pressure_root", little}}), 0u) << "it is off by default";
+}
+
+// Whether the session's idle memory goes away, with nobody calling but to look.
+bool idle_goes(const Settings& settings) {
+  const auto env = make_env(settings);
+  const auto session = make_session(env.get(), wide_products());
+  EXPECT_TRUE(ok(try_run(session.get(), {noise({300, 512}, 1)})));
+  for (int i = 0; i < 3000; ++i) {
+    if (memory_report_of(session.get()).idle == 0) {
+      EXPECT_TRUE(ok(try_run(session.get(), {noise({300, 512}, 1)}))) << "it runs as before";
+      return true;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return false;
+}
+
+TEST(IdleMemory, is_freed_after_a_while) { EXPECT_TRUE(idle_goes({{"memory_idle_s", "1"}})); }
+
+TEST(IdleMemory, is_freed_when_memory_is_short_and_nobody_runs) {
+  const std::string root = system_with("later", "8000000", "0.00");
+  const auto env = make_env({{"memory_pressure", "watch"}, {"memory_pressure_root", root}});
+  const auto session = make_session(env.get(), wide_products());
+  EXPECT_TRUE(ok(try_run(session.get(), {noise({300, 512}, 1)})));
+  EXPECT_GT(memory_report_of(session.get()).idle, 0u);
+  system_with("later", "1000", "0.00");
+  bool gone = false;
+  for (int i = 0; i < 3000 && !gone; ++i) {
+    gone = memory_report_of(session.get()).idle == 0;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_TRUE(gone);
+}
+
+TEST(IdleMemory, has_a_keeper_that_ends_with_the_environment) {
+  const int before = threads_now();
+  for (int i = 0; i < 20; ++i) {
+    const auto env = make_env({{"memory_idle_s", "1"}});
+    std::vector<Handle<pfrt_session>> sessions;
+    for (int s = 0; s < 4; ++s) sessions.push_back(make_session(env.get(), add_graph()));
+    EXPECT_TRUE(ok(try_run(sessions[0].get(), {floats({1, 3}, {0, 0, 0})})));
+    EXPECT_GT(threads_now(), 0);
+  }
+  EXPECT_LE(threads_now(), before);
 }
 
 }  // namespace

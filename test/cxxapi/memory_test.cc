@@ -132,6 +132,236 @@ TEST(BufferCache, keeps_what_fits_and_drops_the_oldest) {
   EXPECT_EQ(cache.cached_bytes(), 9000u);
 }
 
+TEST(BufferCache, has_the_guides_names) {
+  BufferCache& cache = global_buffer_cache();
+  EXPECT_EQ(&cache, &global_buffer_cache());
+  void* const first = cache.get_buffer(1000);
+  cache.return_buffer(first);
+  void* const second = cache.get_buffer(900);
+  EXPECT_EQ(second, first);
+  cache.return_buffer(second);
+  const BufferCacheStats stats = cache.get_stats();
+  EXPECT_EQ(stats.cached_buffers, 1u);
+  EXPECT_EQ(stats.cached_bytes, 1000u);
+  EXPECT_EQ(stats.hits, 1u);
+  EXPECT_EQ(stats.misses, 1u);
+  EXPECT_DOUBLE_EQ(stats.hit_rate(), 0.5);
+  EXPECT_DOUBLE_EQ(BufferCacheStats().hit_rate(), 0.0);
+  cache.clear();
+  EXPECT_EQ(cache.get_stats().cached_buffers, 0u);
+}
+
+std::shared_ptr<pyflame_rt::Node> node_of(const char* op, std::vector<std::string> inputs,
+                                          const char* output) {
+  return std::make_shared<pyflame_rt::Node>(output, op, std::move(inputs),
+                                            std::vector<std::string>{output});
+}
+
+// y = relu(relu(x w) w) w, with what lies between them in the run's block.
+pyflame_rt::InferenceSession chained_products(const pyflame_rt::SessionOptions& options = {}) {
+  pyflame_rt::Graph graph("planned");
+  graph.add_input({"x", {std::nullopt, 32}, pyflame_rt::DType::Float32});
+  graph.add_initializer(
+      "w", pyflame_rt::Tensor::from_vector(std::vector<float>(32 * 32, 0.5f), {32, 32}));
+  graph.add_node(node_of("MatMul", {"x", "w"}, "h"));
+  graph.add_node(node_of("Relu", {"h"}, "r"));
+  graph.add_node(node_of("MatMul", {"r", "w"}, "i"));
+  graph.add_node(node_of("Relu", {"i"}, "s"));
+  graph.add_node(node_of("MatMul", {"s", "w"}, "y"));
+  graph.add_output({"y", {std::nullopt, 32}, pyflame_rt::DType::Float32});
+  return pyflame_rt::InferenceSession(graph, options);
+}
+
+float first_of(const pyflame_rt::InferenceSession& session, int64_t rows) {
+  const auto x = pyflame_rt::Tensor::from_vector(std::vector<float>(32 * rows, 1.0f), {rows, 32});
+  return session.run({}, {{"x", x}}).at(0).data_ptr<float>()[0];
+}
+
+// Everything at its own place.
+class SidePlanner : public IMemoryPlanner {
+ public:
+  MemoryPlan create_plan(const MemoryRequest& request) override {
+    ++calls;
+    if (refuses) throw pyflame_rt::UnsupportedError("no plan today", PFRT_CODE_UNSUPPORTED);
+    if (throws) throw std::runtime_error("out of ideas");
+    MemoryPlan plan;
+    for (const MemoryItem& item : request.items) {
+      plan.bytes = (plan.bytes + item.alignment - 1) / item.alignment * item.alignment;
+      plan.offsets.push_back(overlaps ? 0 : plan.bytes);
+      plan.bytes += item.bytes;
+    }
+    EXPECT_EQ(request.graph, "planned");
+    EXPECT_EQ(request.memory, "host");
+    EXPECT_FALSE(request.items.empty());
+    if (short_by_one) plan.offsets.pop_back();
+    return plan;
+  }
+  int calls = 0;
+  bool refuses = false, throws = false, overlaps = false, short_by_one = false;
+};
+
+// By the other name.
+class SeedPlanner : public SidePlanner {
+ public:
+  MemoryPlan create_plan(const MemoryRequest& request) override { return CreatePlan(request); }
+  MemoryPlan CreatePlan(const MemoryRequest& request) override {
+    return SidePlanner::create_plan(request);
+  }
+};
+
+TEST(MemoryPlanner, of_the_programs_own) {
+  pyflame_rt::Environment& env = pyflame_rt::Environment::instance();
+  const float expected = first_of(chained_products(), 3);
+  for (const auto& planner : {std::make_shared<SidePlanner>(),
+                              std::shared_ptr<SidePlanner>(std::make_shared<SeedPlanner>())}) {
+    env.set_memory_planner(planner);
+    const pyflame_rt::InferenceSession session = chained_products();
+    EXPECT_EQ(first_of(session, 3), expected);
+    EXPECT_EQ(planner->calls, 1);
+    planner->overlaps = true;
+    try {
+      first_of(session, 4);
+      ADD_FAILURE() << "items overlap";
+    } catch (const pyflame_rt::InvalidArgumentError& fault) {
+      EXPECT_NE(std::string(fault.what()).find("overlap"), std::string::npos) << fault.what();
+    }
+    planner->short_by_one = true;
+    EXPECT_THROW(first_of(session, 5), pyflame_rt::InvalidArgumentError);
+    planner->refuses = true;
+    EXPECT_THROW(first_of(session, 6), pyflame_rt::UnsupportedError);
+    planner->refuses = false;
+    planner->throws = true;
+    try {
+      first_of(session, 7);
+      ADD_FAILURE() << "it threw";
+    } catch (const pyflame_rt::PyFlameRTError& fault) {
+      EXPECT_NE(std::string(fault.what()).find("out of ideas"), std::string::npos) << fault.what();
+    }
+    env.set_memory_planner(nullptr);
+    EXPECT_EQ(first_of(session, 8), expected);
+  }
+  class Nothing : public IMemoryPlanner {};
+  env.set_memory_planner(std::make_shared<Nothing>());
+  EXPECT_THROW(first_of(chained_products(), 3), pyflame_rt::UnsupportedError);
+  env.set_memory_planner(nullptr);
+}
+
+TEST(SessionMemoryOptions, are_fields) {
+  pyflame_rt::SessionOptions options;
+  EXPECT_TRUE(options.enable_mem_reuse && options.enable_mem_pattern && options.halve_batch);
+  const float expected = first_of(chained_products(), 3);
+  options.enable_mem_reuse = options.enable_mem_pattern = options.halve_batch = false;
+  options.extra["session.use_env_allocators"] = "0";
+  EXPECT_TRUE(options.validate().empty());
+  const pyflame_rt::InferenceSession session = chained_products(options);
+  EXPECT_EQ(first_of(session, 3), expected);
+  EXPECT_EQ(session.memory_report().idle, 0u) << "nothing is kept";
+  pyflame_rt::RunOptions little;
+  const int64_t rows = 4096;  // 512 KiB each
+  little.memory_limit = 900 << 10;
+  const auto x = pyflame_rt::Tensor::from_vector(std::vector<float>(32 * rows, 1.0f), {rows, 32});
+  EXPECT_THROW(session.run({}, {{"x", x}}, little), pyflame_rt::OutOfMemoryError);
+  const pyflame_rt::InferenceSession halving = chained_products();
+  EXPECT_EQ(halving.run({}, {{"x", x}}, little).at(0).data_ptr<float>()[0], expected);
+  EXPECT_EQ(halving.statistics().in_parts, 1u);
+}
+
+// Runs loops on threads that it starts for each, and tasks likewise.
+class OwnThreads : public pyflame_rt::IExecutor {
+ public:
+  ~OwnThreads() override {
+    for (std::thread& thread : tasks) thread.join();
+  }
+  uint32_t width() const override { return 3; }
+  void loop(uint32_t workers, uint64_t n, const Body& body) override {
+    ++loops;
+    std::vector<std::thread> threads;
+    for (uint32_t worker = 0; worker < workers; ++worker)
+      threads.emplace_back([&, worker] {
+        for (uint64_t i = worker; i < n; i += workers)
+          if (!loses || i != 0) body(i, worker);
+      });
+    for (std::thread& thread : threads) thread.join();
+    if (throws) throw 1;
+  }
+  bool submit(Task task) override {
+    if (loses) return false;
+    tasks.emplace_back(std::move(task));
+    return true;
+  }
+  std::atomic<int> loops{0};
+  bool loses = false, throws = false;
+  std::vector<std::thread> tasks;
+};
+
+// A product that is worth more than one thread.
+pyflame_rt::InferenceSession large_product() {
+  pyflame_rt::Graph graph("large");
+  graph.add_input({"x", {std::nullopt, 512}, pyflame_rt::DType::Float32});
+  graph.add_initializer(
+      "w", pyflame_rt::Tensor::from_vector(std::vector<float>(512 * 512, 0.25f), {512, 512}));
+  graph.add_node(node_of("MatMul", {"x", "w"}, "y"));
+  graph.add_output({"y", {std::nullopt, 512}, pyflame_rt::DType::Float32});
+  return pyflame_rt::InferenceSession(graph);
+}
+
+float large_result(const pyflame_rt::InferenceSession& session) {
+  const auto x = pyflame_rt::Tensor::from_vector(std::vector<float>(512 * 512, 1.0f), {512, 512});
+  return session.run({}, {{"x", x}}).at(0).data_ptr<float>()[512 * 512 - 1];
+}
+
+TEST(Threads, of_the_programs_own) {
+  pyflame_rt::Environment& env = pyflame_rt::Environment::instance();
+  const auto threads = std::make_shared<OwnThreads>();
+  env.set_executor(threads);
+  const pyflame_rt::InferenceSession session = large_product();
+  EXPECT_EQ(large_result(session), 128.0f);
+  EXPECT_GT(threads->loops.load(), 0);
+  threads->throws = true;
+  EXPECT_EQ(large_result(session), 128.0f) << "everything was called";
+  threads->loses = true;
+  EXPECT_THROW(large_result(session), pyflame_rt::BackendError);
+  env.set_executor(nullptr);
+  EXPECT_EQ(large_result(session), 128.0f);
+  EXPECT_EQ(threads.use_count(), 1) << "it is let go";
+}
+
+class Hooks : public pyflame_rt::IThreadHooks {
+ public:
+  void* create(std::function<void()> main) override {
+    if (refuses) throw std::runtime_error("no thread");
+    ++alive;
+    ++made;
+    return new std::thread(std::move(main));
+  }
+  void join(void* thread) override {
+    auto* const made_here = static_cast<std::thread*>(thread);
+    made_here->join();
+    delete made_here;
+    --alive;
+  }
+  std::atomic<int> alive{0}, made{0};
+  bool refuses = false;
+};
+
+TEST(Threads, start_and_end_by_the_programs_hooks) {
+  pyflame_rt::Environment& env = pyflame_rt::Environment::instance();
+  for (const bool refuses : {false, true}) {
+    const auto hooks = std::make_shared<Hooks>();
+    hooks->refuses = refuses;
+    env.set_thread_hooks(hooks);
+    pyflame_rt::RunOptions wide;
+    wide.num_threads = 3;
+    const pyflame_rt::InferenceSession session = large_product();
+    const auto x = pyflame_rt::Tensor::from_vector(std::vector<float>(512 * 512, 1.0f), {512, 512});
+    EXPECT_EQ(session.run({}, {{"x", x}}, wide).at(0).data_ptr<float>()[0], 128.0f);
+    env.set_thread_hooks(nullptr);
+    EXPECT_EQ(hooks->alive.load(), 0);
+    EXPECT_EQ(hooks->made.load() > 0, !refuses);
+    EXPECT_EQ(hooks.use_count(), 1);
+  }
+}
+
 TEST(MemoryPools, say_what_is_wrong) {
   PoolConfig config;
   config.memory_limit = 1 << 20;

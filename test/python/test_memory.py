@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import pyflame_rt
-from conftest import FLOAT, node, onnx_model, port
+from conftest import FLOAT, INT64, node, onnx_model, port
 from pyflame_rt import memory
 
 
@@ -97,6 +97,18 @@ def test_caches():
     assert cache.cached_bytes() == 0
 
 
+def test_caches_by_the_other_names():
+    cache = memory.global_buffer_cache()
+    assert cache is memory.global_buffer_cache()
+    first = cache.get_buffer(1000)
+    cache.return_buffer(first)
+    assert cache.get_buffer(900).obj is first.obj
+    stats = cache.get_stats()
+    assert (stats.hits, stats.misses, stats.cached_buffers, stats.cached_bytes) == (1, 1, 0, 0)
+    assert stats.hit_rate() == 0.5 and memory.BufferCacheStats(0, 0, 0, 0).hit_rate() == 0.0
+    cache.clear()
+
+
 def test_the_global_pool_counts_runs(plain_global_pool):
     session, x = relu(), np.ones((100, 256), np.float32)
     session.run(None, {"x": x})
@@ -171,3 +183,108 @@ def test_a_failed_run_is_a_phase_until_one_succeeds(plain_global_pool):
     assert session.phase() == "FatalError"
     session.run(None, {"x": np.ones((2, 256), np.float32)})
     assert session.phase() == "Ready"
+
+
+# ------------------------------------------------------------------ planners, and what sessions are told of memory
+
+
+def products(options=None):
+    """Products of a = x x^T, of which two at a time are needed."""
+    nodes = [node("Gemm", ["x", "x"], ["a"], transB=1), node("MatMul", ["a", "a"], ["b"]),
+             node("MatMul", ["b", "a"], ["c"]), node("MatMul", ["c", "x"], ["y"])]
+    model = onnx_model(nodes, [port("x", FLOAT, ["N", 8])], [port("y", FLOAT, ["N", 8])])
+    return pyflame_rt.InferenceSession(model, options)
+
+
+def side_by_side(request):
+    offsets, at = [], 0
+    for item in request.items:
+        at = -(-at // item.alignment) * item.alignment
+        offsets.append(at)
+        at += item.bytes
+    return memory.MemoryPlan(offsets, at)
+
+
+@pytest.fixture
+def own_planner():
+    yield
+    memory.set_memory_planner(None)
+
+
+def test_a_planner_in_python(own_planner):
+    x = np.arange(40, dtype=np.float32).reshape(5, 8) / 40
+    expected = products().run(None, {"x": x})[0]
+    asked = []
+
+    class Planner(memory.MemoryPlanner):
+        def create_plan(self, request):
+            asked.append(request)
+            return side_by_side(request)
+
+    for planner in (Planner(), lambda request: asked.append(request) or side_by_side(request)):
+        asked.clear()
+        memory.set_memory_planner(planner)
+        session = products()
+        assert np.array_equal(session.run(None, {"x": x})[0], expected)
+        session.run(None, {"x": x})
+        assert len(asked) == 1, "a plan is made once for its dimensions"
+        assert asked[0].memory == "host" and asked[0].items
+        for item in asked[0].items:
+            assert item.alignment >= 64 and item.first_step <= item.last_step and item.lives_with(item)
+    memory.set_memory_planner(None)
+    assert np.array_equal(session.run(None, {"x": np.vstack([x, x])})[0].shape, (10, 8))
+
+
+def test_planners_that_are_wrong(own_planner):
+    x = np.ones((5, 8), np.float32)
+    session = products()
+
+    def fails(planner, kind, match):
+        memory.set_memory_planner(planner)
+        with pytest.raises(kind, match=match) as caught:
+            session.run(None, {"x": x})
+        return caught.value
+
+    fails(lambda r: memory.MemoryPlan([0] * len(r.items), 1 << 20), pyflame_rt.InvalidArgumentError, "overlap")
+    fails(lambda r: memory.MemoryPlan(side_by_side(r).offsets, 1), pyflame_rt.InvalidArgumentError, "not inside of")
+    fails(lambda r: memory.MemoryPlan([], 0), pyflame_rt.InvalidArgumentError, "0 offsets for")
+    fails(lambda r: memory.MemoryPlan([-1] * len(r.items), 5), pyflame_rt.InvalidArgumentError, "-1")
+    fails(lambda r: None, pyflame_rt.InvalidArgumentError, "NoneType")
+    fault = fails(lambda r: 1 / 0, pyflame_rt.PyFlameRTError, "ZeroDivisionError")
+    assert isinstance(fault.__cause__, ZeroDivisionError)
+    fails(memory.MemoryPlanner(), pyflame_rt.UnsupportedError, "no create_plan")
+    with pytest.raises(pyflame_rt.InvalidArgumentError, match="a memory planner is"):
+        memory.set_memory_planner(5)
+    memory.set_memory_planner(None)
+    assert session.run(None, {"x": x})[0].shape == (5, 8)
+
+
+def test_memory_options_of_sessions():
+    x = np.ones((5, 8), np.float32)
+    expected = products().run(None, {"x": x})[0]
+    options = pyflame_rt.SessionOptions(enable_mem_reuse=False, enable_mem_pattern=False, halve_batch=False)
+    options.extra["session.use_env_allocators"] = "0"
+    assert options.validate() == []
+    session = products(options)
+    assert np.array_equal(session.run(None, {"x": x})[0], expected)
+    assert session.memory_report().idle == 0
+    kept = products()
+    kept.run(None, {"x": x})
+    assert kept.memory_report().idle > 0
+
+
+def test_a_batch_is_halved_where_memory_is_short():
+    nodes = [node("Concat", ["x"] * 8, ["c"], axis=1), node("Softmax", ["c"], ["s"], axis=1),
+             node("ArgMax", ["s"], ["y"], axis=1)]
+    model = onnx_model(nodes, [port("x", FLOAT, ["N", 4096])], [port("y", INT64, ["N", 1])])
+    feeds = {"x": np.random.default_rng(3).standard_normal((64, 4096)).astype(np.float32)}
+    little = pyflame_rt.RunOptions(memory_limit=4 << 20)  # what is between has 8 MiB
+    whole = pyflame_rt.InferenceSession(model, pyflame_rt.SessionOptions(halve_batch=False))
+    expected = whole.run(None, feeds)[0]
+    with pytest.raises(pyflame_rt.OutOfMemoryError):
+        whole.run(None, feeds, little)
+    session = pyflame_rt.InferenceSession(model)
+    assert np.array_equal(session.run(None, feeds, little)[0], expected)
+    assert session.statistics()["in_parts"] == 1 and session.phase() == "Ready"
+    with pytest.raises(pyflame_rt.OutOfMemoryError, match="row 0 of 64 by itself"):
+        session.run(None, feeds, pyflame_rt.RunOptions(memory_limit=64 << 10))

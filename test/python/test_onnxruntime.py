@@ -28,9 +28,8 @@ def nothing_warned_yet(monkeypatch):
 
 
 def test_what_has_no_meaning_is_warned_of_once_by_name():
-    others = {"enable_cpu_mem_arena": False, "enable_mem_pattern": False, "enable_mem_reuse": False,
-              "execution_order": ort.ExecutionOrder.PRIORITY_BASED, "inter_op_num_threads": 4,
-              "log_verbosity_level": 1, "logid": "x"}
+    others = {"enable_cpu_mem_arena": False, "execution_order": ort.ExecutionOrder.PRIORITY_BASED,
+              "inter_op_num_threads": 4, "log_verbosity_level": 1, "logid": "x"}
     assert set(others) == set(_options.NO_MEANING)
     for name, value in others.items():
         options = ort.SessionOptions()
@@ -376,3 +375,18 @@ def test_it_may_stand_in_under_the_other_name(add_model, tmp_path):
 def test_versions():
     assert ort.__version__ == ort.get_version_string() == _environment.API_VERSION
     assert pyflame_rt.__version__ in ort.get_build_info()
+
+
+def test_memory_options_are_passed_on():
+    options = ort.SessionOptions()
+    options.enable_mem_pattern = options.enable_mem_reuse = False
+    options.add_session_config_entry("session.use_env_allocators", "0")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        options.add_session_config_entry("session.use_env_allocators", "1")
+    native = options._to_native()
+    assert not native.enable_mem_pattern and not native.enable_mem_reuse
+    assert native.extra["session.use_env_allocators"] == "1"
+    assert ort.SessionOptions()._to_native().enable_mem_pattern
+    with pytest.raises(pyflame_rt.InvalidArgumentError):
+        options.add_session_config_entry("session.use_env_allocators", "2")

@@ -300,6 +300,42 @@ class Allocator(Structure):
     ]
 
 
+class MemoryItem(Structure):
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("alignment", c_uint32),
+        ("name", String),
+        ("bytes", c_uint64),
+        ("first", c_uint32),
+        ("last", c_uint32),
+    ]
+
+
+class MemoryRequest(Structure):
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("graph", String),
+        ("memory", String),
+        ("items", c_void_p),
+        ("count", c_size_t),
+        ("offsets", c_void_p),
+        ("bytes", c_uint64),
+        ("fail", CFUNCTYPE(c_uint32, c_void_p, c_uint32, String)),
+        ("host", c_void_p),
+    ]
+
+
+class MemoryPlanner(Structure):
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("user", c_void_p),
+        ("create_plan", CFUNCTYPE(c_uint32, c_void_p, c_void_p)),
+        ("release", CFUNCTYPE(None, c_void_p)),
+    ]
+
+
 class Executor(Structure):
     _fields_ = [
         ("struct_size", c_uint32),
@@ -398,6 +434,7 @@ class EnvApi(Structure):
         ("reply_count", CFUNCTYPE(c_size_t, c_void_p)),
         ("reply_at", CFUNCTYPE(c_void_p, c_void_p, c_size_t, c_void_p, c_void_p)),
         ("trim", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
+        ("set_memory_planner", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
     ]
 
 
@@ -665,6 +702,7 @@ class SessionStatistics(Structure):
         ("failures", c_uint64),
         ("plans", c_uint64),
         ("planning_ns", c_uint64),
+        ("in_parts", c_uint64),
     ]
 
 

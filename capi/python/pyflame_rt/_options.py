@@ -175,6 +175,10 @@ class SessionOptions:
     cache_dir: folder where compiled models are kept, for sessions in other processes to start from (see
         ``pyflame_rt.cache``); "off" = nowhere, None = that of PFRT_CACHE_DIR, if it is set.
     fallback: a failing provider's nodes go to the next one.
+    enable_mem_reuse: values that are not in use at the same time lie in the same memory.
+    enable_mem_pattern: the block that a run works in is kept for the next; False: freed after each run.
+    halve_batch: a run that memory does not suffice for is done in parts of fewer rows of its batch, where the graph
+        computes each row by itself; not without fallback, nor with a state.
     extra_outputs: inner values to return after the model's outputs.
     extra: further options by the keys of the library's or a provider's schema, as text.
     """
@@ -185,6 +189,7 @@ class SessionOptions:
                  verbose_optimization: bool = False, log_level: LogLevel = "warning", skip_passes: Sequence[str] = (),
                  verify: bool = False, precision: Precision = "fp32", max_error: Optional[float] = None,
                  samples: Sequence[Mapping[str, Any]] = (), tune: Tune = False, fallback: bool = True,
+                 enable_mem_reuse: bool = True, enable_mem_pattern: bool = True, halve_batch: bool = True,
                  deterministic: Deterministic = "threads", extra_outputs: Sequence[str] = (),
                  extra: Optional[Mapping[str, str]] = None,
                  cache_dir: "Union[str, os.PathLike[str], None]" = None, tune_budget_s: Optional[float] = None,
@@ -211,6 +216,9 @@ class SessionOptions:
         self.tune_repeats: Optional[int] = tune_repeats
         self.cache_dir: "Union[str, os.PathLike[str], None]" = cache_dir
         self.fallback: bool = fallback
+        self.enable_mem_reuse: bool = enable_mem_reuse
+        self.enable_mem_pattern: bool = enable_mem_pattern
+        self.halve_batch: bool = halve_batch
         self.extra_outputs: List[str] = _names("extra_outputs", extra_outputs)
         self.extra: Dict[str, str] = dict(extra or {})
 
@@ -224,7 +232,7 @@ class SessionOptions:
             super().__setattr__(name, value)
 
     def _pairs(self) -> Dict[str, Any]:
-        apart = ("extra", "extra_outputs", "fallback", "samples")
+        apart = ("extra", "extra_outputs", "fallback", "halve_batch", "samples")
         pairs: Dict[str, Any] = {key: value for key, value in self.__dict__.items()
                                  if key not in apart and value is not None}
         if self.optimization_level is not None:
@@ -233,6 +241,7 @@ class SessionOptions:
             pairs["cache_dir"] = os.fspath(self.cache_dir)
         pairs["verify"] = "on" if self.verify else "off"
         pairs["tune"] = self.tune if isinstance(self.tune, str) else "on" if self.tune else "off"
+        pairs["session.halve_batch"] = "off" if self.halve_batch is not None and not self.halve_batch else "on"
         pairs["session.fallback"] = "off" if self.fallback is not None and not self.fallback else "on"
         pairs.update(self.extra)
         return pairs

@@ -225,11 +225,11 @@ class InferenceSession:
         lib.check(lib.session.readmit(self._alive(), lib.text(provider)))
 
     def statistics(self) -> Dict[str, int]:
-        """What runs have done so far: runs, failures, plans (made for shapes that were not seen before, or were forgotten)
-        and planning_ns, the nanoseconds that this took."""
+        """What runs have done so far: runs, failures, plans (made for shapes that were not seen before, or were forgotten),
+        planning_ns, the nanoseconds that this took, and in_parts, the runs that were done in parts for want of memory."""
         out = _abi.SessionStatistics(struct_size=ctypes.sizeof(_abi.SessionStatistics))
         lib.check(lib.session.statistics(self._alive(), ctypes.byref(out)))
-        return {name: int(getattr(out, name)) for name in ("runs", "failures", "plans", "planning_ns")}
+        return {name: int(getattr(out, name)) for name in ("runs", "failures", "plans", "planning_ns", "in_parts")}
 
     def memory_report(self) -> MemoryReport:
         """What the session takes, in bytes."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory: pools, arenas, caches of buffers, and allocators of one's own.
+"""Memory: pools, arenas, caches of buffers, and allocators and planners of one's own.
 
 >>> config = pyflame_rt.memory.PoolConfig()
 >>> config.memory_limit = 1 << 30
@@ -16,13 +16,14 @@ import ctypes
 import threading
 import weakref
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Union
 
 from . import _abi, _callbacks, _library as lib
 from ._errors import InvalidArgumentError
 
-__all__ = ["Allocator", "Arena", "BufferCache", "MemoryBlock", "MemoryPool", "PoolConfig", "PoolStats", "ScopedArena",
-           "global_pool", "set_allocator", "set_global_pool_config"]
+__all__ = ["Allocator", "Arena", "BufferCache", "BufferCacheStats", "MemoryBlock", "MemoryItem", "MemoryPlan",
+           "MemoryPlanner", "MemoryPool", "MemoryRequest", "PoolConfig", "PoolStats", "ScopedArena", "global_buffer_cache",
+           "global_pool", "set_allocator", "set_global_pool_config", "set_memory_planner"]
 
 
 @dataclass
@@ -304,6 +305,24 @@ class ScopedArena:
         self._arena._rewind(*self._at)
 
 
+@dataclass(frozen=True)
+class BufferCacheStats:
+    """What a cache of buffers has done, and has.
+
+    ``cached_buffers`` wait, of ``cached_bytes``; ``hits`` calls of get_buffer found one, ``misses`` made one.
+    """
+
+    cached_buffers: int
+    cached_bytes: int
+    hits: int
+    misses: int
+
+    def hit_rate(self) -> float:
+        """The share of calls that found a buffer, from 0 to 1; 0 before the first."""
+        calls = self.hits + self.misses
+        return self.hits / calls if calls else 0.0
+
+
 class BufferCache:
     """Buffers kept for whoever needs one of about the same size next; those given back longest ago go first."""
 
@@ -316,7 +335,7 @@ class BufferCache:
         self.hits = 0
         self.misses = 0
 
-    def acquire(self, bytes: int) -> memoryview:
+    def get_buffer(self, bytes: int) -> memoryview:
         """A view of so many bytes: of the smallest buffer that waits of at most twice the size, else of a new one."""
         _size(bytes)
         with self._lock:
@@ -331,8 +350,8 @@ class BufferCache:
             self._used[id(buffer)] = buffer
         return memoryview(buffer)[:bytes]
 
-    def release(self, view: memoryview) -> None:
-        """Takes a buffer back, by the view that acquire gave. InvalidArgumentError for any other."""
+    def return_buffer(self, view: memoryview) -> None:
+        """Takes a buffer back, by the view that get_buffer gave. InvalidArgumentError for any other."""
         with self._lock:
             buffer = self._used.pop(id(view.obj), None)
             if buffer is None:
@@ -340,6 +359,19 @@ class BufferCache:
             self._waiting.append(buffer)
             while len(self._waiting) > self._max_buffers or self.cached_bytes() > self._max_bytes:
                 self._waiting.pop(0)
+
+    def acquire(self, bytes: int) -> memoryview:
+        """get_buffer by another name."""
+        return self.get_buffer(bytes)
+
+    def release(self, view: memoryview) -> None:
+        """return_buffer by another name."""
+        self.return_buffer(view)
+
+    def get_stats(self) -> BufferCacheStats:
+        """All figures at one moment."""
+        with self._lock:
+            return BufferCacheStats(self.cached_buffers(), self.cached_bytes(), self.hits, self.misses)
 
     def cached_buffers(self) -> int:
         """How many wait."""
@@ -353,6 +385,14 @@ class BufferCache:
         """Frees what waits."""
         with self._lock:
             self._waiting.clear()
+
+
+_global_buffer_cache = BufferCache()
+
+
+def global_buffer_cache() -> BufferCache:
+    """The cache of the process."""
+    return _global_buffer_cache
 
 
 class Allocator:
@@ -407,3 +447,99 @@ def set_allocator(allocator: Optional[Allocator]) -> None:
                        allocate=_ALLOCATE, free=_FREE,
                        release=ctypes.cast(_callbacks.RELEASE, type(_abi.Allocator().release)))
     lib.check(lib.env.set_allocator(lib.default_env(), ctypes.byref(c)))
+
+
+@dataclass(frozen=True)
+class MemoryItem:
+    """A buffer to be placed: ``bytes`` at a multiple of ``alignment``, in use from ``first_step`` to ``last_step``.
+
+    ``name`` is that of the value it holds, or else of the node that uses it first; it may be "". Steps of one number may
+    run at once.
+    """
+
+    name: str
+    bytes: int
+    alignment: int
+    first_step: int
+    last_step: int
+
+    def lives_with(self, other: "MemoryItem") -> bool:
+        """Whether the two are in use at the same time: they may not overlap then."""
+        return self.first_step <= other.last_step and other.first_step <= self.last_step
+
+
+@dataclass(frozen=True)
+class MemoryRequest:
+    """What a planner is asked: to place ``items`` of ``graph`` in a block of ``memory``, "host" or a provider's name."""
+
+    graph: str
+    memory: str
+    items: List[MemoryItem]
+
+
+@dataclass
+class MemoryPlan:
+    """What a planner answers: where each item begins in a block, and how many ``bytes`` that has."""
+
+    offsets: List[int]
+    bytes: int
+
+
+class MemoryPlanner:
+    """A planner of the memory that runs work in: derive from it, and give an object to ``set_memory_planner``."""
+
+    def create_plan(self, request: MemoryRequest) -> MemoryPlan:
+        """The plan for a request. What it raises is the cause of the run's error."""
+        raise NotImplementedError("the planner has no create_plan")
+
+
+def _create_plan(user: int, request: Any) -> int:
+    c = ctypes.cast(request, ctypes.POINTER(_abi.MemoryRequest)).contents
+
+    def fail(code: int, message: str) -> int:
+        return int(c.fail(request, code, lib.text(message)))
+
+    return _callbacks.guard(fail, _answer, user, c)
+
+
+def _answer(user: int, c: Any) -> None:
+    planner = _callbacks.held(user)
+    size = ctypes.cast(c.items, ctypes.POINTER(ctypes.c_uint32)).contents.value if c.count else 0
+    items = []
+    for i in range(c.count):
+        item = ctypes.cast(c.items + i * size, ctypes.POINTER(_abi.MemoryItem)).contents
+        items.append(MemoryItem(lib.read(item.name), item.bytes, item.alignment, item.first, item.last))
+    asked = MemoryRequest(lib.read(c.graph), lib.read(c.memory), items)
+    plan = planner.create_plan(asked) if hasattr(planner, "create_plan") else planner(asked)
+    if not isinstance(plan, MemoryPlan):
+        raise InvalidArgumentError(f"a memory planner gives a MemoryPlan, got {type(plan).__name__}")
+    if len(plan.offsets) != len(items):
+        raise InvalidArgumentError(f"a memory planner gave {len(plan.offsets)} offsets for {len(items)} items")
+    for number in (*plan.offsets, plan.bytes):
+        if not 0 <= number < 1 << 64:
+            raise InvalidArgumentError(f"a memory planner gave {number}, which is no place in memory")
+    offsets = ctypes.cast(c.offsets, ctypes.POINTER(ctypes.c_uint64))
+    for i, offset in enumerate(plan.offsets):
+        offsets[i] = offset
+    c.bytes = plan.bytes
+
+
+_CREATE_PLAN = _callbacks.permanent(_abi.MemoryPlanner, "create_plan", _create_plan)
+
+
+def set_memory_planner(planner: Union[MemoryPlanner, Callable[[MemoryRequest], MemoryPlan], None]) -> None:
+    """Who places what runs work in, for plans that runs make from now on; None restores the library's own.
+
+    A MemoryPlanner, or a function from a MemoryRequest to a MemoryPlan. It is called from any thread, several at once.
+    An answer in which items overlap that are in use at the same time, or lie outside of the block, fails the run with
+    InvalidArgumentError, which names them.
+    """
+    if planner is None:
+        lib.check(lib.env.set_memory_planner(lib.default_env(), None))
+        return
+    if not callable(planner) and not hasattr(planner, "create_plan"):
+        raise InvalidArgumentError(f"a memory planner is a MemoryPlanner or a function, got {type(planner).__name__}")
+    c = _abi.MemoryPlanner(struct_size=ctypes.sizeof(_abi.MemoryPlanner), user=_callbacks.hold(planner),
+                           create_plan=_CREATE_PLAN,
+                           release=ctypes.cast(_callbacks.RELEASE, type(_abi.MemoryPlanner().release)))
+    lib.check(lib.env.set_memory_planner(lib.default_env(), ctypes.byref(c)))

@@ -57,10 +57,28 @@ uint64_t room(const std::string& most, const std::string& now, uint64_t droppabl
   return limit > used ? limit - used : 1;
 }
 
+// Beyond memory.high a group is slowed down, beyond memory.max its processes are ended.
 uint64_t memory_v2(const std::string& folder) {
-  return room(folder + "/memory.max", folder + "/memory.current",
-              entry(folder + "/memory.stat", "inactive_file"));
+  const std::string now = folder + "/memory.current";
+  const uint64_t droppable = entry(folder + "/memory.stat", "inactive_file");
+  return tighter(room(folder + "/memory.max", now, droppable),
+                 room(folder + "/memory.high", now, droppable));
 }
+
+// Hundredths of a percent of the last ten seconds, and 1, in which nothing waited for memory:
+// "some avg10=1.53 avg60=0.87 ..."; 0 = the file does not say.
+uint64_t calm(const std::string& path) {
+  std::ifstream file(path);
+  std::string kind, recent;
+  if (!(file >> kind >> recent) || kind != "some" || recent.rfind("avg10=", 0) != 0) return 0;
+  std::istringstream number(recent.substr(6));
+  double percent = 0;
+  if (!(number >> percent) || !(percent >= 0)) return 0;
+  return static_cast<uint64_t>(10001.5 - std::min(percent, 100.0) * 100);
+}
+
+uint64_t calm_v1(const std::string&) { return 0; }  // it has no such file
+uint64_t calm_v2(const std::string& folder) { return calm(folder + "/memory.pressure"); }
 
 uint64_t memory_v1(const std::string& folder) {
   return room(folder + "/memory.limit_in_bytes", folder + "/memory.usage_in_bytes",
@@ -226,6 +244,12 @@ uint64_t available_memory(const std::string& root) {
     if (words >> line && line == "MemAvailable:" && words >> bytes) bytes *= 1024;
   }
   return tighter(bytes, tightest(root, "memory", memory_v1, memory_v2));
+}
+
+double memory_stalled(const std::string& root) {
+  const uint64_t least =
+      tighter(calm(root + "/proc/pressure/memory"), tightest(root, "memory", calm_v1, calm_v2));
+  return least == 0 ? 0 : static_cast<double>(10001 - least) / 100;
 }
 
 uint64_t monotonic_ns() { return read_clock(CLOCK_MONOTONIC); }

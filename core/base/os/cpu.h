@@ -28,6 +28,11 @@ std::string processor_text();
 // for tests.
 uint64_t available_memory(const std::string& root = "");
 
+// Percent of the last ten seconds in which something waited for memory (PSI): in the system, or in
+// the cgroup of this process, or one around it, in which it was the most; 0 where nobody says, as
+// in a cgroup v1. |root| as above.
+double memory_stalled(const std::string& root = "");
+
 // The tightest quota of this process's cgroups and the groups around them, in processors rounded
 // up; 0 = none. Understands cgroup v2 (cpu.max) and v1 (cpu.cfs_quota_us), where they are mounted.
 // |root| stands before every path that is read, for tests.

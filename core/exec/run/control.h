@@ -22,6 +22,7 @@ struct RunControl {
   Profile* profile = nullptr;    // where it is recorded; null = nowhere
   uint32_t number = 0, tag = 0;  // of the run, in its profile
   Executor* executor = nullptr;  // null = the process's own
+  bool whole = false;            // not to be cut into parts
   mutable DeviceWork devices;    // the run's; used by the thread that the run is on
 
   // Cheap enough to be asked every few microseconds. Once it has said stop it goes on doing so:
@@ -36,6 +37,11 @@ struct RunControl {
   Code stop_with(Code code) const {
     Code none = Code::kOK;
     return stopped_.compare_exchange_strong(none, code, std::memory_order_relaxed) ? code : none;
+  }
+  // Before another attempt: what ended the last one for want of memory does not end this.
+  void attempt_again() const {
+    Code memory = Code::kOUT_OF_MEMORY;
+    stopped_.compare_exchange_strong(memory, Code::kOK, std::memory_order_relaxed);
   }
   Status stopped() const;  // stop() in words
   Stop stopper() const {

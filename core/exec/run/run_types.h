@@ -22,6 +22,7 @@ namespace pfrt {
 struct RunStatistics {
   std::atomic<uint64_t> runs{0}, failures{0};
   std::atomic<uint64_t> plans{0}, planning_ns{0};  // a segment's plan for dimensions is one
+  std::atomic<uint64_t> in_parts{0};               // of the runs that succeeded
 };
 
 // One row of explain.

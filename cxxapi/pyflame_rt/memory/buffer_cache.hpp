@@ -14,6 +14,20 @@
 namespace pyflame_rt {
 namespace memory {
 
+// What a cache of buffers has done, and has.
+struct BufferCacheStats {
+  // Buffers that wait, and their bytes.
+  size_t cached_buffers = 0, cached_bytes = 0;
+  // Calls of get_buffer that found one, and that made one.
+  size_t hits = 0, misses = 0;
+
+  // Of all calls, from 0 to 1.
+  double hit_rate() const noexcept {
+    return hits + misses == 0 ? 0.0
+                              : static_cast<double>(hits) / static_cast<double>(hits + misses);
+  }
+};
+
 // The buffers that were given back longest ago go first when there are too many.
 class BufferCache {
  public:
@@ -32,7 +46,7 @@ class BufferCache {
 
   // At least |bytes|, 64-byte aligned, contents undefined: the smallest that waits of at most twice
   // the size, else a new one. std::bad_alloc.
-  void* acquire(size_t bytes) {
+  void* get_buffer(size_t bytes) {
     const std::lock_guard<std::mutex> lock(mutex_);
     bytes = std::max<size_t>(bytes, 1);
     auto best = waiting_.end();
@@ -59,8 +73,8 @@ class BufferCache {
     return found;
   }
 
-  // Takes a buffer of acquire back; null is nothing. InvalidArgumentError for any other address.
-  void release(void* data) {
+  // Takes a buffer of get_buffer back; null is nothing. InvalidArgumentError for any other address.
+  void return_buffer(void* data) {
     if (data == nullptr) return;
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto at = used_.find(data);
@@ -74,12 +88,22 @@ class BufferCache {
     while (waiting_.size() > max_buffers_ || bytes_ > max_bytes_) drop_last();
   }
 
+  // get_buffer by another name.
+  void* acquire(size_t bytes) { return get_buffer(bytes); }
+  // return_buffer by another name.
+  void release(void* data) { return_buffer(data); }
+
   // Frees what waits.
   void clear() {
     const std::lock_guard<std::mutex> lock(mutex_);
     while (!waiting_.empty()) drop_last();
   }
 
+  // All figures at one moment.
+  BufferCacheStats get_stats() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return {waiting_.size(), bytes_, hits_, misses_};
+  }
   // Buffers that wait.
   size_t cached_buffers() const {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -90,12 +114,12 @@ class BufferCache {
     const std::lock_guard<std::mutex> lock(mutex_);
     return bytes_;
   }
-  // Calls of acquire that found one.
+  // Calls of get_buffer that found one.
   size_t hits() const {
     const std::lock_guard<std::mutex> lock(mutex_);
     return hits_;
   }
-  // Calls of acquire that made one.
+  // Calls of get_buffer that made one.
   size_t misses() const {
     const std::lock_guard<std::mutex> lock(mutex_);
     return misses_;
@@ -119,6 +143,12 @@ class BufferCache {
   std::unordered_map<void*, size_t> used_;
   size_t bytes_ = 0, hits_ = 0, misses_ = 0;
 };
+
+// The cache of the process, made when it is first asked for and never destroyed.
+inline BufferCache& global_buffer_cache() {
+  static BufferCache* const the = new BufferCache;
+  return *the;
+}
 
 }  // namespace memory
 }  // namespace pyflame_rt

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pools of memory, arenas, caches of buffers and allocators. A MemoryPool is thread-safe unless its
-// config says otherwise. Sizes are bytes.
+// Pools of memory, arenas, caches of buffers, allocators and planners. A MemoryPool is thread-safe
+// unless its config says otherwise. Sizes are bytes.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +12,7 @@
 #include <pyflame_rt/memory/allocator.hpp>
 #include <pyflame_rt/memory/arena.hpp>
 #include <pyflame_rt/memory/buffer_cache.hpp>
+#include <pyflame_rt/memory/planner.hpp>
 #include <utility>
 #include <vector>
 

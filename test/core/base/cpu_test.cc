@@ -127,6 +127,42 @@ TEST_F(Cgroups, memory_is_what_the_tightest_group_leaves) {
   EXPECT_EQ(os::available_memory(root_), 5000u);
 }
 
+TEST_F(Cgroups, memory_is_short_above_what_a_group_should_have) {
+  write("/proc/self/cgroup", "0::/a\n");
+  write("/proc/self/mountinfo", kV2);
+  write("/sys/fs/cgroup/a/memory.max", "30000\n");
+  write("/sys/fs/cgroup/a/memory.high", "max\n");
+  write("/sys/fs/cgroup/a/memory.current", "20000\n");
+  EXPECT_EQ(os::available_memory(root_), 10000u);
+  write("/sys/fs/cgroup/a/memory.high", "24000\n");
+  EXPECT_EQ(os::available_memory(root_), 4000u);
+  write("/sys/fs/cgroup/a/memory.max", "max\n");
+  EXPECT_EQ(os::available_memory(root_), 4000u);
+}
+
+TEST_F(Cgroups, memory_stalls_where_it_stalls_the_most) {
+  EXPECT_EQ(os::memory_stalled(root_), 0.0);
+  write("/proc/pressure/memory",
+        "some avg10=1.50 avg60=0.00 avg300=0.00 total=7\nfull avg10=9.00\n");
+  EXPECT_DOUBLE_EQ(os::memory_stalled(root_), 1.5);
+  write("/proc/self/cgroup", "0::/a/b\n");
+  write("/proc/self/mountinfo", kV2);
+  write("/sys/fs/cgroup/a/b/memory.pressure", "some avg10=0.25 avg60=0.00\n");
+  EXPECT_DOUBLE_EQ(os::memory_stalled(root_), 1.5);
+  write("/sys/fs/cgroup/a/memory.pressure", "some avg10=41.07 avg60=0.00\n");
+  EXPECT_DOUBLE_EQ(os::memory_stalled(root_), 41.07);
+  for (const char* text : {"", "none avg10=99", "some avg60=99", "some avg10=x", "some avg10=-3"}) {
+    write("/sys/fs/cgroup/a/memory.pressure", text);
+    EXPECT_DOUBLE_EQ(os::memory_stalled(root_), 1.5) << text;
+  }
+  write("/sys/fs/cgroup/a/memory.pressure", "some avg10=1000\n");
+  EXPECT_DOUBLE_EQ(os::memory_stalled(root_), 100.0);
+  write("/proc/self/cgroup", "5:memory:/m\n");
+  write("/proc/self/mountinfo", kV1);
+  write("/sys/fs/cgroup/memory/m/memory.pressure", "some avg10=80\n");
+  EXPECT_DOUBLE_EQ(os::memory_stalled(root_), 1.5) << "v1 has no such file";
+}
+
 TEST(Processors, are_at_least_one) { EXPECT_GE(os::usable_processors(), 1u); }
 
 TEST(Processors, a_thread_stays_on_the_one_it_is_pinned_to) {

@@ -61,8 +61,6 @@ _DEFAULTS: Dict[str, Any] = {
 # Options without a meaning here, and why.
 NO_MEANING = {
     "enable_cpu_mem_arena": "memory is pooled by size, and given back",
-    "enable_mem_pattern": "memory is planned whenever dimensions are new",
-    "enable_mem_reuse": "a plan always uses memory again",
     "execution_order": "the plan has the order",
     "inter_op_num_threads": "steps that run at once share the threads of intra_op_num_threads",
     "log_verbosity_level": "log_severity_level alone chooses lines of the log",
@@ -79,7 +77,6 @@ CONFIG_NO_MEANING: Dict[str, Tuple[Tuple[str, ...], str]] = {
     "session.inter_op.allow_spinning": (("0",), "threads sleep between runs"),
     "session.force_spinning_stop": (("1",), "threads sleep between runs"),
     "session.disable_prepacking": (("0",), "weights are packed once and shared"),
-    "session.use_env_allocators": (("0", "1"), "every session uses the environment's allocator, where it has one"),
     "session.use_device_allocator_for_initializers": (("0",), "memory is pooled by size"),
     "session.dynamic_block_base": (("0",), "work is cut so that results are the same for any number of threads"),
     "session.intra_op_thread_affinities": (("",), "threads are bound to no processor"),
@@ -154,12 +151,12 @@ class SessionOptions:
     """Options of a session, by ONNX Runtime's names; the module's help says which have no meaning here.
 
     Set: graph_optimization_level, execution_mode, intra_op_num_threads (0 = as many as the process may use),
-    enable_profiling, profile_file_prefix, optimized_model_filepath (.onnx or .pfm, written when a session is made),
-    log_severity_level (0 verbose to 4 fatal; -1 = the default logger's), free dimensions by name, and by
-    add_session_config_entry any key of the library's own schema ("precision").
+    enable_mem_pattern, enable_mem_reuse, enable_profiling, profile_file_prefix, optimized_model_filepath (.onnx or
+    .pfm, written when a session is made), log_severity_level (0 verbose to 4 fatal; -1 = the default logger's), free
+    dimensions by name, and by add_session_config_entry any key of the library's own schema ("precision").
 
-    Without a meaning: enable_cpu_mem_arena, enable_mem_pattern, enable_mem_reuse, execution_order,
-    inter_op_num_threads, log_verbosity_level, logid. Always so: use_deterministic_compute, use_per_session_threads.
+    Without a meaning: enable_cpu_mem_arena, execution_order, inter_op_num_threads, log_verbosity_level, logid. Always
+    so: use_deterministic_compute, use_per_session_threads.
     """
 
     enable_cpu_mem_arena: bool
@@ -243,6 +240,8 @@ class SessionOptions:
         out.optimization_level = _OPT_LEVELS[self.graph_optimization_level]
         out.execution_mode = "parallel" if self.execution_mode == ExecutionMode.ORT_PARALLEL else "sequential"
         out.num_threads = self.intra_op_num_threads
+        out.enable_mem_pattern = self.enable_mem_pattern
+        out.enable_mem_reuse = self.enable_mem_reuse
         out.enable_profiling = self.enable_profiling
         out.profile_file_prefix = self.profile_file_prefix
         out.log_level = level_of(self.log_severity_level, "SessionOptions.log_severity_level")

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whether a graph computes each row of a batch by itself, so that runs of some of the rows give
+// what one run of all of them does. It is proved operator by operator, on symbolic shapes; what is
+// not known to keep rows apart counts as mixing them. Pure; thread-safe.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/ir/graph.h"
+
+namespace pfrt {
+
+struct BatchRows {
+  enum class Port : uint8_t {
+    kMixed,  // not known to be either
+    kSame,   // the same for all rows
+    kRows,   // rows are along its first dimension, as many for each row of the batch
+  };
+  std::vector<Port> inputs;           // of the graph's inputs without a constant
+  std::vector<Port> outputs;          // of the graph's outputs
+  std::vector<std::string> mixed_by;  // by output: why it is mixed
+};
+
+// |graph| is canonical, with types of its inputs. NOT_FOUND where no input has a dimension without
+// a number in front.
+Result<BatchRows> batch_rows(const Graph& graph);
+
+}  // namespace pfrt
