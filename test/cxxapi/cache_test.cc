@@ -111,8 +111,8 @@ TEST_F(Cache, sessions_from_an_entry_give_the_same) {
 
 TEST_F(Cache, entries_are_smaller_than_what_they_save) {
   (void)InferenceSession("model.onnx", options_);
-  // Weights scaled by the normalisation are packed, and kept so alone: transformed, 16 numbers of 9,
-  // and as they are.
+  // Weights scaled by the normalisation are packed, and kept so alone: transformed, 16 numbers of
+  // 9, and as they are.
   EXPECT_LT(fs::file_size(entry()), fs::file_size("model.onnx") * 5 / 2);
 }
 
