@@ -216,7 +216,7 @@ TEST(MemoryPressure, has_runs_give_back_what_is_idle) {
 // Whether the session's idle memory goes away, with nobody calling but to look.
 bool idle_goes(const Settings& settings) {
   const auto env = make_env(settings);
-  const auto session = make_session(env.get(), wide_products());
+  const auto session = make_session(env.get(), two_products());
   EXPECT_TRUE(ok(try_run(session.get(), {noise({300, 512}, 1)})));
   for (int i = 0; i < 3000; ++i) {
     if (memory_report_of(session.get()).idle == 0) {
@@ -233,7 +233,7 @@ TEST(IdleMemory, is_freed_after_a_while) { EXPECT_TRUE(idle_goes({{"memory_idle_
 TEST(IdleMemory, is_freed_when_memory_is_short_and_nobody_runs) {
   const std::string root = system_with("later", "8000000", "0.00");
   const auto env = make_env({{"memory_pressure", "watch"}, {"memory_pressure_root", root}});
-  const auto session = make_session(env.get(), wide_products());
+  const auto session = make_session(env.get(), two_products());
   EXPECT_TRUE(ok(try_run(session.get(), {noise({300, 512}, 1)})));
   EXPECT_GT(memory_report_of(session.get()).idle, 0u);
   system_with("later", "1000", "0.00");
