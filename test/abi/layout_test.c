@@ -86,7 +86,7 @@ PFRT_SIZE(pfrt_io, 104);
 PFRT_ENDS(pfrt_provider_state, failures, 44);
 PFRT_SIZE(pfrt_provider_state, 48);
 PFRT_ENDS(pfrt_session_statistics, in_parts, 40);
-PFRT_SIZE(pfrt_session_statistics, 40);
+PFRT_SIZE(pfrt_session_statistics, 48);
 PFRT_ENDS(pfrt_session_api, phase, 200);
 PFRT_SIZE(pfrt_session_api, 208);
 PFRT_ENDS(pfrt_state_pair, output, 32);
