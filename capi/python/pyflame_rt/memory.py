@@ -479,7 +479,7 @@ class MemoryRequest:
 
 @dataclass
 class MemoryPlan:
-    """What a planner answers: ``offsets``, where each item begins in a block, and how many ``bytes`` that has."""
+    """What a planner answers: ``offsets`` of the items in a block, in their order, and how many ``bytes`` that has."""
 
     offsets: List[int]
     bytes: int
