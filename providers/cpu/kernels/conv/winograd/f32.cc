@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "providers/cpu/epilogue/in_float32.h"
+#include "providers/cpu/isa/isa.h"
 #include "providers/cpu/kernels/conv/winograd/driver.h"
 #include "providers/cpu/kernels/conv/winograd/f32_tile.h"
 #include "providers/cpu/kernels/matmul/bf16_dot.h"
@@ -27,6 +28,14 @@ constexpr int64_t kLeastInputs = 32, kLeastInputsOf5 = 16, kLeastOutputs = 24;
 
 // The chains of an exact method are short, four in a pass. With few channels the roundings of the
 // transforms weigh more, and shorter chains make up for it.
+int64_t short_chain(int64_t channels) { return channels <= 128 ? 8 : 16; }
+
+// Whether there is code for |channels| of an exact method; it is generated where it is asked for.
+bool has_code(int64_t channels) {
+  return PanelMicrokernel::get() != nullptr &&
+         ShortChainMicrokernel::get(short_chain(channels)) != nullptr;
+}
+
 WinogradForm form_of(const F32Method& method, int64_t channels, bool nchw16c, int64_t bytes) {
   if (method.pairs) {
     // The rounding of factors outweighs that of sums.
@@ -41,7 +50,7 @@ WinogradForm form_of(const F32Method& method, int64_t channels, bool nchw16c, in
             .band_bytes = bytes};
   }
   const bool short_chains = method.exact;
-  const int64_t chain = !short_chains ? 64 : channels <= 128 ? 8 : 16;
+  const int64_t chain = short_chains ? short_chain(channels) : 64;
   return {.microkernel = PanelMicrokernel::get(),
           .transform_pixels = method.transform_pixels,
           .chain = chain,
@@ -246,9 +255,7 @@ Result<Kernel> make(const F32Method& method, const SnapshotNode& node, Nchw16cSi
     kernel.run = [](const Run& run) { return run.stop(); };
     return kernel;
   }
-  if (PanelMicrokernel::get() == nullptr || ShortChainMicrokernel::get(8) == nullptr ||
-      ShortChainMicrokernel::get(16) == nullptr ||
-      (method.pairs && PanelMicrokernel::get_bf16_dot() == nullptr))
+  if (!has_code(g.group_in) || (method.pairs && PanelMicrokernel::get_bf16_dot() == nullptr))
     return error(Code::kUNSUPPORTED, "PFRT_ISA was lowered after the model was compiled");
   const bool bias = node.has_input(2);
   kernel = kernel_of(std::make_shared<const Plan>(method, g, bias, sides));
@@ -279,9 +286,8 @@ bool tiles_by_5_pay(int64_t height, int64_t width) {
 
 // Why a convolution of |side| x |side| taps is left to others, for any precision.
 std::string refuse(const KernelRequest& node, int64_t side) {
-  if (PanelMicrokernel::get() == nullptr || ShortChainMicrokernel::get(8) == nullptr ||
-      ShortChainMicrokernel::get(16) == nullptr)
-    return "the machine, or PFRT_ISA, has no AVX2";
+  constexpr const char* kNoCode = "the machine, or PFRT_ISA, has no AVX2";
+  if (isa() < Isa::kAvx2) return kNoCode;
   if (is_plain(node.precision())) return "precision ieee takes no transformed numbers";
   if (!has_plain_taps(node, 1, side))
     return message("Winograd tiles are for ", side, " x ", side,
@@ -293,16 +299,17 @@ std::string refuse(const KernelRequest& node, int64_t side) {
   const int64_t least = side == 5 ? kLeastInputsOf5 : kLeastInputs;
   if (groups < 1 || weights[1] < least || weights[0] / groups < kLeastOutputs)
     return message("tiles are for many channels, not ", weights[1], " to ", weights[0]);
-  return "";
+  return has_code(weights[1]) ? "" : kNoCode;
 }
 
 // The same of methods that are not exact.
 std::string refuse_inexact(const KernelRequest& node, int64_t side,
                            bool (*pays)(int64_t height, int64_t width)) {
+  if (!is_plain(node.precision()) && node.precision() != Precision::kFast &&
+      node.precision() != Precision::kBfloat16)
+    return "larger tiles are less exact than precision fp32";
   std::string why = refuse(node, side);
   if (!why.empty()) return why;
-  if (node.precision() != Precision::kFast && node.precision() != Precision::kBfloat16)
-    return "larger tiles are less exact than precision fp32";
   if (node.precision() == Precision::kBfloat16 && takes_bf16_dot(node))
     return "products of bfloat16 pairs are faster";
   const auto y = node.output_dims(0);
