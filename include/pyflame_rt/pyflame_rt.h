@@ -207,7 +207,7 @@ typedef struct pfrt_allocator {
 typedef struct pfrt_memory_item {
   uint32_t struct_size;
   uint32_t alignment; /* of its offset: a power of two, 64 at least */
-  pfrt_string name;   /* of the value that it holds; empty where it holds none */
+  pfrt_string name;   /* of the value that it holds, or else of the node that uses it first; may be empty */
   uint64_t bytes;     /* how much it is */
   uint32_t first, last; /* steps, from 0, both included, that it is in use in; those of one number may run at once */
 } pfrt_memory_item;
