@@ -94,7 +94,8 @@ int tune_command(const TuneArgs& args) {
   if (!args.search.empty()) options.extra["tune_search"] = args.search;
   if (!args.iterations.empty()) options.extra["tune_iterations"] = args.iterations;
   const char* const variable = std::getenv("PFRT_CACHE_DIR");
-  const std::string folder = !args.folder.empty() ? args.folder : variable ? variable : "";
+  std::string folder = !args.folder.empty() ? args.folder : variable ? variable : "";
+  if (folder == "off") folder.clear();
   options.cache_dir = args.folder;
   const auto start = Clock::now();
   std::string unrun;

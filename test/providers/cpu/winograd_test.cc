@@ -152,6 +152,25 @@ TEST_F(Winograd, numbers_stay_with_the_positions_that_see_them) {
     }
 }
 
+TEST_F(Winograd, weights_that_are_not_finite_meet_padding_too) {
+  for (const double odd : {static_cast<double>(INFINITY), static_cast<double>(NAN)}) {
+    // A tap that only padding meets at the first row and column, and the one in the middle.
+    for (const size_t tap : {0, 4}) {
+      make(3);
+      c_.inputs[1].values[(7 * kChannels + 3) * 9 + tap] = odd;
+      const std::vector<float> got = floats_by("conv_winograd", c_),
+                               plain = floats_by("conv_implicit_gemm", c_);
+      ASSERT_EQ(got.size(), plain.size());
+      for (size_t i = 0; i < got.size(); ++i) {
+        EXPECT_EQ(std::isnan(got[i]), std::isnan(plain[i]))
+            << odd << ", tap " << tap << " at " << i;
+        EXPECT_EQ(std::isinf(got[i]), std::isinf(plain[i]))
+            << odd << ", tap " << tap << " at " << i;
+      }
+    }
+  }
+}
+
 TEST_F(Winograd, very_small_numbers_keep_their_size) {
   for (double& x : c_.inputs[0].values) x *= 1e-36;
   const std::vector<double> want = exact();

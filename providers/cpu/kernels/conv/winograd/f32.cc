@@ -93,12 +93,13 @@ float reference_sum(const Panel& p, int64_t channel, int64_t y, int64_t x) {
   float sum = 0;
   for (int64_t tap = 0; tap < taps; ++tap) {
     const int64_t row = y - w.pads[0] + tap / side, column = x - w.pads[1] + tap % side;
-    if (row < 0 || row >= w.image[0] || column < 0 || column >= w.image[1]) continue;
+    // Weights that are not finite make NaN of padding.
+    const bool pad = row < 0 || row >= w.image[0] || column < 0 || column >= w.image[1];
     const int64_t pixel = row * w.image[1] + column;
     for (int64_t c = 0; c < channels; ++c) {
       const int64_t at = p.plan.form.nchw16c ? (c / kPanel * size + pixel) * kPanel + c % kPanel
                                              : c * size + pixel;
-      sum += weights[(channel * channels + c) * taps + tap] * image[at];
+      sum += weights[(channel * channels + c) * taps + tap] * (pad ? 0.0f : image[at]);
     }
   }
   return sum;
