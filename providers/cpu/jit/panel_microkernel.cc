@@ -20,10 +20,7 @@
 namespace pfrt::cpu {
 namespace {
 
-constexpr size_t kCapacity = 256 << 10;
-// What an element of 32 bits is: a float, or a pair.
-enum class Elements : uint8_t { kFloat, kBf16Dot };
-alignas(4096) uint8_t code_pages[2][2][kCapacity];  // of AVX2 and of AVX-512, by Elements
+constexpr size_t kCapacity = 12 << 10;  // of one piece of code
 
 using Blocks = PanelMicrokernel::Blocks;
 constexpr int kPanel = PanelMicrokernel::kPanel;
@@ -36,35 +33,20 @@ static_assert(PanelMicrokernel::kAheadLine * sizeof(float) == kLine);
 
 class Generator final : public Xbyak::CodeGenerator {
  public:
-  Generator(bool wide, Elements elements)
-      : CodeGenerator(kCapacity, code_pages[wide][static_cast<size_t>(elements)]),
-        wide_(wide),
-        bf16_(elements == Elements::kBf16Dot) {}
+  enum class Kind { kRows, kPackedRows, kStreams };
 
-  const uint8_t* write(int rows, int panels) {
-    return write_vectors(rows, panels * kPanel / lanes(), Form::kRows);
-  }
-  const uint8_t* write_packed(int rows, int panels) {
-    return write_vectors(rows, panels * kPanel / lanes(), Form::kPackedRows);
-  }
-  const uint8_t* write_half(int rows) { return write_vectors(rows, 1, Form::kRows); }
-  const uint8_t* write_streams(int rows, int panels) {
-    return write_vectors(rows, panels * kPanel / lanes(), Form::kStreams);
+  Generator(uint8_t* pages, bool wide, bool bf16, int64_t rows, int64_t vectors, Kind kind)
+      : CodeGenerator(kCapacity, pages),
+        wide_(wide),
+        bf16_(bf16),
+        streams_(kind == Kind::kStreams),
+        k_step_(kind == Kind::kPackedRows ? kPanel : 1),
+        rows_(static_cast<int>(rows)),
+        vectors_(static_cast<int>(vectors)) {
+    product();
   }
 
  private:
-  enum class Form { kRows, kPackedRows, kStreams };
-
-  const uint8_t* write_vectors(int rows, int vectors, Form form) {
-    align(64);
-    const uint8_t* const code = getCurr();
-    rows_ = rows;
-    vectors_ = vectors;
-    streams_ = form == Form::kStreams;
-    k_step_ = form == Form::kPackedRows ? kPanel : 1;
-    product();
-    return code;
-  }
   int lanes() const { return wide_ ? 16 : 8; }
   Xbyak::Xmm vector(int i) const {
     return wide_ ? static_cast<Xbyak::Xmm>(Xbyak::Zmm(i)) : static_cast<Xbyak::Xmm>(Xbyak::Ymm(i));
@@ -381,117 +363,125 @@ class Generator final : public Xbyak::CodeGenerator {
     mov(arg(offsetof(Blocks, start)), rax);
   }
 
-  const bool wide_, bf16_;
-  int rows_ = 0, vectors_ = 0;
-  int k_step_ = 1;  // elements of A from k to k
-  bool streams_ = false;
+  const bool wide_, bf16_, streams_;
+  const int k_step_;  // elements of A from k to k
+  const int rows_, vectors_;
 };
 
 }  // namespace
 
-// All of them, written together.
+// One for a kind of vectors and elements, and the pages of its code.
 class PanelMicrokernelSet {
  public:
   // 6 x 2 sums fill 12 of 16 registers, 12 x 2 fill 24 of 32; 2 x 4 leave room for four columns.
   // Half panels of AVX2 have 12 x 1. Streams have 1 x 8, 2 x 6, 3 x 4 and R x 2, or R x 4; dot
   // products of pairs have none.
-  PanelMicrokernelSet(bool wide, Elements elements) {
-    const bool pairs = elements != Elements::kFloat;
-    microkernel_.rows_ = wide ? 12 : 6;
-    microkernel_.rows_of_two_ = wide ? 12 : 2;
-    Xbyak::ClearError();
-    Generator generator(wide, elements);
-    const uint8_t* code[PanelMicrokernel::kMostPanels][PanelMicrokernel::kMostRows + 1] = {};
-    const int64_t rows_of[] = {microkernel_.rows_, microkernel_.rows_of_two_};  // by panels - 1
-    for (int panels = 1; panels <= PanelMicrokernel::kMostPanels; ++panels) {
-      for (int rows = 1; rows <= rows_of[panels - 1]; ++rows) {
-        code[panels - 1][rows - 1] = generator.write(rows, panels);
-        microkernel_.code_[panels - 1][rows - 1] =
-            Xbyak::CastTo<PanelMicrokernel::Code>(code[panels - 1][rows - 1]);
-      }
-      code[panels - 1][rows_of[panels - 1]] = generator.getCurr();
+  PanelMicrokernelSet(bool wide, bool pairs) {
+    PanelMicrokernel& m = microkernel_;
+    m.wide_ = wide;
+    m.pairs_ = pairs;
+    m.rows_ = wide ? 12 : 6;
+    m.rows_of_two_ = wide ? 12 : 2;
+    m.half_rows_ = wide ? 0 : PanelMicrokernel::kMostRows;
+    m.stream_rows_ = pairs ? 0 : wide ? 4 : PanelMicrokernel::kMostStreamRows;
+    for (int64_t rows = 1; rows <= m.stream_rows_; ++rows) {
+      const int64_t most = PanelMicrokernel::kMostStreams;
+      m.streams_[rows - 1] = wide ? most : std::max<int64_t>(most + 1 - rows, 1);
     }
-    const uint8_t* streams[PanelMicrokernel::kMostStreamRows + 1] = {};
-    microkernel_.stream_rows_ = pairs ? 0 : wide ? 4 : PanelMicrokernel::kMostStreamRows;
-    for (int rows = 1; rows <= microkernel_.stream_rows_; ++rows) {
-      const int most = PanelMicrokernel::kMostStreams;
-      const int panels = wide ? most : std::max(most + 1 - rows, 1);
-      microkernel_.streams_[rows - 1] = panels;
-      streams[rows - 1] = generator.write_streams(rows, panels);
-      microkernel_.streams_code_[rows - 1] =
-          Xbyak::CastTo<PanelMicrokernel::Code>(streams[rows - 1]);
-    }
-    streams[microkernel_.stream_rows_] = generator.getCurr();
-    microkernel_.half_rows_ = wide ? 0 : PanelMicrokernel::kMostRows;
-    const uint8_t* half[PanelMicrokernel::kMostRows + 1] = {};
-    for (int rows = 1; rows <= microkernel_.half_rows_; ++rows) {
-      half[rows - 1] = generator.write_half(rows);
-      microkernel_.half_code_[rows - 1] = Xbyak::CastTo<PanelMicrokernel::Code>(half[rows - 1]);
-    }
-    half[microkernel_.half_rows_] = generator.getCurr();
-    const uint8_t* packed[PanelMicrokernel::kMostPanels][PanelMicrokernel::kMostPackedRows + 1] =
-        {};
-    microkernel_.packed_rows_ =
-        pairs ? 0 : std::min(microkernel_.rows_, PanelMicrokernel::kMostPackedRows);
-    for (int panels = 1; !pairs && panels <= microkernel_.packed_panels(); ++panels) {
-      for (int rows = 1; rows <= microkernel_.packed_rows_; ++rows) {
-        packed[panels - 1][rows - 1] = generator.write_packed(rows, panels);
-        microkernel_.packed_code_[panels - 1][rows - 1] =
-            Xbyak::CastTo<PanelMicrokernel::Code>(packed[panels - 1][rows - 1]);
-      }
-      packed[panels - 1][microkernel_.packed_rows_] = generator.getCurr();
-    }
-    written_ = seal(generator);
-    for (int64_t p = 0; written_ && p < PanelMicrokernel::kMostPanels; ++p)
-      for (int64_t r = 0; r < rows_of[p]; ++r)
-        publish_one(wide, elements, r + 1, p == 0 ? "1" : "2", code[p][r], code[p][r + 1]);
-    for (int64_t r = 0; written_ && r < microkernel_.stream_rows_; ++r)
-      publish_one(wide, elements, r + 1, "streams", streams[r], streams[r + 1]);
-    for (int64_t r = 0; written_ && r < microkernel_.half_rows_; ++r)
-      publish_one(wide, elements, r + 1, "half", half[r], half[r + 1]);
-    for (int64_t p = 0; written_ && !pairs && p < microkernel_.packed_panels(); ++p)
-      for (int64_t r = 0; r < microkernel_.packed_rows_; ++r)
-        publish_one(wide, elements, r + 1, p == 0 ? "packed_1" : "packed_2", packed[p][r],
-                    packed[p][r + 1]);
+    m.packed_rows_ = pairs ? 0 : std::min(m.rows_, PanelMicrokernel::kMostPackedRows);
+    written_ = write(m, PanelMicrokernel::kOne, 1) &&
+               (m.half_rows_ == 0 || write(m, PanelMicrokernel::kHalf, 1)) &&
+               (m.packed_rows_ == 0 || write(m, PanelMicrokernel::kPacked, 1));
   }
   const PanelMicrokernel* get() const { return written_ ? &microkernel_ : nullptr; }
 
- private:
-  // Nothing is allocated here: an exception would come after the pages were sealed, and they could
-  // not be written again.
-  static void publish_one(bool wide, Elements elements, int64_t rows, const char* panels,
-                          const uint8_t* begin, const uint8_t* end) noexcept {
-    constexpr const char* kNames[] = {"panel_matmul", "bf16_dot"};
-    char name[64];
-    std::snprintf(name, sizeof name, "%s_%s_%dx%s", kNames[static_cast<size_t>(elements)],
-                  wide ? "avx512" : "avx2", static_cast<int>(rows), panels);
-    publish(name, begin, static_cast<size_t>(end - begin));
+  static PanelMicrokernel::Form of_one_row(PanelMicrokernel::Form form) {
+    switch (form) {
+      case PanelMicrokernel::kHalf:
+        return form;
+      case PanelMicrokernel::kPacked:
+      case PanelMicrokernel::kTwoPacked:
+        return PanelMicrokernel::kPacked;
+      default:
+        return PanelMicrokernel::kOne;
+    }
   }
+  static int64_t panels(const PanelMicrokernel& m, PanelMicrokernel::Form form, int64_t rows) {
+    if (form == PanelMicrokernel::kStreamed) return m.streams(rows);
+    return form == PanelMicrokernel::kTwo || form == PanelMicrokernel::kTwoPacked ? 2 : 1;
+  }
+  static LazyCode<Blocks>::Code write(const PanelMicrokernel& m, PanelMicrokernel::Form form,
+                                      int64_t rows) {
+    return m.code_[form][rows - 1].get([&] { return write_now(m, form, rows); });
+  }
+
+ private:
+  static const void* write_now(const PanelMicrokernel& m, PanelMicrokernel::Form form,
+                               int64_t rows) {
+    alignas(4096) static uint8_t pages[3][PanelMicrokernel::kForms][PanelMicrokernel::kMostRows]
+                                      [kCapacity];
+    using Kind = Generator::Kind;
+    const bool packed = of_one_row(form) == PanelMicrokernel::kPacked;
+    const Kind kind = packed                                ? Kind::kPackedRows
+                      : form == PanelMicrokernel::kStreamed ? Kind::kStreams
+                                                            : Kind::kRows;
+    const int64_t vectors =
+        form == PanelMicrokernel::kHalf ? 1 : panels(m, form, rows) * (m.wide_ ? 1 : 2);
+    Xbyak::ClearError();
+    Generator generator(pages[m.pairs_ ? 2 : m.wide_][form][rows - 1], m.wide_, m.pairs_, rows,
+                        vectors, kind);
+    if (!seal(generator)) return nullptr;
+    constexpr const char* kNames[] = {"1", "2", "half", "streams", "packed_1", "packed_2"};
+    char name[64];
+    std::snprintf(name, sizeof name, "%s_%s_%dx%s", m.pairs_ ? "bf16_dot" : "panel_matmul",
+                  m.wide_ ? "avx512" : "avx2", static_cast<int>(rows), kNames[form]);
+    publish(name, generator.getCode(), generator.getSize());
+    return generator.getCode();
+  }
+
   PanelMicrokernel microkernel_;
-  bool written_ = false;  // and could be made executable
+  bool written_ = false;  // at least what multiplies a single row
 };
+
+void PanelMicrokernel::run_first(Form form, int64_t rows, Blocks& blocks) const {
+  if (const auto code = PanelMicrokernelSet::write(*this, form, rows)) return code(&blocks);
+  const auto one_row = code_[PanelMicrokernelSet::of_one_row(form)][0].ready();
+  const int64_t panels = PanelMicrokernelSet::panels(*this, form, rows);
+  const Blocks all = blocks;
+  for (int64_t p = 0; p < panels; ++p) {
+    blocks = all;
+    blocks.b += p * all.b_panel;
+    blocks.c += p * all.c_panel;
+    if (all.start) blocks.start += p * kPanel;
+    blocks.ahead = blocks.ahead_end = nullptr;
+    blocks.row_blocks = std::max<int64_t>(all.row_blocks, 1) * rows;
+    one_row(&blocks);
+  }
+  blocks.b = all.b;
+  blocks.c -= (panels - 1) * all.c_panel;
+  if (all.start) blocks.start -= (panels - 1) * kPanel;
+  blocks.ahead = all.ahead;
+  blocks.ahead_end = all.ahead_end;
+}
 
 namespace {
 
-template <bool wide, Elements elements>
+template <bool wide, bool pairs>
 const PanelMicrokernel* set() {
-  static const PanelMicrokernelSet made(wide, elements);
+  static const PanelMicrokernelSet made(wide, pairs);
   return made.get();
-}
-
-// PFRT_ISA may change from call to call.
-template <Elements elements>
-const PanelMicrokernel* usable() {
-  const Isa have = isa();
-  if (have < Isa::kAvx2) return nullptr;
-  return have < Isa::kAvx512 ? set<false, elements>() : set<true, elements>();
 }
 
 }  // namespace
 
-const PanelMicrokernel* PanelMicrokernel::get() { return usable<Elements::kFloat>(); }
+// PFRT_ISA may change from call to call.
+const PanelMicrokernel* PanelMicrokernel::get() {
+  const Isa have = isa();
+  if (have < Isa::kAvx2) return nullptr;
+  return have < Isa::kAvx512 ? set<false, false>() : set<true, false>();
+}
 const PanelMicrokernel* PanelMicrokernel::get_bf16_dot() {
-  return isa() < Isa::kAvx512Bf16 ? nullptr : set<true, Elements::kBf16Dot>();
+  return isa() < Isa::kAvx512Bf16 ? nullptr : set<true, true>();
 }
 
 }  // namespace pfrt::cpu

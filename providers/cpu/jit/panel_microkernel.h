@@ -4,12 +4,14 @@
 // read where they lie, by panels of 16 columns of B, k by k. Convolutions read a window's pixels
 // through it, matrix products their rows. Fused multiply-adds in the order of k, from zero, a chain
 // of some chunks at a time; the sum of the chains is added to C at the end, so a call is one
-// rounding there. For AVX2 and AVX-512. There are forms for pairs of 16-bit integers and of
-// bfloat16, too. Immutable; thread-safe.
+// rounding there. For AVX2 and AVX-512. There are forms for pairs of bfloat16, too. Code for a
+// number of rows is written where that many are first multiplied. Thread-safe.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+
+#include "providers/cpu/jit/lazy_code.h"
 
 namespace pfrt::cpu {
 
@@ -52,7 +54,7 @@ class PanelMicrokernel {
   // take as long as their panels take to read; reading in several places at once keeps more of
   // memory on its way. A single panel is fetched ahead of its use. The bits are those of run. Not
   // for pairs.
-  void run_streams(int64_t rows, Blocks& blocks) const { streams_code_[rows - 1](&blocks); }
+  void run_streams(int64_t rows, Blocks& blocks) const { run_code(kStreamed, rows, blocks); }
   int64_t streams(int64_t rows) const { return streams_[rows - 1]; }
   int64_t stream_rows() const { return stream_rows_; }
   // 0 where a vector holds a whole panel, so that half a panel would take as long.
@@ -63,7 +65,7 @@ class PanelMicrokernel {
   // element (r, chunk c, k) is a[offsets[c] + r + k * 16], and |a_row| is 1. The bits are those of
   // run. Not for pairs.
   void run_packed(int64_t rows, int64_t panels, Blocks& blocks) const {
-    run(row_blocks(rows, packed_rows_), packed_code_[panels - 1], blocks);
+    run_form(panels == 1 ? kPacked : kTwoPacked, row_blocks(rows, packed_rows_), blocks);
   }
   int64_t packed_panels() const { return panels(packed_rows_); }
   // Few rows take two panels, more rows one: with two, the processor reads ahead of both.
@@ -92,29 +94,38 @@ class PanelMicrokernel {
   // Multiplies all row blocks by 1 to panels(rows) panels; chunks and depth are 1 or more. |a|,
   // |c|, |start| and |ahead| move on to what follows.
   void run(const RowBlocks& row_blocks, int64_t panels, Blocks& blocks) const {
-    run(row_blocks, code_[panels - 1], blocks);
+    run_form(panels == 1 ? kOne : kTwo, row_blocks, blocks);
   }
   // The same with the first 8 columns of one panel; row blocks have 1 to half_rows() rows. Other
   // columns are neither read nor written.
   void run_half(const RowBlocks& row_blocks, Blocks& blocks) const {
-    run(row_blocks, half_code_, blocks);
+    run_form(kHalf, row_blocks, blocks);
   }
 
  private:
   friend class PanelMicrokernelSet;
-  using Code = void (*)(Blocks* blocks);
-  static void run(const RowBlocks& row_blocks, const Code* code, Blocks& blocks) {
-    blocks.row_blocks = row_blocks.more;
-    if (row_blocks.more > 0) code[row_blocks.rows](&blocks);
-    blocks.row_blocks = row_blocks.count - row_blocks.more;
-    if (blocks.row_blocks > 0) code[row_blocks.rows - 1](&blocks);
-  }
+  // One panel, two, half of one, several streams; one and two for packed rows.
+  enum Form : uint8_t { kOne, kTwo, kHalf, kStreamed, kPacked, kTwoPacked, kForms };
   static constexpr int64_t kMostPackedRows = 8;
+
+  void run_form(Form form, const RowBlocks& row_blocks, Blocks& blocks) const {
+    blocks.row_blocks = row_blocks.more;
+    if (row_blocks.more > 0) run_code(form, row_blocks.rows + 1, blocks);
+    blocks.row_blocks = row_blocks.count - row_blocks.more;
+    if (blocks.row_blocks > 0) run_code(form, row_blocks.rows, blocks);
+  }
+  void run_code(Form form, int64_t rows, Blocks& blocks) const {
+    if (const auto code = code_[form][rows - 1].ready()) [[likely]]
+      code(&blocks);
+    else
+      run_first(form, rows, blocks);
+  }
+  void run_first(Form form, int64_t rows, Blocks& blocks) const;
+
+  bool wide_ = false, pairs_ = false;  // pairs of bfloat16
   int64_t rows_ = 0, rows_of_two_ = 0, half_rows_ = 0, stream_rows_ = 0, packed_rows_ = 0;
   int64_t streams_[kMostStreamRows] = {};
-  Code code_[kMostPanels][kMostRows] = {}, half_code_[kMostRows] = {};
-  Code streams_code_[kMostStreamRows] = {};
-  Code packed_code_[kMostPanels][kMostPackedRows] = {};
+  LazyCode<Blocks> code_[kForms][kMostRows];
 };
 
 }  // namespace pfrt::cpu

@@ -6,6 +6,7 @@
 //   r15  what is fetched next        rsp  totals that registers have no room for
 #include "providers/cpu/jit/short_chain_microkernel.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdio>
 #include <iterator>
@@ -20,23 +21,19 @@ namespace {
 using Blocks = ShortChainMicrokernel::Blocks;
 constexpr int kPanel = ShortChainMicrokernel::kPanel;
 constexpr int kChunk = ShortChainMicrokernel::kChunk;
-constexpr int kLine = 64;    // bytes: 16 k of a row, a k of a panel
-constexpr int kFetches = 2;  // lines of each panel for every chunk
-constexpr size_t kCapacity = 192 << 10;
-alignas(4096) uint8_t code_pages[2][2][kCapacity];  // of AVX2 and of AVX-512: chains of 8, of 16
+constexpr int kLine = 64;               // bytes: 16 k of a row, a k of a panel
+constexpr int kFetches = 2;             // lines of each panel for every chunk
+constexpr size_t kCapacity = 12 << 10;  // of one piece of code
 
 class Generator final : public Xbyak::CodeGenerator {
  public:
-  Generator(bool wide, int chain)
-      : CodeGenerator(kCapacity, code_pages[wide][chain == kChunk]), wide_(wide), chain_(chain) {}
-
-  const uint8_t* write(int rows, int vectors) {
-    align(64);
-    const uint8_t* const code = getCurr();
-    rows_ = rows;
-    vectors_ = vectors;
+  Generator(uint8_t* pages, bool wide, int64_t chain, int64_t rows, int64_t vectors)
+      : CodeGenerator(kCapacity, pages),
+        wide_(wide),
+        chain_(static_cast<int>(chain)),
+        rows_(static_cast<int>(rows)),
+        vectors_(static_cast<int>(vectors)) {
     product();
-    return code;
   }
 
  private:
@@ -195,63 +192,76 @@ class Generator final : public Xbyak::CodeGenerator {
   }
 
   const bool wide_;
-  const int chain_;
-  int rows_ = 0, vectors_ = 0;
+  const int chain_, rows_, vectors_;
 };
 
 }  // namespace
 
-// All of them, written together.
+// One for a kind of vectors and a length of chains, and the pages of its code.
 class ShortChainMicrokernelSet {
  public:
   // 7 x 2 sums and their totals fill 28 of 32 registers. 6 x 2 sums of AVX2 fill 12 of 16, so
   // their totals are on the stack.
-  ShortChainMicrokernelSet(bool wide, int chain) {
+  ShortChainMicrokernelSet(bool wide, int64_t chain) {
     ShortChainMicrokernel& m = microkernel_;
+    m.wide_ = wide;
+    m.chain_ = chain;
     m.rows_ = wide ? 7 : 6;
     m.panels_ = wide ? 2 : 1;
-    m.half_rows_ = wide ? 0 : 12;
-    Xbyak::ClearError();
-    Generator generator(wide, chain);
-    const uint8_t* code[ShortChainMicrokernel::kMostPanels][ShortChainMicrokernel::kMostRows + 1] =
-        {};
-    const uint8_t* half[ShortChainMicrokernel::kMostRows + 1] = {};
-    for (int64_t p = 0; p < m.panels_; ++p) {
-      for (int64_t r = 0; r < m.rows_; ++r)
-        code[p][r] = write(generator, r + 1, (p + 1) * (wide ? 1 : 2), m.code_[p][r]);
-      code[p][m.rows_] = generator.getCurr();
-    }
-    for (int64_t r = 0; r < m.half_rows_; ++r)
-      half[r] = write(generator, r + 1, 1, m.half_code_[r]);
-    half[m.half_rows_] = generator.getCurr();
-    written_ = seal(generator);
-    for (int64_t p = 0; written_ && p < m.panels_; ++p)
-      for (int64_t r = 0; r < m.rows_; ++r)
-        publish_one(wide, chain, r + 1, p == 0 ? "1" : "2", code[p][r], code[p][r + 1]);
-    for (int64_t r = 0; written_ && r < m.half_rows_; ++r)
-      publish_one(wide, chain, r + 1, "half", half[r], half[r + 1]);
+    m.half_rows_ = wide ? 0 : ShortChainMicrokernel::kMostRows;
+    written_ = write(m, ShortChainMicrokernel::kOne, 1) &&
+               (m.half_rows_ == 0 || write(m, ShortChainMicrokernel::kHalf, 1));
   }
   const ShortChainMicrokernel* get() const { return written_ ? &microkernel_ : nullptr; }
 
+  static LazyCode<Blocks>::Code write(const ShortChainMicrokernel& m,
+                                      ShortChainMicrokernel::Form form, int64_t rows) {
+    return m.code_[form][rows - 1].get([&] { return write_now(m, form, rows); });
+  }
+
  private:
-  static const uint8_t* write(Generator& generator, int64_t rows, int64_t vectors,
-                              ShortChainMicrokernel::Code& to) {
-    const uint8_t* const code = generator.write(static_cast<int>(rows), static_cast<int>(vectors));
-    to = Xbyak::CastTo<ShortChainMicrokernel::Code>(code);
-    return code;
-  }
-  // Nothing is allocated here: an exception would come after the pages were sealed, and they could
-  // not be written again.
-  static void publish_one(bool wide, int chain, int64_t rows, const char* panels,
-                          const uint8_t* begin, const uint8_t* end) noexcept {
+  static const void* write_now(const ShortChainMicrokernel& m, ShortChainMicrokernel::Form form,
+                               int64_t rows) {
+    alignas(4096) static uint8_t pages[2][2][ShortChainMicrokernel::kForms]
+                                      [ShortChainMicrokernel::kMostRows][kCapacity];
+    const int64_t whole = m.wide_ ? 1 : 2;  // vectors of a panel
+    const int64_t vectors = form == ShortChainMicrokernel::kHalf  ? 1
+                            : form == ShortChainMicrokernel::kTwo ? 2 * whole
+                                                                  : whole;
+    Xbyak::ClearError();
+    Generator generator(pages[m.wide_][m.chain_ == kChunk][form][rows - 1], m.wide_, m.chain_, rows,
+                        vectors);
+    if (!seal(generator)) return nullptr;
+    constexpr const char* kNames[] = {"1", "2", "half"};
     char name[64];
-    std::snprintf(name, sizeof name, "short_chains_%d_%s_%dx%s", chain, wide ? "avx512" : "avx2",
-                  static_cast<int>(rows), panels);
-    publish(name, begin, static_cast<size_t>(end - begin));
+    std::snprintf(name, sizeof name, "short_chains_%d_%s_%dx%s", static_cast<int>(m.chain_),
+                  m.wide_ ? "avx512" : "avx2", static_cast<int>(rows), kNames[form]);
+    publish(name, generator.getCode(), generator.getSize());
+    return generator.getCode();
   }
+
   ShortChainMicrokernel microkernel_;
-  bool written_ = false;  // and could be made executable
+  bool written_ = false;  // at least what multiplies a single row
 };
+
+void ShortChainMicrokernel::run_first(Form form, int64_t rows, Blocks& blocks) const {
+  if (const auto code = ShortChainMicrokernelSet::write(*this, form, rows)) return code(&blocks);
+  const auto one_row = code_[form == kHalf ? kHalf : kOne][0].ready();
+  const int64_t panels = form == kTwo ? 2 : 1;
+  const Blocks all = blocks;
+  for (int64_t p = 0; p < panels; ++p) {
+    blocks = all;
+    blocks.b += p * all.b_panel;
+    blocks.c += p * all.c_panel;
+    blocks.ahead = blocks.ahead_end = nullptr;
+    blocks.row_blocks = std::max<int64_t>(all.row_blocks, 1) * rows;
+    one_row(&blocks);
+  }
+  blocks.b = all.b;
+  blocks.c -= (panels - 1) * all.c_panel;
+  blocks.ahead = all.ahead;
+  blocks.ahead_end = all.ahead_end;
+}
 
 namespace {
 

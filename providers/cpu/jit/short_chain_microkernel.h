@@ -4,11 +4,13 @@
 // each at a time, by panels of 16 columns of B. Fused multiply-adds in the order of k, from zero,
 // make chains of 8 or 16 k; chains are added to a total one after another, beside the
 // multiplications. PanelMicrokernel keeps sums of chains on the stack, which short chains would
-// wait for. For AVX2 and AVX-512, whose bits are the same. Immutable; thread-safe.
+// wait for. For AVX2 and AVX-512, whose bits are the same. Code for a number of rows is written
+// where that many are first multiplied. Thread-safe.
 #pragma once
 
 #include <cstdint>
 
+#include "providers/cpu/jit/lazy_code.h"
 #include "providers/cpu/jit/panel_microkernel.h"
 
 namespace pfrt::cpu {
@@ -45,25 +47,34 @@ class ShortChainMicrokernel {
   // Multiplies row blocks of 1 to rows() rows by 1 to panels() panels. |a|, |c| and |ahead| move on
   // to what follows.
   void run(const PanelMicrokernel::RowBlocks& row_blocks, int64_t panels, Blocks& blocks) const {
-    run(row_blocks, code_[panels - 1], blocks);
+    run_form(panels == 1 ? kOne : kTwo, row_blocks, blocks);
   }
   // The same with the first 8 columns of one panel; row blocks have 1 to half_rows() rows, which is
   // 0 where a vector holds a whole panel. Other columns are neither read nor written.
   void run_half(const PanelMicrokernel::RowBlocks& row_blocks, Blocks& blocks) const {
-    run(row_blocks, half_code_, blocks);
+    run_form(kHalf, row_blocks, blocks);
   }
 
  private:
   friend class ShortChainMicrokernelSet;
-  using Code = void (*)(Blocks* blocks);
-  static void run(const PanelMicrokernel::RowBlocks& row_blocks, const Code* code, Blocks& blocks) {
+  enum Form : uint8_t { kOne, kTwo, kHalf, kForms };  // panels
+  void run_form(Form form, const PanelMicrokernel::RowBlocks& row_blocks, Blocks& blocks) const {
     blocks.row_blocks = row_blocks.more;
-    if (row_blocks.more > 0) code[row_blocks.rows](&blocks);
+    if (row_blocks.more > 0) run_code(form, row_blocks.rows + 1, blocks);
     blocks.row_blocks = row_blocks.count - row_blocks.more;
-    if (blocks.row_blocks > 0) code[row_blocks.rows - 1](&blocks);
+    if (blocks.row_blocks > 0) run_code(form, row_blocks.rows, blocks);
   }
-  int64_t rows_ = 0, panels_ = 0, half_rows_ = 0;
-  Code code_[kMostPanels][kMostRows] = {}, half_code_[kMostRows] = {};
+  void run_code(Form form, int64_t rows, Blocks& blocks) const {
+    if (const auto code = code_[form][rows - 1].ready()) [[likely]]
+      code(&blocks);
+    else
+      run_first(form, rows, blocks);
+  }
+  void run_first(Form form, int64_t rows, Blocks& blocks) const;
+
+  bool wide_ = false;
+  int64_t chain_ = 0, rows_ = 0, panels_ = 0, half_rows_ = 0;
+  LazyCode<Blocks> code_[kForms][kMostRows];
 };
 
 }  // namespace pfrt::cpu
