@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "providers/cpu/registry/registry.h"
 
-#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "providers/cpu/isa/isa.h"
@@ -52,21 +56,58 @@ const char* missing_form(const KernelRow& row, const KernelRequest& request) {
   return nullptr;
 }
 
-// Why |row| does not do what is asked; empty when it does.
-std::string refusal(const KernelRow& row, const KernelRequest& request) {
+// Why |row| does not do what is asked; empty when it does. In few words where nobody asks why.
+std::string refusal(const KernelRow& row, const KernelRequest& request, Isa usable, bool told) {
   const Result<Isa> needs = isa_from_name(row.isa);
-  if (!needs.ok() || needs.value() > isa())
-    return message(row.name, " needs ", row.isa, ", usable is ", isa_name(isa()));
+  if (!needs.ok() || needs.value() > usable)
+    return told ? message(row.name, " needs ", row.isa, ", usable is ", isa_name(usable)) : "isa";
   const bool by_input = request.input_count() > row.typed_input;
   const pfrt_dtype dtype =
       by_input ? request.input_dtype(row.typed_input) : request.output_dtype(0);
   if (!row.types.has(dtype))
-    return message(row.name, " takes ", row.types.text(), ", got ", dtype_name(dtype));
+    return told ? message(row.name, " takes ", row.types.text(), ", got ", dtype_name(dtype))
+                : "type";
   if (const char* const missing = missing_form(row, request))
-    return message(row.name, " ", missing);
+    return told ? message(row.name, " ", missing) : "form";
   if (row.refuse == nullptr) return {};
-  const std::string why = row.refuse(request);
-  return why.empty() ? why : message(row.name, ": ", why);
+  std::string why = row.refuse(request);
+  return why.empty() || !told ? why : message(row.name, ": ", why);
+}
+
+// The rows of an operator in the order of the families: they are asked for several times a node.
+// Without heap memory or a destructor: exit() may come while another thread still looks up.
+class RowIndex {
+ public:
+  RowIndex() {
+    first_.fill(kNone);
+    for (std::span<const KernelRow> family : kernels())
+      for (const KernelRow& row : family) rows_.at(count_++) = &row;
+    for (size_t i = count_; i-- > 0;) {
+      uint16_t& first = first_[bucket(rows_[i]->op)];
+      next_[i] = std::exchange(first, static_cast<uint16_t>(i));
+    }
+  }
+  // |fn| is called with each row of the node's operator until it returns true.
+  template <typename Fn>
+  void each(const SnapshotNode& node, Fn&& fn) const {
+    const std::string_view op = node.op(), domain = node.domain();
+    for (uint16_t i = first_[bucket(op)]; i != kNone; i = next_[i])
+      if (rows_[i]->op == op && rows_[i]->domain == domain && fn(*rows_[i])) return;
+  }
+
+ private:
+  static constexpr uint16_t kNone = UINT16_MAX;
+  static constexpr size_t kMost = 1024, kBuckets = 512;
+  static size_t bucket(std::string_view op) { return std::hash<std::string_view>()(op) % kBuckets; }
+  std::array<const KernelRow*, kMost> rows_{};
+  std::array<uint16_t, kMost> next_{};
+  std::array<uint16_t, kBuckets> first_{};
+  size_t count_ = 0;
+};
+
+const RowIndex& row_index() {
+  static const RowIndex index;
+  return index;
 }
 
 }  // namespace
@@ -87,46 +128,57 @@ std::span<const std::span<const KernelRow>> kernels() {
 }
 
 const KernelRow* operator_row(const SnapshotNode& node) {
-  for (std::span<const KernelRow> family : kernels())
-    for (const KernelRow& row : family)
-      if (row.op == node.op() && row.domain == node.domain()) return &row;
-  return nullptr;
+  const KernelRow* first = nullptr;
+  row_index().each(node, [&](const KernelRow& row) {
+    first = &row;
+    return true;
+  });
+  return first;
 }
 
 bool has_weights(const SnapshotNode& node) {
   if (!node.has_input(1) || !node.is_constant(1)) return false;
-  for (std::span<const KernelRow> family : kernels())
-    for (const KernelRow& row : family)
-      if (row.pack != nullptr && row.op == node.op() && row.domain == node.domain()) return true;
-  return false;
+  bool packs = false;
+  row_index().each(node, [&](const KernelRow& row) { return packs = row.pack != nullptr; });
+  return packs;
 }
 
 const KernelRow* find_kernel(const KernelRequest& request, std::string* reason) {
   const SnapshotNode& node = request;
-  std::vector<const KernelRow*> rows;
-  for (std::span<const KernelRow> family : kernels())
-    for (const KernelRow& row : family)
-      if (row.op == node.op() && row.domain == node.domain()) rows.push_back(&row);
-  // The reference first: others may not even be asked about dimensions of 0.
-  if (has_empty(node)) std::ranges::reverse(rows);
-  std::string reasons;
+  const bool told = reason != nullptr;
+  const Isa usable = isa();
   const KernelRequest plain(node);
-  for (const KernelRow* const row : rows) {
-    std::string why = refusal(*row, plain);
+  const KernelRow* found = nullptr;
+  std::string reasons;
+  const auto takes = [&](const KernelRow& row) {
+    const std::string why = refusal(row, plain, usable, told);
     if (why.empty()) {
-      if (request.asks_more()) why = refusal(*row, request);
-      if (why.empty()) return row;
-      if (reason != nullptr) *reason = std::move(why);
-      return nullptr;
+      found = &row;
+      return true;
     }
-    if (!reasons.empty()) reasons += "; ";
-    reasons += why;
+    if (told) reasons += (reasons.empty() ? "" : "; ") + why;
+    return false;
+  };
+  if (has_empty(node)) {
+    // The reference first: others may not even be asked about dimensions of 0.
+    std::vector<const KernelRow*> rows;
+    row_index().each(node, [&](const KernelRow& row) {
+      rows.push_back(&row);
+      return false;
+    });
+    for (auto row = rows.rbegin(); row != rows.rend() && !takes(**row);) ++row;
+  } else {
+    row_index().each(node, takes);
   }
-  if (reason == nullptr) return nullptr;
-  if (reasons.empty())
+  if (found != nullptr) {
+    if (!request.asks_more()) return found;
+    reasons = refusal(*found, request, usable, told);
+    if (reasons.empty()) return found;
+  } else if (reasons.empty() && told) {
     reasons = message("the CPU provider has no kernel for ", node.domain(),
                       node.domain().empty() ? "" : ".", node.op());
-  *reason = std::move(reasons);
+  }
+  if (told) *reason = std::move(reasons);
   return nullptr;
 }
 
