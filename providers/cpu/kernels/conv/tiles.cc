@@ -4,6 +4,7 @@
 // split once, a band of the image once a run; tiles of the image are loaded from where a tap sees
 // them. Sums that tiles get wrong are computed again by the reference.
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "providers/cpu/kernels/matmul/split_matmul.h"
 #include "providers/cpu/kernels/matmul/split_terms.h"
 #include "providers/cpu/row/ceil_div.h"
+#include "providers/cpu/row/source_behind.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -34,6 +36,9 @@ int64_t side_of(int64_t outputs, int64_t first) { return outputs - first > kSide
 constexpr int64_t kHead = 64;  // bytes
 int64_t group_bytes(int terms, const KOrder& order, int64_t outputs) {
   return term_bytes(terms, ceil_div(outputs, kSide) * kSide, order.depth);
+}
+int64_t packed_bytes(int terms, const KOrder& order, int64_t groups, int64_t outputs) {
+  return kHead + groups * group_bytes(terms, order, outputs);
 }
 
 struct Plan {
@@ -212,7 +217,9 @@ void run_task(const Run& run, const Plan& plan, Task task, int64_t image, bool f
   const uint8_t* const packed = run.packed<uint8_t>();
   task.terms = packed + kHead + group * group_bytes(plan.terms, plan.order, g.group_out) +
                term_bytes(plan.terms, task.first, plan.order.depth);
-  task.weights = run.input<float>(1) + (group * g.group_out + task.first) * g.depth();
+  const auto* const weights = reinterpret_cast<const float*>(
+      packed + source_behind(packed_bytes(plan.terms, plan.order, g.groups, g.group_out)));
+  task.weights = weights + (group * g.group_out + task.first) * g.depth();
   fit = fit && *packed != 0;
   if (fit) multiply(plan, task, run.shared<uint8_t>(), scratch);
   if (!fit || !store(plan, task, scratch.sums, bias, out)) {
@@ -262,9 +269,13 @@ std::optional<PackedInput> pack_conv_tiles(const SnapshotNode& node) {
   packed.input = 1;
   const int terms = terms_of(node.precision());
   packed.recipe = message("conv_tiles/", terms, "/", groups, "/", out, "x", channels, "x", taps);
-  packed.bytes = static_cast<uint64_t>(kHead + groups * group_bytes(terms, order, out));
+  const int64_t own_bytes = packed_bytes(terms, order, groups, out);
+  const int64_t source_bytes = dims[0] * channels * taps * int64_t{sizeof(float)};
+  packed.bytes = bytes_with_source(own_bytes, source_bytes);
   packed.pack = [=](const void* source, void* memory) {
     const float* from = static_cast<const float*>(source);
+    std::memcpy(static_cast<uint8_t*>(memory) + source_behind(own_bytes), source,
+                static_cast<size_t>(source_bytes));
     uint8_t* const head = static_cast<uint8_t*>(memory);
     uint8_t* to = head + kHead;
     std::vector<float> panel(static_cast<size_t>(order.depth * kBlock));
@@ -307,6 +318,7 @@ Result<Kernel> make_conv_tiles_nchw16c(const SnapshotNode& node, Nchw16cSides si
   if (plan->microkernel == nullptr)
     return error(Code::kUNSUPPORTED, "tiles are not usable any more");
   kernel.flops = g.flops();
+  kernel.packed_alone = true;
   kernel.scratch_bytes = plan->scratch_bytes();
   const int64_t fit_bytes = ceil_div(plan->image.tasks(), 64) * 64;
   kernel.shared_bytes = plan->image.bytes() + static_cast<uint64_t>(fit_bytes);

@@ -97,7 +97,7 @@ Kernel packed_matmul(const PackedInput& packed, const SnapshotNode& node, int64_
                      const Columns& columns, const PackedNames& names,
                      std::function<Finish(const Run&)> finish) {
   Kernel kernel = kernel_that_reads(packed, node, m, columns, names, std::move(finish));
-  kernel.packed_alone = !packed.recipe.starts_with(kTileColumns);  // which compute some again
+  kernel.packed_alone = true;
   kernel.flops = 2.0 * static_cast<double>(m) * static_cast<double>(columns.n) *
                  static_cast<double>(columns.k);
   return in_float32(node, {0, 2}, std::move(kernel));

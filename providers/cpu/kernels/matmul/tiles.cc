@@ -2,12 +2,14 @@
 #include "providers/cpu/kernels/matmul/tiles.h"
 
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 #include "providers/cpu/jit/tile_microkernel.h"
 #include "providers/cpu/kernels/matmul/split_matmul.h"
 #include "providers/cpu/kernels/matmul/split_terms.h"
 #include "providers/cpu/row/ceil_div.h"
+#include "providers/cpu/row/source_behind.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -43,10 +45,13 @@ std::optional<PackedInput> pack_tile_columns(const SnapshotNode& node, int64_t m
   packed.input = 1;
   packed.recipe =
       message(kTileColumns, terms, "/", c.n, "x", c.k, "/", c.outer_stride, "/", c.k_stride);
-  packed.bytes = static_cast<uint64_t>(kHead + columns_bytes(terms, c));
+  const int64_t own_bytes = kHead + columns_bytes(terms, c);
+  const int64_t source_bytes = c.n * c.k * int64_t{sizeof(float)};
+  packed.bytes = bytes_with_source(own_bytes, source_bytes);
   packed.pack = [=](const void* source, void* memory) {
     const StridedSource<float> columns(source, PFRT_DTYPE_FLOAT32, 0, c.outer_stride, c.k_stride);
     uint8_t* const head = static_cast<uint8_t*>(memory);
+    std::memcpy(head + source_behind(own_bytes), source, static_cast<size_t>(source_bytes));
     uint8_t* to = head + kHead;
     std::vector<float> panel(static_cast<size_t>(c.k * kBlock));
     bool fit = true;
@@ -179,7 +184,8 @@ void TileMatmul::complete(const Run& run, const Band& band, bool fit, int64_t fi
     right = sums_are_right(out + (band.row + i) * n + first, cols);
   if (!right) {
     const StridedSource<float> a(run.input(0), PFRT_DTYPE_FLOAT32, 0, columns_.k, 1),
-        b(run.input(1), PFRT_DTYPE_FLOAT32, 0, columns_.outer_stride, columns_.k_stride);
+        b(run.packed<uint8_t>() + source_behind(kHead + columns_bytes(terms_, columns_)),
+          PFRT_DTYPE_FLOAT32, 0, columns_.outer_stride, columns_.k_stride);
     for (int64_t j = first; j < first + cols; j += reference_.tile_cols())
       for (int64_t i = band.row; i < band.row + band.rows; i += reference_.tile_rows()) {
         const GemmTile tile{i, std::min(reference_.tile_rows(), band.row + band.rows - i), j,

@@ -23,22 +23,23 @@
 #include "providers/cpu/kernels/conv/geometry.h"
 #include "providers/cpu/kernels/conv/image_band.h"
 #include "providers/cpu/row/ceil_div.h"
+#include "providers/cpu/row/source_behind.h"
 
 namespace pfrt::cpu {
 
 // Where transformed weights lie: [group][panel][element][channel][16 outputs], with zeros for
-// channels and outputs that fill up 16. On pages behind them come the weights as they were, for
-// sums that cannot be taken from transformed ones: so the constant itself need not be in memory.
+// channels and outputs that fill up 16. Behind them (source_behind.h) come the weights as they
+// were, for sums that cannot be taken from transformed ones.
 struct WinogradWeights {
   int64_t groups, panels, elements, channels;
 
   // From an element of a panel to the next.
   int64_t stride() const { return ceil_div(channels, 16) * 16 * 16; }
   int64_t size() const { return groups * panels * elements * stride(); }
-  int64_t source_at() const { return ceil_div(size(), kPageElements) * kPageElements; }
+  int64_t source_at() const { return source_behind(size() * kBytes) / kBytes; }
   // With |source_size| elements of the weights as they were.
   uint64_t bytes(int64_t source_size) const {
-    return static_cast<uint64_t>(source_at() + source_size) * sizeof(float);
+    return bytes_with_source(size() * kBytes, source_size * kBytes);
   }
   // Element 0 of a channel; the other elements are stride() apart.
   int64_t line(int64_t group, int64_t panel, int64_t channel) const {
@@ -46,7 +47,7 @@ struct WinogradWeights {
   }
 
  private:
-  static constexpr int64_t kPageElements = 4096 / sizeof(float);
+  static constexpr int64_t kBytes = sizeof(float);
 };
 
 // What a kernel chooses.
