@@ -25,8 +25,8 @@ class LazyCode {
   }
 
   // |write| gives the code, or nullptr where it cannot be made executable; it is asked once, unless
-  // it runs out of memory. nullptr for those who come meanwhile and have waited some microseconds,
-  // too.
+  // it throws std::bad_alloc, which goes to the caller. nullptr for those who come meanwhile and
+  // have waited some microseconds, too.
   template <typename Write>
   Code get(Write&& write) const {
     uintptr_t at = kUnasked;
@@ -35,7 +35,8 @@ class LazyCode {
         const void* const code = write();
         at = code ? reinterpret_cast<uintptr_t>(code) : kRefused;
       } catch (const std::bad_alloc&) {
-        at = kUnasked;
+        at_.store(kUnasked, std::memory_order_release);
+        throw;
       }
       at_.store(at, std::memory_order_release);
     }

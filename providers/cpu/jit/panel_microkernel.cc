@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <iterator>
+#include <new>
 
 #include "providers/cpu/isa/isa.h"
 #include "providers/cpu/jit/code_pages.h"
@@ -389,11 +390,16 @@ class PanelMicrokernelSet {
       m.streams_[rows - 1] = wide ? most : std::max<int64_t>(most + 1 - rows, 1);
     }
     m.packed_rows_ = pairs ? 0 : std::min(m.rows_, PanelMicrokernel::kMostPackedRows);
-    written_ = write(m, PanelMicrokernel::kOne, 1) &&
-               (m.half_rows_ == 0 || write(m, PanelMicrokernel::kHalf, 1)) &&
-               (m.packed_rows_ == 0 || write(m, PanelMicrokernel::kPacked, 1));
   }
-  const PanelMicrokernel* get() const { return written_ ? &microkernel_ : nullptr; }
+  const PanelMicrokernel& get() const { return microkernel_; }
+
+  // What others can be done with. Throws std::bad_alloc; what was written by then stays.
+  bool write_one_row() const {
+    const PanelMicrokernel& m = microkernel_;
+    return write(m, PanelMicrokernel::kOne, 1) &&
+           (m.half_rows_ == 0 || write(m, PanelMicrokernel::kHalf, 1)) &&
+           (m.packed_rows_ == 0 || write(m, PanelMicrokernel::kPacked, 1));
+  }
 
   static PanelMicrokernel::Form of_one_row(PanelMicrokernel::Form form) {
     switch (form) {
@@ -440,11 +446,13 @@ class PanelMicrokernelSet {
   }
 
   PanelMicrokernel microkernel_;
-  bool written_ = false;  // at least what multiplies a single row
 };
 
 void PanelMicrokernel::run_first(Form form, int64_t rows, Blocks& blocks) const {
-  if (const auto code = PanelMicrokernelSet::write(*this, form, rows)) return code(&blocks);
+  try {
+    if (const auto code = PanelMicrokernelSet::write(*this, form, rows)) return code(&blocks);
+  } catch (const std::bad_alloc&) {  // the next time, perhaps
+  }
   const auto one_row = code_[PanelMicrokernelSet::of_one_row(form)][0].ready();
   const int64_t panels = PanelMicrokernelSet::panels(*this, form, rows);
   const Blocks all = blocks;
@@ -469,7 +477,8 @@ namespace {
 template <bool wide, bool pairs>
 const PanelMicrokernel* set() {
   static const PanelMicrokernelSet made(wide, pairs);
-  return made.get();
+  static const bool written = made.write_one_row();
+  return written ? &made.get() : nullptr;
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <iterator>
+#include <new>
 
 #include "providers/cpu/isa/isa.h"
 #include "providers/cpu/jit/code_pages.h"
@@ -209,10 +210,15 @@ class ShortChainMicrokernelSet {
     m.rows_ = wide ? 7 : 6;
     m.panels_ = wide ? 2 : 1;
     m.half_rows_ = wide ? 0 : ShortChainMicrokernel::kMostRows;
-    written_ = write(m, ShortChainMicrokernel::kOne, 1) &&
-               (m.half_rows_ == 0 || write(m, ShortChainMicrokernel::kHalf, 1));
   }
-  const ShortChainMicrokernel* get() const { return written_ ? &microkernel_ : nullptr; }
+  const ShortChainMicrokernel& get() const { return microkernel_; }
+
+  // What others can be done with. Throws std::bad_alloc; what was written by then stays.
+  bool write_one_row() const {
+    const ShortChainMicrokernel& m = microkernel_;
+    return write(m, ShortChainMicrokernel::kOne, 1) &&
+           (m.half_rows_ == 0 || write(m, ShortChainMicrokernel::kHalf, 1));
+  }
 
   static LazyCode<Blocks>::Code write(const ShortChainMicrokernel& m,
                                       ShortChainMicrokernel::Form form, int64_t rows) {
@@ -241,11 +247,13 @@ class ShortChainMicrokernelSet {
   }
 
   ShortChainMicrokernel microkernel_;
-  bool written_ = false;  // at least what multiplies a single row
 };
 
 void ShortChainMicrokernel::run_first(Form form, int64_t rows, Blocks& blocks) const {
-  if (const auto code = ShortChainMicrokernelSet::write(*this, form, rows)) return code(&blocks);
+  try {
+    if (const auto code = ShortChainMicrokernelSet::write(*this, form, rows)) return code(&blocks);
+  } catch (const std::bad_alloc&) {  // the next time, perhaps
+  }
   const auto one_row = code_[form == kHalf ? kHalf : kOne][0].ready();
   const int64_t panels = form == kTwo ? 2 : 1;
   const Blocks all = blocks;
@@ -268,7 +276,8 @@ namespace {
 template <bool wide, int chain>
 const ShortChainMicrokernel* set() {
   static const ShortChainMicrokernelSet made(wide, chain);
-  return made.get();
+  static const bool written = made.write_one_row();
+  return written ? &made.get() : nullptr;
 }
 
 // PFRT_ISA may change from call to call.
