@@ -49,6 +49,7 @@ struct SegmentPlan::Frame {
   std::span<void*> pointers;                  // by entry
   const Needs* needs = nullptr;               // null: of everything
   char* scratch = nullptr;
+  uint64_t clock_ns = 0;  // when the last step ended, for the next one; 0: not known
   const MemorySource& source = MemoryScope::current();  // outlives the run
 };
 
@@ -80,7 +81,7 @@ struct SegmentPlan::Call {
       const RunControl& control = *call->frame->control;
       // The thread that the step is on is known to be at work.
       Profile* const profile = worker > 0 ? control.profile : nullptr;
-      const uint64_t started = profile ? os::monotonic_ns() : 0;
+      const uint64_t started = profile ? os::quick_ns() : 0;
       const uint64_t end = std::min(n, (at + 1) * group);
       try {  // on a thread of the pool nobody else would catch it
         for (uint64_t i = at * group; i < end && call->goes_on(); ++i) fn(arg, i, worker);
@@ -90,7 +91,7 @@ struct SegmentPlan::Call {
         call->escaped.store(true, std::memory_order_relaxed);
       }
       if (profile)
-        profile->add_share(started, os::monotonic_ns(), call->frame->plan->profile_name(call->step),
+        profile->add_share(started, os::quick_ns(), call->frame->plan->profile_name(call->step),
                            control.number);
     }
   };
@@ -323,9 +324,19 @@ Status SegmentPlan::execute(std::vector<ValuePtr>& slots, const OutputTargets& t
   frame.control = &control;
   frame.slots = &slots;
   const uint64_t bytes = block_room() + scratch_bytes_ * control.width;
-  ProfileSpan working(control.profile, Profile::Kind::kWorking, 0, control.number);
-  ProfileSpan made(control.profile, Profile::Kind::kResults, 0, control.number);
-  working.value = bytes;
+  struct Memory {
+    const RunControl& control;
+    const uint64_t working;
+    const uint64_t& clock_ns;
+    uint64_t made = 0;
+    const uint64_t start_ns = control.profile ? os::quick_ns() : 0;
+    ~Memory() {
+      if (!control.profile) return;
+      const uint64_t now = clock_ns ? clock_ns : os::quick_ns();
+      control.profile->add(Profile::Kind::kResults, start_ns, now, 0, control.number, made);
+      control.profile->add(Profile::Kind::kWorking, start_ns, now, 0, control.number, working);
+    }
+  } memory{control, bytes, frame.clock_ns};
   auto taken = blocks_->take(bytes);
   if (!taken.ok()) return fail_block(bytes, taken.take_status());
   std::unique_ptr<BlockPool::Block> block = taken.take();
@@ -358,7 +369,7 @@ Status SegmentPlan::execute(std::vector<ValuePtr>& slots, const OutputTargets& t
   }
   if (control.profile)
     for (const OutputValue& o : outputs_)
-      if (slots[o.slot]) made.value += slots[o.slot]->tensor.bytes();
+      if (slots[o.slot]) memory.made += slots[o.slot]->tensor.bytes();
   blocks_->give(std::move(block), bytes, keep_blocks_);
   give_device_blocks(device_blocks);
   PFRT_TRY(std::move(status));
@@ -375,16 +386,18 @@ Status SegmentPlan::execute(std::vector<ValuePtr>& slots, const OutputTargets& t
 }
 
 Status SegmentPlan::run_step(Frame& frame, uint32_t at, uint32_t workers, uint32_t lane,
-                             char* scratch) {
+                             char* scratch, uint64_t* clock_ns) {
   const RunControl& control = *frame.control;
   if (const Code stop = control.stop(); stop != Code::kOK) return stop_status(stop);
   const pfrt_step& step = *steps_[at].step;
   const Program& program = programs_[steps_[at].program];
   if (step.width > 0) workers = std::min(workers, step.width);
-  if (at == program.first_step && !program.transfers.empty())
+  if (at == program.first_step && !program.transfers.empty()) {
     PFRT_TRY(run_device_transfers(program, frame));
+    if (clock_ns) *clock_ns = 0;
+  }
   if (frame.needs && !frame.needs->steps[at]) {
-    measured_[at].took_ns = measured_[at].started_ns = 0;
+    measured_[at].set(0, 0, lane);
     return {};
   }
   Call call{&frame, steps_[at].program, at, workers, scratch, {}, {}, {}};
@@ -404,14 +417,15 @@ Status SegmentPlan::run_step(Frame& frame, uint32_t at, uint32_t workers, uint32
   context.alloc_output = &Call::alloc_output;
   context.fail = &Call::fail;
   if (frame.dimensions) context.dims = frame.dimensions->by_value.data();
-  const uint64_t started = control.profile ? os::monotonic_ns() : 0;
+  // Reading the clock takes as long as a part of a small step.
+  uint64_t started = 0;
+  if (control.profile) started = clock_ns && *clock_ns ? *clock_ns : os::quick_ns();
   pfrt_code code = call_step(step, context);
   if (call.escaped) code = Call::fail(&context, PFRT_CODE_PROVIDER, to_c(kEscaped));
   if (control.profile) {
-    const uint64_t ended = os::monotonic_ns();
-    measured_[at].took_ns = ended - started;
-    measured_[at].started_ns = started;
-    measured_[at].lane = lane;
+    const uint64_t ended = std::max(os::quick_ns(), started);
+    if (clock_ns) *clock_ns = ended;
+    measured_[at].set(started, ended - started, lane);
     control.profile->add(Profile::Kind::kStep, started, ended, profile_name(at), control.number);
   }
   const Code kind = static_cast<Code>(code);
@@ -457,7 +471,8 @@ Status SegmentPlan::run_level(Frame& frame, const std::vector<uint32_t>& steps) 
   const uint32_t width = frame.control->width;
   const auto at_once = std::min(width, static_cast<uint32_t>(steps.size()));
   if (at_once == 1) {
-    for (const uint32_t s : steps) PFRT_TRY(run_step(frame, s, width, 0, frame.scratch));
+    for (const uint32_t s : steps)
+      PFRT_TRY(run_step(frame, s, width, 0, frame.scratch, &frame.clock_ns));
     return {};
   }
   struct Level {
@@ -472,14 +487,15 @@ Status SegmentPlan::run_level(Frame& frame, const std::vector<uint32_t>& steps) 
       [](void* arg, uint64_t i, uint32_t worker) {
         Level& l = *static_cast<Level*>(arg);
         try {
-          l.outcome[i] =
-              l.plan->run_step(*l.frame, l.steps[i], l.workers, worker,
-                               l.frame->scratch + l.plan->scratch_bytes_ * l.workers * worker);
+          l.outcome[i] = l.plan->run_step(
+              *l.frame, l.steps[i], l.workers, worker,
+              l.frame->scratch + l.plan->scratch_bytes_ * l.workers * worker, nullptr);
         } catch (const std::bad_alloc&) {
           l.outcome[i] = Status(Code::kOUT_OF_MEMORY, "running: no memory left");
         }
       },
       &level);
+  frame.clock_ns = 0;
   for (size_t i = 0; i < steps.size(); ++i) {
     if (!level.outcome[i].ok()) return std::move(level.outcome[i]);
   }

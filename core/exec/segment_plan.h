@@ -261,7 +261,9 @@ class SegmentPlan {
     return first ? first - 1 + step : Profile::kDropped;
   }
   Status run_level(Frame& frame, const std::vector<uint32_t>& steps);
-  Status run_step(Frame& frame, uint32_t at, uint32_t workers, uint32_t lane, char* scratch);
+  // |clock_ns|: where the end of the step before is, and of this one afterwards; null: nowhere.
+  Status run_step(Frame& frame, uint32_t at, uint32_t workers, uint32_t lane, char* scratch,
+                  uint64_t* clock_ns);
   Status take_device_blocks(std::vector<std::shared_ptr<Buffer>>& blocks, DeviceWork& work);
   // Where the buffers in a block of the host's begin.
   char* base_of(const BlockPool::Block& block) const;
@@ -288,6 +290,12 @@ class SegmentPlan {
   struct Measured {                            // of a step's last profiled run
     std::atomic<uint64_t> started_ns, took_ns;
     std::atomic<uint32_t> lane;
+
+    void set(uint64_t started, uint64_t took, uint32_t on_lane) {
+      started_ns.store(started, std::memory_order_relaxed);
+      took_ns.store(took, std::memory_order_relaxed);
+      lane.store(on_lane, std::memory_order_relaxed);
+    }
   };
   std::vector<Measured> measured_;
   // What the first step is called in the session's profile, + 1; 0 = not known there yet.

@@ -179,14 +179,14 @@ class Writer {
   void complete(std::string_view name, std::string_view category, const Profile::Record& r,
                 int64_t thread) {
     trace_.begin('X', name, category, thread, r.start_ns);
-    trace_.micros("dur", r.took_ns.load(std::memory_order_relaxed));
+    trace_.micros("dur", r.took_ns());
     trace_.args();
     if (r.run) trace_.number("run", r.run);
   }
 
   void event(const Profile::Record& r, int64_t thread) {
-    const uint64_t end_ns = r.start_ns + r.took_ns.load(std::memory_order_relaxed);
-    switch (r.kind) {
+    const uint64_t end_ns = r.start_ns + r.took_ns();
+    switch (r.kind()) {
       case Kind::kStage:
         complete(reading_.name(r.name), "Session", r, thread);
         break;
@@ -204,7 +204,7 @@ class Writer {
       case Kind::kStep:
       case Kind::kShare: {
         const ProfileStep& step = reading_.step(r.name);
-        const bool share = r.kind == Kind::kShare;
+        const bool share = r.kind() == Kind::kShare;
         complete(step.nodes + (share ? "_loop" : "_kernel_time"), share ? "Loop" : "Node", r,
                  thread);
         trace_.text("op_name", step.ops);
@@ -245,8 +245,8 @@ class Writer {
     uint64_t busy_ns = 0, before_ns = UINT64_MAX;
     for (size_t i = records.size(); i-- > 0;) {
       const Profile::Record& r = *records[i];
-      if (r.kind != Kind::kRun && r.kind != Kind::kStep && r.kind != Kind::kShare) continue;
-      const uint64_t took_ns = r.took_ns.load(std::memory_order_relaxed);
+      if (r.kind() != Kind::kRun && r.kind() != Kind::kStep && r.kind() != Kind::kShare) continue;
+      const uint64_t took_ns = r.took_ns();
       if (r.start_ns + took_ns > before_ns) continue;
       before_ns = r.start_ns;
       busy_ns += took_ns;

@@ -502,12 +502,11 @@ Status Session::attempt(const std::shared_ptr<Plans>& plans, const std::vector<V
 
 Status Session::run(const std::vector<ValuePtr>& inputs, const std::vector<OutputRequest>& requests,
                     const RunControl& control, std::vector<ValuePtr>& outputs) {
-  const uint64_t start = control.profile ? os::monotonic_ns() : 0;
+  const uint64_t start = control.profile ? os::quick_ns() : 0;
   Status status = run_uncounted(inputs, requests, control, outputs);
   ++(status.ok() ? statistics_->runs : statistics_->failures);
   if (control.profile)
-    control.profile->add(Profile::Kind::kRun, start, os::monotonic_ns(), control.tag,
-                         control.number,
+    control.profile->add(Profile::Kind::kRun, start, os::quick_ns(), control.tag, control.number,
                          control.width | static_cast<uint64_t>(status.code()) << 32);
   return status;
 }

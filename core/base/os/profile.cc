@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/base/os/profile.h"
 
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,7 +14,9 @@
 namespace pfrt {
 namespace {
 
-constexpr uint32_t kChunkRecords = 256;
+// Of the first chunk of a thread and of others: whole pages, which are there before they are
+// written to, one at a time, between what is measured.
+constexpr size_t kFirstChunk = size_t{12} << 10, kChunk = size_t{64} << 10;
 // What a name or a step takes beside its text.
 constexpr uint64_t kNameBytes = 128, kStepBytes = 256;
 std::atomic<uint64_t> last_id{0};
@@ -21,9 +24,23 @@ std::atomic<uint64_t> last_id{0};
 }  // namespace
 
 struct Profile::Chunk {
+  explicit Chunk(size_t size) : bytes(size) {}
+  const size_t bytes;
   std::atomic<uint32_t> count{0};
   std::atomic<Chunk*> next{nullptr};
-  Record records[kChunkRecords];
+  Record* records() const {
+    return reinterpret_cast<Record*>(const_cast<char*>(reinterpret_cast<const char*>(this + 1)));
+  }
+  bool full() const {
+    return sizeof *this + (count.load(std::memory_order_relaxed) + 1) * sizeof(Record) > bytes;
+  }
+
+  static Chunk* make(size_t bytes) {
+    void* const pages = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    return pages == MAP_FAILED ? nullptr : new (pages) Chunk(bytes);
+  }
+  static void free(Chunk* chunk) { ::munmap(chunk, chunk->bytes); }
 };
 
 // One thread writes it; a Reading sees what is published by |count| and |next|.
@@ -37,7 +54,7 @@ struct Profile::Thread {
 
   Thread() = default;
   ~Thread() {
-    for (Chunk* at = first; at;) delete std::exchange(at, at->next.load());
+    for (Chunk* at = first; at;) Chunk::free(std::exchange(at, at->next.load()));
   }
 };
 
@@ -88,14 +105,15 @@ Profile::Thread* Profile::thread() noexcept {
 
 Profile::Record* Profile::next(Thread& thread) noexcept {
   Chunk* chunk = thread.last;
-  if (!chunk || chunk->count.load(std::memory_order_relaxed) == kChunkRecords) {
-    if (!charge(sizeof(Chunk))) return nullptr;
-    chunk = new (std::nothrow) Chunk;
+  if (!chunk || chunk->full()) {
+    const size_t bytes = chunk ? kChunk : kFirstChunk;
+    if (!charge(bytes)) return nullptr;
+    chunk = Chunk::make(bytes);
     if (!chunk) return nullptr;
     (thread.last ? thread.last->next : thread.first).store(chunk, std::memory_order_release);
     thread.last = chunk;
   }
-  return &chunk->records[chunk->count.load(std::memory_order_relaxed)];
+  return &chunk->records()[chunk->count.load(std::memory_order_relaxed)];
 }
 
 void Profile::add(Kind kind, uint64_t start_ns, uint64_t end_ns, uint32_t name, uint32_t run,
@@ -107,11 +125,10 @@ void Profile::add(Kind kind, uint64_t start_ns, uint64_t end_ns, uint32_t name, 
     return;
   }
   record->start_ns = start_ns;
-  record->took_ns.store(end_ns - start_ns, std::memory_order_relaxed);
+  record->set(kind, end_ns);
   record->value = value;
   record->name = name;
   record->run = run;
-  record->kind = kind;
   on->newest = record;
   std::atomic<uint32_t>& count = on->last->count;
   count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_release);
@@ -119,9 +136,9 @@ void Profile::add(Kind kind, uint64_t start_ns, uint64_t end_ns, uint32_t name, 
 
 void Profile::add_share(uint64_t start_ns, uint64_t end_ns, uint32_t name, uint32_t run) noexcept {
   Thread* const on = thread();
-  if (on && on->newest && on->newest->kind == Kind::kShare && on->newest->name == name &&
+  if (on && on->newest && on->newest->kind() == Kind::kShare && on->newest->name == name &&
       on->newest->run == run)
-    return on->newest->took_ns.store(end_ns - on->newest->start_ns, std::memory_order_relaxed);
+    return on->newest->set(Kind::kShare, end_ns);
   add(Kind::kShare, start_ns, end_ns, name, run);
 }
 
@@ -169,7 +186,7 @@ std::vector<const Profile::Record*> Profile::Reading::records(size_t at) const {
   for (const Chunk* chunk = profile_.threads_[at]->first.load(std::memory_order_acquire); chunk;
        chunk = chunk->next.load(std::memory_order_acquire)) {
     const uint32_t count = chunk->count.load(std::memory_order_acquire);
-    for (uint32_t i = 0; i < count; ++i) out.push_back(&chunk->records[i]);
+    for (uint32_t i = 0; i < count; ++i) out.push_back(&chunk->records()[i]);
   }
   return out;
 }

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "core/base/os/cpu.h"
+#include "core/base/os/quick_clock.h"
 
 namespace pfrt {
 
@@ -42,11 +43,25 @@ class Profile {
   };
   struct Record {
     uint64_t start_ns;  // on os::monotonic_ns
-    std::atomic<uint64_t> took_ns;
+    std::atomic<uint64_t> kind_and_took;
     uint64_t value;
     uint32_t name;
     uint32_t run;  // from 1 on; 0 = of no run
-    Kind kind;
+
+    Kind kind() const {
+      return static_cast<Kind>(kind_and_took.load(std::memory_order_relaxed) >> kTookBits);
+    }
+    uint64_t took_ns() const {
+      return kind_and_took.load(std::memory_order_relaxed) & ((uint64_t{1} << kTookBits) - 1);
+    }
+    void set(Kind kind, uint64_t end_ns) {
+      const uint64_t took = end_ns > start_ns ? end_ns - start_ns : 0;
+      kind_and_took.store(static_cast<uint64_t>(kind) << kTookBits | took,
+                          std::memory_order_relaxed);
+    }
+
+   private:
+    static constexpr int kTookBits = 56;  // two years
   };
 
   Profile();
@@ -119,13 +134,13 @@ class ProfileSpan {
  public:
   ProfileSpan(Profile* profile, Profile::Kind kind, uint32_t name, uint32_t run = 0)
       : profile_(profile), kind_(kind), name_(name), run_(run) {
-    if (profile_) start_ns_ = os::monotonic_ns();
+    if (profile_) start_ns_ = os::quick_ns();
   }
   // A stage of making a session.
   ProfileSpan(Profile* profile, std::string_view stage)
       : ProfileSpan(profile, Profile::Kind::kStage, profile ? profile->name(stage) : 0) {}
   ~ProfileSpan() {
-    if (profile_) profile_->add(kind_, start_ns_, os::monotonic_ns(), name_, run_, value);
+    if (profile_) profile_->add(kind_, start_ns_, os::quick_ns(), name_, run_, value);
   }
   ProfileSpan(const ProfileSpan&) = delete;
   ProfileSpan& operator=(const ProfileSpan&) = delete;

@@ -86,7 +86,7 @@ TEST(ProfileRecords, of_a_loop_are_joined_where_they_follow_each_other) {
   const Profile::Reading reading(profile);
   const auto records = reading.records(0);
   ASSERT_EQ(records.size(), 2u);
-  EXPECT_EQ(records[0]->took_ns.load(), 20u);
+  EXPECT_EQ(records[0]->took_ns(), 20u);
   EXPECT_EQ(records[1]->start_ns, 40u);
 }
 
