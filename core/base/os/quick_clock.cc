@@ -17,7 +17,7 @@ namespace {
 
 constexpr uint64_t kLeast = 1'000'000;      // nanoseconds over which ticks are counted first
 constexpr uint64_t kMost = 100'000'000;     // until the two clocks are compared again
-constexpr uint64_t kMostReading = 10'000;   // ticks: else something came between
+constexpr uint64_t kMostReading = 2000;     // ticks: else something came between
 constexpr uint64_t kAnew = 10'000'000'000;  // the system's own rate changes slowly
 
 uint64_t ticks() {
@@ -56,18 +56,12 @@ uint64_t passed_ns(uint64_t passed, uint64_t rate) { return passed * rate >> 32;
 uint64_t compare() {
   constexpr auto relaxed = std::memory_order_relaxed, release = std::memory_order_release;
   const uint64_t before = ticks();
-  uint64_t now_ns = monotonic_ns();
+  const uint64_t now_ns = monotonic_ns();
   const uint64_t reading = ticks() - before, now = before + reading / 2;
   uint32_t sequence = anchor.sequence.load(relaxed);
   if (reading > kMostReading || (sequence & 1) != 0 ||
       !anchor.sequence.compare_exchange_strong(sequence, sequence + 1, std::memory_order_acquire))
     return now_ns;
-  const uint64_t passed = now - anchor.ticks.load(relaxed);
-  if (passed < 4 * anchor.valid.load(relaxed)) {
-    const uint64_t expected =
-        anchor.ns.load(relaxed) + passed_ns(passed, anchor.rate.load(relaxed));
-    if (expected > now_ns && expected - now_ns < kLeast) now_ns = expected;
-  }
   const uint64_t counted = now - anchor.first_ticks, counted_ns = now_ns - anchor.first_ns;
   const double rate = static_cast<double>(counted_ns) / static_cast<double>(counted) * 0x1p32;
   const bool plausible = rate > 0x1p27 && rate < 0x1p35;  // 1/32 to 8 ns a tick
