@@ -21,12 +21,14 @@ endif()
 if(PYFLAME_RT_SANITIZE)
   # Line tables are what a report needs. GCC takes long over instrumented code: two to three times as long at -O2 as at
   # -O1, and at -O1 as at -O0, which is enough for what is no library.
-  target_compile_options(pfrt_settings INTERFACE $<IF:$<BOOL:$<TARGET_PROPERTY:PFRT_LIBRARY>>,-O1,-O0> -g1)
+  target_compile_options(pfrt_settings INTERFACE $<IF:$<BOOL:$<TARGET_PROPERTY:PFRT_LIBRARY>>,-O1,-O0>
+                         $<IF:$<BOOL:$<TARGET_PROPERTY:PFRT_TEST>>,-g0,-g1>)
 endif()
 if(PYFLAME_RT_SANITIZE STREQUAL "address")
   # A third of the code would be checks of pointers: what is reached through a wrong one, AddressSanitizer sees.
-  target_compile_options(pfrt_settings INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=undefined
-                         -fno-sanitize=null,object-size,pointer-overflow,vptr -fno-omit-frame-pointer)
+  set(undefined -fsanitize=undefined -fno-sanitize-recover=undefined -fno-sanitize=null,object-size,pointer-overflow,vptr)
+  target_compile_options(pfrt_settings INTERFACE -fsanitize=address -fno-omit-frame-pointer
+                         "$<$<NOT:$<BOOL:$<TARGET_PROPERTY:PFRT_TEST>>>:${undefined}>")
   target_link_options(pfrt_settings INTERFACE -fsanitize=address,undefined)
   target_compile_definitions(pfrt_settings INTERFACE PFRT_SANITIZE_ADDRESS)
 elseif(PYFLAME_RT_SANITIZE STREQUAL "thread")
