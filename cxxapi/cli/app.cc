@@ -16,7 +16,7 @@ constexpr char kExitCodes[] =
     "  0    done\n"
     "  1    the work failed: a run, a test case, a plug-in's check, or doctor found a problem\n"
     "  2    the command line, the environment or an input file cannot be used\n"
-    "  130  bench was interrupted, and printed what it had measured\n"
+    "  130  interrupted; bench has printed what it had measured\n"
     "With --json a failure is JSON as well: {\"error\":{\"message\",\"code\",\"exit_code\"}}.";
 
 constexpr char kExamples[] =
@@ -322,7 +322,6 @@ void define_tune(CLI::App* app, std::function<int()>* action) {
   command
       ->add_option("--budget", args->budget,
                    "seconds to measure for in all (default 3 for each plan)")
-      ->check(CLI::PositiveNumber)
       ->type_name("SECONDS");
   command
       ->add_option("--search", args->search,

@@ -88,6 +88,8 @@ void print_text(const Explanation& explanation, const std::string& folder, doubl
 
 int tune_command(const TuneArgs& args) {
   using Clock = std::chrono::steady_clock;
+  if (!args.budget.empty() && !(std::strtod(args.budget.c_str(), nullptr) > 0))
+    throw UsageError("--budget " + args.budget + ": it must be a number of seconds above 0");
   pyflame_rt::SessionOptions options = session_options(args.session);
   options.tune = "on";
   if (!args.budget.empty()) options.extra["tune_budget_s"] = args.budget;
