@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <pyflame_rt/api.hpp>
@@ -21,6 +22,9 @@ struct EnvironmentOptions {
   std::string log_level;    // "debug", "info", "warning", "error", "off"
   // most threads of a run; 0 = what affinity and quota allow
   int num_threads = 0;
+  // Further keys of the library's schema, as text: "memory_limit", "memory_pressure",
+  // "memory_idle_s" and others. Throws InputError for one that there is not.
+  std::map<std::string, std::string> extra;
 };
 
 // A file of the plug-in search path.
@@ -229,6 +233,8 @@ class Environment {
     if (options.num_threads != 0) {
       detail::check(api().options->set_int(c.get(), detail::text("threads"), options.num_threads));
     }
+    for (const auto& [key, value] : options.extra)
+      detail::check(api().options->set_text(c.get(), detail::text(key), detail::text(value)));
     detail::check(api().env->create(c.get(), env_.out()));
   }
 

@@ -483,4 +483,18 @@ TEST(GlobalMemoryPool, is_shared_by_threads) {
   for (std::thread& each : threads) each.join();
 }
 
+// The environment is the process's: where a test before has made one, there is nothing to see.
+TEST(EnvironmentOptions, take_further_keys) {
+  if (pyflame_rt::Environment::has_instance()) GTEST_SKIP() << "there is an environment";
+  pyflame_rt::EnvironmentOptions options;
+  options.extra = {{"nosuch", "1"}};
+  EXPECT_THROW((void)pyflame_rt::Environment::instance(options), pyflame_rt::InputError);
+  ASSERT_FALSE(pyflame_rt::Environment::has_instance());
+  options.extra = {{"memory_limit", "65536"}, {"memory_idle_s", "1"}};
+  (void)pyflame_rt::Environment::instance(options);
+  const pyflame_rt::InferenceSession session = chained_products();
+  (void)first_of(session, 3);
+  EXPECT_THROW((void)first_of(session, 1 << 20), pyflame_rt::OutOfMemoryError);
+}
+
 }  // namespace

@@ -14,6 +14,7 @@ from custom_models import build, doubled, none_stay_registered
 from pyflame_rt import Environment, _library
 
 BUILD = Path(_library.path).resolve().parents[1]
+DIGITS = Path(__file__).resolve().parents[2] / "samples/digits/digits.onnx"
 SAMPLES, FAULTS = BUILD / "test/plugins/samples", BUILD / "test/plugins/fault/lib"
 
 
@@ -34,6 +35,26 @@ def test_there_is_one():
         Environment()
     with pytest.raises(pyflame_rt.InvalidArgumentError, match="there is one already"):
         Environment.instance(num_threads=2)
+
+
+def test_further_options():
+    out = run_python("""
+        import numpy as np
+        import pyflame_rt
+        from pyflame_rt import Environment
+
+        def fault(call):
+            try:
+                call()
+            except pyflame_rt.PyFlameRTError as raised:
+                return str(raised)
+        print("'nosuch'" in fault(lambda: Environment.instance(extra={"nosuch": "1"})), Environment.has_instance())
+        print("memory_pressure" in fault(lambda: Environment.instance(extra={"memory_pressure": "perhaps"})))
+        Environment.instance(extra={"memory_limit": 1 << 20, "memory_idle_s": "1", "memory_pressure": "watch"})
+        print(fault(lambda: pyflame_rt.InferenceSession(MODEL).run(None, FEED(1))))
+        print("1048576" in fault(lambda: pyflame_rt.InferenceSession(MODEL).run(None, FEED(50_000))))
+        """.replace("MODEL", repr(str(DIGITS))).replace("FEED(", "(lambda n: {'image': np.zeros((n, 1, 8, 8), 'f')})("))
+    assert out == "True False\nTrue\nNone\nTrue\n"
 
 
 def test_plugins_and_providers():

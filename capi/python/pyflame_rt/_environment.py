@@ -102,8 +102,8 @@ class Environment:
         raise InvalidArgumentError("there is one environment a process: Environment.instance() gives it")
 
     @classmethod
-    def instance(cls, *, plugin_path: str = "", log_level: Optional[LogLevel] = None,
-                 num_threads: int = 0) -> "Environment":
+    def instance(cls, *, plugin_path: str = "", log_level: Optional[LogLevel] = None, num_threads: int = 0,
+                 extra: Optional[Mapping[str, str]] = None) -> "Environment":
         """The one of the process.
 
         Parameters, for the call that makes it, before the first session, model or graph file
@@ -111,14 +111,16 @@ class Environment:
         plugin_path: folders, separated by colons, that are searched before those of PFRT_PLUGIN_PATH.
         log_level: "debug", "info", "warning", "error" or "off"; None = "warning".
         num_threads: threads that runs may use unless their session says otherwise; 0 = as many as the process may use.
+        extra: further options by the keys of the library's schema, as text: ``memory_limit``, ``memory_pressure``,
+        ``memory_idle_s`` and others.
 
-        InvalidArgumentError for options that come too late.
+        InvalidArgumentError for options that come too late or are not there.
         """
-        if plugin_path or log_level is not None or num_threads:
+        if plugin_path or log_level is not None or num_threads or extra:
             options = NativeOptions(_abi.OPTIONS_ENV)
-            for key, value in (("plugin_path", plugin_path), ("log_level", log_level), ("threads", num_threads)):
-                if value:
-                    options.set(key, value)
+            given = {"plugin_path": plugin_path, "log_level": log_level, "threads": num_threads}
+            for key, value in {**{k: v for k, v in given.items() if v}, **(extra or {})}.items():
+                options.set(key, value)
             if not lib.begin_env(options.address):
                 raise InvalidArgumentError("options of the environment: there is one already, which what was called "
                                            "before has made; give them first of all, or PFRT_PLUGIN_PATH for folders")
