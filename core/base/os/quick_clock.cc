@@ -15,6 +15,8 @@
 namespace pfrt::os {
 namespace {
 
+constexpr auto kRelaxed = std::memory_order_relaxed, kAcquire = std::memory_order_acquire,
+               kRelease = std::memory_order_release;
 constexpr uint64_t kLeast = 1'000'000;      // nanoseconds over which ticks are counted first
 constexpr uint64_t kMost = 100'000'000;     // until the two clocks are compared again
 constexpr uint64_t kMostReading = 2000;     // ticks: else something came between
@@ -54,13 +56,12 @@ uint64_t passed_ns(uint64_t passed, uint64_t rate) { return passed * rate >> 32;
 // Compares the clocks. What two comparisons measure apart is as exact as they are far from each
 // other, so each is valid as long as all before it took.
 uint64_t compare() {
-  constexpr auto relaxed = std::memory_order_relaxed, release = std::memory_order_release;
   const uint64_t before = ticks();
   const uint64_t now_ns = monotonic_ns();
   const uint64_t reading = ticks() - before, now = before + reading / 2;
-  uint32_t sequence = anchor.sequence.load(relaxed);
+  uint32_t sequence = anchor.sequence.load(kRelaxed);
   if (reading > kMostReading || (sequence & 1) != 0 ||
-      !anchor.sequence.compare_exchange_strong(sequence, sequence + 1, std::memory_order_acquire))
+      !anchor.sequence.compare_exchange_strong(sequence, sequence + 1, kAcquire))
     return now_ns;
   const uint64_t counted = now - anchor.first_ticks, counted_ns = now_ns - anchor.first_ns;
   const double rate = static_cast<double>(counted_ns) / static_cast<double>(counted) * 0x1p32;
@@ -68,31 +69,29 @@ uint64_t compare() {
   uint64_t valid = 0;
   if (anchor.first_ns != 0 && counted_ns >= kLeast && plausible) {
     valid = static_cast<uint64_t>(static_cast<double>(std::min(counted_ns, kMost)) * 0x1p32 / rate);
-    anchor.rate.store(static_cast<uint64_t>(rate), release);
+    anchor.rate.store(static_cast<uint64_t>(rate), kRelease);
   }
   if (anchor.first_ns == 0 || counted_ns > kAnew || (counted_ns >= kLeast && !plausible)) {
     anchor.first_ticks = now;
     anchor.first_ns = now_ns;
   }
-  anchor.ticks.store(now, release);
-  anchor.ns.store(now_ns, release);
-  anchor.valid.store(valid, release);
-  anchor.sequence.store(sequence + 2, release);
+  anchor.ticks.store(now, kRelease);
+  anchor.ns.store(now_ns, kRelease);
+  anchor.valid.store(valid, kRelease);
+  anchor.sequence.store(sequence + 2, kRelease);
   return now_ns;
 }
 
 }  // namespace
 
 uint64_t quick_ns() {
-  constexpr auto acquire = std::memory_order_acquire;
   static const bool usable = counts_by_ticks();
   if (!usable) return monotonic_ns();
-  const uint32_t sequence = anchor.sequence.load(acquire);
-  const uint64_t passed = ticks() - anchor.ticks.load(acquire);
-  const uint64_t valid = anchor.valid.load(acquire);
-  const uint64_t ns = anchor.ns.load(acquire) + passed_ns(passed, anchor.rate.load(acquire));
-  if (passed >= valid || (sequence & 1) != 0 ||
-      anchor.sequence.load(std::memory_order_relaxed) != sequence)
+  const uint32_t sequence = anchor.sequence.load(kAcquire);
+  const uint64_t passed = ticks() - anchor.ticks.load(kAcquire);
+  const uint64_t valid = anchor.valid.load(kAcquire);
+  const uint64_t ns = anchor.ns.load(kAcquire) + passed_ns(passed, anchor.rate.load(kAcquire));
+  if (passed >= valid || (sequence & 1) != 0 || anchor.sequence.load(kRelaxed) != sequence)
     return compare();
   return ns;
 }
