@@ -31,7 +31,7 @@ class IExecutor {
   virtual void loop(uint32_t workers, uint64_t n, const Body& body) = 0;
   // Has |task| called once, later, on another thread. False, or what it throws, refuses it: the
   // asynchronous run fails. By default all are refused.
-  virtual bool submit(Task task) {
+  virtual bool submit(Task task) {  // NOLINT(performance-unnecessary-value-param): others keep it
     (void)task;
     return false;
   }

@@ -19,38 +19,35 @@ class LazyCode {
   using Code = void (*)(Arguments*);
 
   // nullptr where it is not written yet, or could not be.
-  Code ready() const {
-    const uintptr_t at = at_.load(std::memory_order_acquire);
-    return at > kRefused ? reinterpret_cast<Code>(at) : nullptr;
-  }
+  Code ready() const { return code_.load(std::memory_order_acquire); }
 
   // |write| gives the code, or nullptr where it cannot be made executable; it is asked once, unless
   // it throws std::bad_alloc, which goes to the caller. nullptr for those who come meanwhile and
   // have waited some microseconds, too.
   template <typename Write>
   Code get(Write&& write) const {
-    uintptr_t at = kUnasked;
-    if (at_.compare_exchange_strong(at, kBeingWritten)) {
+    State state = State::kUnasked;
+    if (state_.compare_exchange_strong(state, State::kBeingWritten)) {
       try {
-        const void* const code = write();
-        at = code ? reinterpret_cast<uintptr_t>(code) : kRefused;
+        code_.store(write(), std::memory_order_release);
       } catch (const std::bad_alloc&) {
-        at_.store(kUnasked, std::memory_order_release);
+        state_.store(State::kUnasked, std::memory_order_release);
         throw;
       }
-      at_.store(at, std::memory_order_release);
+      state_.store(state = State::kWritten, std::memory_order_release);
     }
-    for (int turn = 0; at == kBeingWritten && turn < kTurns; ++turn) {
+    for (int turn = 0; state == State::kBeingWritten && turn < kTurns; ++turn) {
       _mm_pause();
-      at = at_.load(std::memory_order_acquire);
+      state = state_.load(std::memory_order_acquire);
     }
     return ready();
   }
 
  private:
-  static constexpr uintptr_t kUnasked = 0, kBeingWritten = 1, kRefused = 2;
+  enum class State : uint8_t { kUnasked, kBeingWritten, kWritten };
   static constexpr int kTurns = 2000;
-  mutable std::atomic<uintptr_t> at_{kUnasked};
+  mutable std::atomic<Code> code_{nullptr};
+  mutable std::atomic<State> state_{State::kUnasked};
 };
 
 }  // namespace pfrt::cpu

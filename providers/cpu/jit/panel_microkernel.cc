@@ -422,8 +422,8 @@ class PanelMicrokernelSet {
   }
 
  private:
-  static const void* write_now(const PanelMicrokernel& m, PanelMicrokernel::Form form,
-                               int64_t rows) {
+  static LazyCode<Blocks>::Code write_now(const PanelMicrokernel& m, PanelMicrokernel::Form form,
+                                          int64_t rows) {
     alignas(4096) static uint8_t pages[3][PanelMicrokernel::kForms][PanelMicrokernel::kMostRows]
                                       [kCapacity];
     using Kind = Generator::Kind;
@@ -442,7 +442,7 @@ class PanelMicrokernelSet {
     std::snprintf(name, sizeof name, "%s_%s_%dx%s", m.pairs_ ? "bf16_dot" : "panel_matmul",
                   m.wide_ ? "avx512" : "avx2", static_cast<int>(rows), kNames[form]);
     publish(name, generator.getCode(), generator.getSize());
-    return generator.getCode();
+    return generator.getCode<LazyCode<Blocks>::Code>();
   }
 
   PanelMicrokernel microkernel_;

@@ -226,8 +226,8 @@ class ShortChainMicrokernelSet {
   }
 
  private:
-  static const void* write_now(const ShortChainMicrokernel& m, ShortChainMicrokernel::Form form,
-                               int64_t rows) {
+  static LazyCode<Blocks>::Code write_now(const ShortChainMicrokernel& m,
+                                          ShortChainMicrokernel::Form form, int64_t rows) {
     alignas(4096) static uint8_t pages[2][2][ShortChainMicrokernel::kForms]
                                       [ShortChainMicrokernel::kMostRows][kCapacity];
     const int64_t whole = m.wide_ ? 1 : 2;  // vectors of a panel
@@ -243,7 +243,7 @@ class ShortChainMicrokernelSet {
     std::snprintf(name, sizeof name, "short_chains_%d_%s_%dx%s", static_cast<int>(m.chain_),
                   m.wide_ ? "avx512" : "avx2", static_cast<int>(rows), kNames[form]);
     publish(name, generator.getCode(), generator.getSize());
-    return generator.getCode();
+    return generator.getCode<LazyCode<Blocks>::Code>();
   }
 
   ShortChainMicrokernel microkernel_;

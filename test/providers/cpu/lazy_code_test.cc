@@ -35,7 +35,7 @@ using cpu::PanelMicrokernel;
 using cpu::ShortChainMicrokernel;
 
 void add_one(int* to) { ++*to; }
-const void* added() { return reinterpret_cast<const void*>(&add_one); }
+LazyCode<int>::Code added() { return &add_one; }
 
 TEST(LazyCode, is_written_once) {
   const LazyCode<int> code;
@@ -55,7 +55,7 @@ TEST(LazyCode, is_not_asked_again_where_it_was_refused) {
   const LazyCode<int> code;
   int asked = 0;
   for (int i = 0; i < 2; ++i)
-    EXPECT_EQ(code.get([&]() -> const void* {
+    EXPECT_EQ(code.get([&]() -> LazyCode<int>::Code {
       ++asked;
       return nullptr;
     }),
@@ -66,7 +66,7 @@ TEST(LazyCode, is_not_asked_again_where_it_was_refused) {
 
 TEST(LazyCode, is_asked_again_where_there_was_no_memory) {
   const LazyCode<int> code;
-  EXPECT_THROW(code.get([]() -> const void* { throw std::bad_alloc(); }), std::bad_alloc);
+  EXPECT_THROW(code.get([]() -> LazyCode<int>::Code { throw std::bad_alloc(); }), std::bad_alloc);
   EXPECT_EQ(code.get(added), &add_one);
 }
 
