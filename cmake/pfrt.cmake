@@ -20,8 +20,8 @@ if(PYFLAME_RT_WERROR)
 endif()
 if(PYFLAME_RT_SANITIZE)
   # Line tables are what a report needs. GCC takes long over instrumented code: two to three times as long at -O2 as at
-  # -O1, and at -O1 as at -O0, which is enough for what does not compute.
-  target_compile_options(pfrt_settings INTERFACE $<IF:$<BOOL:$<TARGET_PROPERTY:PFRT_PROVIDER>>,-O1,-O0>
+  # -O1, and at -O1 as at -O0, which is enough for what is no library.
+  target_compile_options(pfrt_settings INTERFACE $<IF:$<BOOL:$<TARGET_PROPERTY:PFRT_LIBRARY>>,-O1,-O0>
                          $<IF:$<BOOL:$<TARGET_PROPERTY:PFRT_TEST>>,-g0,-g1>)
 endif()
 if(PYFLAME_RT_SANITIZE STREQUAL "address")
@@ -43,28 +43,18 @@ endif()
 # CMAKE_DISABLE_PRECOMPILE_HEADERS (the dev preset) shows what a source forgot to include.
 function(pfrt_library_settings target)
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden
-                        C_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON CXX_EXTENSIONS OFF)
-  set(headers pfrt_precompiled)
-  if(PYFLAME_RT_SANITIZE AND target MATCHES "provider")
-    set_target_properties(${target} PROPERTIES PFRT_PROVIDER ON)
-    set(headers pfrt_precompiled_providers)
-  endif()
-  if(NOT target STREQUAL headers)
-    target_precompile_headers(${target} REUSE_FROM ${headers})
+                        C_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON CXX_EXTENSIONS OFF
+                        PFRT_LIBRARY ON)
+  if(NOT target STREQUAL "pfrt_precompiled")
+    target_precompile_headers(${target} REUSE_FROM pfrt_precompiled)
   endif()
 endfunction()
 
 set(PFRT_PRECOMPILED <cmake/precompiled.h>)  # by a path that is the same in every checkout
-set(precompiled pfrt_precompiled)
-if(PYFLAME_RT_SANITIZE)
-  list(APPEND precompiled pfrt_precompiled_providers)  # with other options
-endif()
-foreach(target ${precompiled})
-  add_library(${target} OBJECT ${CMAKE_CURRENT_LIST_DIR}/precompiled.cc)
-  target_link_libraries(${target} PRIVATE pfrt_settings)
-  target_precompile_headers(${target} PRIVATE ${PFRT_PRECOMPILED})
-  pfrt_library_settings(${target})
-endforeach()
+add_library(pfrt_precompiled OBJECT ${CMAKE_CURRENT_LIST_DIR}/precompiled.cc)
+target_link_libraries(pfrt_precompiled PRIVATE pfrt_settings)
+target_precompile_headers(pfrt_precompiled PRIVATE ${PFRT_PRECOMPILED})
+pfrt_library_settings(pfrt_precompiled)
 
 # Sources of |target| are compiled |count| at a time, which costs less where each of them would generate the same inline
 # functions. As with precompiled headers, the dev preset shows what a source forgot to include. Kernels are compiled each
