@@ -24,7 +24,7 @@ struct EnvironmentOptions {
   int num_threads = 0;
   // Further keys of the library's schema, as text: "memory_limit", "memory_pressure",
   // "memory_idle_s" and others. Throws InputError for one that there is not.
-  std::map<std::string, std::string> extra;
+  std::map<std::string, std::string> extra = {};
 };
 
 // A file of the plug-in search path.
