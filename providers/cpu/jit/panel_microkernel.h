@@ -84,6 +84,14 @@ class PanelMicrokernel {
       const int64_t begin = i * count / n, end = (i + 1) * count / n;
       return {whole, end - begin, rows, std::clamp<int64_t>(more - begin, 0, end - begin)};
     }
+    // fn(rows) for the blocks of each size, whose number is then in |args|.
+    template <typename Args, typename Fn>
+    void run(Args& args, Fn&& fn) const {
+      args.row_blocks = more;
+      if (more > 0) fn(rows + 1);
+      args.row_blocks = count - more;
+      if (args.row_blocks > 0) fn(rows);
+    }
   };
   RowBlocks row_blocks(int64_t n) const { return row_blocks(n, rows_); }
   static RowBlocks row_blocks(int64_t n, int64_t most) {
@@ -109,10 +117,7 @@ class PanelMicrokernel {
   static constexpr int64_t kMostPackedRows = 8;
 
   void run_form(Form form, const RowBlocks& row_blocks, Blocks& blocks) const {
-    blocks.row_blocks = row_blocks.more;
-    if (row_blocks.more > 0) run_code(form, row_blocks.rows + 1, blocks);
-    blocks.row_blocks = row_blocks.count - row_blocks.more;
-    if (blocks.row_blocks > 0) run_code(form, row_blocks.rows, blocks);
+    row_blocks.run(blocks, [&](int64_t rows) { run_code(form, rows, blocks); });
   }
   void run_code(Form form, int64_t rows, Blocks& blocks) const {
     if (const auto code = code_[form][rows - 1].ready()) [[likely]]

@@ -59,10 +59,7 @@ class ShortChainMicrokernel {
   friend class ShortChainMicrokernelSet;
   enum Form : uint8_t { kOne, kTwo, kHalf, kForms };  // panels
   void run_form(Form form, const PanelMicrokernel::RowBlocks& row_blocks, Blocks& blocks) const {
-    blocks.row_blocks = row_blocks.more;
-    if (row_blocks.more > 0) run_code(form, row_blocks.rows + 1, blocks);
-    blocks.row_blocks = row_blocks.count - row_blocks.more;
-    if (blocks.row_blocks > 0) run_code(form, row_blocks.rows, blocks);
+    row_blocks.run(blocks, [&](int64_t rows) { run_code(form, rows, blocks); });
   }
   void run_code(Form form, int64_t rows, Blocks& blocks) const {
     if (const auto code = code_[form][rows - 1].ready()) [[likely]]
