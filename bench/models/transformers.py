@@ -66,15 +66,19 @@ class Transformer:
             ports.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, shape))
         return self.node("Concat", [past, fresh], output=present, axis=2)
 
+    def scalar(self, value):
+        """An int64 of rank 0 that nodes share."""
+        name = f"scalar{value}"
+        if name not in self.known:
+            self.known[name] = name
+            self.initializers.append(numpy_helper.from_array(np.int64(value), name))
+        return name
+
     def length(self, x, axis):
         """A dimension of |x|, as [1]."""
         if self.fixed:
             return self.number([self.fixed[axis]], np.int64)
-        place = f"axis{axis}"
-        if place not in self.known:
-            self.known[place] = place
-            self.initializers.append(numpy_helper.from_array(np.int64(axis), place))
-        size = self.node("Gather", [self.node("Shape", [x]), place], axis=0)
+        size = self.node("Gather", [self.node("Shape", [x]), self.scalar(axis)], axis=0)
         return self.node("Unsqueeze", [size, self.number([0], np.int64)])
 
     def rows(self, x, *last):
@@ -126,6 +130,14 @@ class Transformer:
         """The first |tokens|, [1], of a table."""
         zero, along = self.number([0], np.int64), self.number([axis], np.int64)
         return self.node("Slice", [table, zero, tokens, along])
+
+    def causal_mask(self, tokens):
+        """Of |tokens|, [1]: what is added to scores."""
+        zero, one = self.scalar(0), self.scalar(1)
+        places = self.node("Range", [zero, self.node("Squeeze", [tokens, self.number([0], np.int64)]), one])
+        row, column = (self.node("Unsqueeze", [places, self.number([axis], np.int64)]) for axis in (0, 1))
+        seen = self.node("LessOrEqual", [row, column])
+        return self.node("Where", [seen, self.number(0.0), self.number(-np.inf)])
 
     def embed_axes(self, vocabulary, most, types=None):
         """Of ids of any number of tokens, up to |most|; |types|: an input of token types."""
@@ -205,9 +217,7 @@ def encoder_axes(fixed=False):
 
 def decoder_axes(fixed=False, vocabulary=8000):
     net, tokens = with_axes(Transformer("decoder", seed=512, width=512, heads=8, inner=2048), fixed)
-    past = np.triu(np.full((MOST_TOKENS, MOST_TOKENS), -np.inf, np.float32), 1)
-    length = net.length("ids", 1)
-    mask = net.first(net.first(net.constant(past[None, None]), length, 2), length, 3)
+    mask = net.causal_mask(net.length("ids", 1))
     x = net.embed_axes(vocabulary, MOST_TOKENS)
     for _ in range(6):
         x = net.node("Add", [x, net.attention(net.layer_norm(x), mask)])
