@@ -74,8 +74,10 @@ class Sum {
   std::string rest_;
 };
 
+// Digests are names of files. Shorter ones are of former versions, whose files are evicted.
 bool is_name(std::string_view key) {
-  return key.size() == 32 && key.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+  return (key.size() == 64 || key.size() == 32) &&
+         key.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
 }  // namespace
@@ -135,15 +137,17 @@ Result<CacheStore::EntryPtr> CacheStore::open(const std::string& path, std::stri
                         header.body_at + header.body_bytes + sizeof(uint64_t) == size;
   if (header.file_bytes != size || !in_order)
     return error(Code::kDATA_LOSS, "it should have ", header.file_bytes, " bytes and has ", size);
-  Digest digest;
-  digest.add(&header, offsetof(Header, checksum));
-  digest.add(data + sizeof header, header.body_at - sizeof header);
-  if (digest.number() != header.checksum)
-    return error(Code::kDATA_LOSS, "its head does not match its checksum");
   auto entry = std::make_shared<Entry>();
-  entry->key = {data + sizeof header, header.key_bytes};
-  entry->of = {data + sizeof header + header.key_bytes, header.of_bytes};
-  entry->head = {data + header.head_at, header.head_bytes};
+  entry->front.assign(data, header.body_at);
+  Checksum front_sum;
+  front_sum.add(&header, offsetof(Header, checksum));
+  front_sum.add(entry->front.data() + sizeof header, header.body_at - sizeof header);
+  if (front_sum.value() != header.checksum)
+    return error(Code::kDATA_LOSS, "its head does not match its checksum");
+  const std::string_view front = entry->front;
+  entry->key = front.substr(sizeof header, header.key_bytes);
+  entry->of = front.substr(sizeof header + header.key_bytes, header.of_bytes);
+  entry->head = front.substr(header.head_at, header.head_bytes);
   entry->body = data + header.body_at;
   entry->body_bytes = header.body_bytes;
   entry->file = std::move(file);
@@ -251,10 +255,10 @@ Status CacheStore::put(std::string_view key, const std::string& suffix, std::str
   front.resize(header.head_at);
   front.append(head);
   front.resize(header.body_at);
-  Digest digest;
-  digest.add(&header, offsetof(Header, checksum));
-  digest.add(front.data() + sizeof header, front.size() - sizeof header);
-  header.checksum = digest.number();
+  Checksum front_sum;
+  front_sum.add(&header, offsetof(Header, checksum));
+  front_sum.add(front.data() + sizeof header, front.size() - sizeof header);
+  header.checksum = front_sum.value();
   std::memcpy(front.data(), &header, sizeof header);
 
   PFRT_TRY(os::make_folders(folder_));

@@ -53,7 +53,8 @@ class CacheStore {
   // Found whole, and kept so while somebody holds it.
   class Entry {
    public:
-    std::string_view key, of, head;  // in the file
+    std::string_view key, of, head;  // in |front|
+    std::string front;  // a copy of what is before the body: readers rely on the check of it
     const char* body = nullptr;
     uint64_t body_bytes = 0;
     std::shared_ptr<os::MappedFile> file;
