@@ -103,6 +103,11 @@ CacheStore::CacheStore(std::string folder, std::vector<std::string> suffixes, Ca
       logger_(logger),
       counts_(former ? former->counts_ : std::make_shared<Counts>()) {}
 
+Status CacheStore::make_folder() const {
+  PFRT_TRY(os::make_folders(folder_));
+  return os::check_own_folder(folder_);
+}
+
 std::string CacheStore::path_of(std::string_view key, const std::string& suffix) const {
   std::string name(key);
   if (!is_name(key)) {
@@ -115,9 +120,8 @@ std::string CacheStore::path_of(std::string_view key, const std::string& suffix)
 
 Result<CacheStore::EntryPtr> CacheStore::open(const std::string& path, std::string_view key,
                                               Reading reading) const {
-  if (!os::is_private_file(path))
-    return error(Code::kIO, "it is no file of this user's, or others may write to it");
-  PFRT_ASSIGN(auto file, os::MappedFile::open(path, limits_.use_mmap));
+  PFRT_TRY(os::check_own_folder(folder_));
+  PFRT_ASSIGN(auto file, os::MappedFile::open_private(path, limits_.use_mmap));
   Header header{};
   const auto* const data = static_cast<const char*>(file->data());
   const uint64_t size = file->size();
@@ -164,7 +168,7 @@ Status CacheStore::check_body(const std::string& path, const Entry& entry, bool 
   bool known = false;
   if (use) {
     Seen seen;
-    auto file = os::MappedFile::open(seen_path, false);
+    auto file = os::MappedFile::open_private(seen_path, false);
     if (file.ok() && file.value()->size() == sizeof seen) {
       std::memcpy(&seen, file.value()->data(), sizeof seen);
       known = seen.checksum == checksum_of(seen) && seen.stamp == stamp && seen.boot != 0 &&
@@ -261,7 +265,7 @@ Status CacheStore::put(std::string_view key, const std::string& suffix, std::str
   header.checksum = front_sum.value();
   std::memcpy(front.data(), &header, sizeof header);
 
-  PFRT_TRY(os::make_folders(folder_));
+  PFRT_TRY(make_folder());
   const std::string path = path_of(key, suffix);
   PFRT_ASSIGN(auto file, os::AtomicFile::create(path, false));
   PFRT_TRY(file->write(front.data(), front.size()));

@@ -2,8 +2,8 @@
 //
 // A folder of files that can all be made again, shared by threads and processes: entries by key,
 // each one file, written beside and renamed, and mapped by who reads it. What is torn, foreign,
-// older or damaged is not there, and a line in the log says so. Nothing here fails a caller: what
-// cannot be kept is not kept. A file, beside a header:
+// older, damaged or another user's is not there, and a line in the log says so. Nothing here fails
+// a caller: what cannot be kept is not kept. A file, beside a header:
 //
 //   key, what it is of, head (a small structure of who wrote it), then the body at a page, whose
 //   sections start at pages, then a checksum of the body.
@@ -80,6 +80,9 @@ class CacheStore {
   CacheStore& operator=(const CacheStore&) = delete;
 
   const std::string& folder() const { return folder_; }
+  // The folder, where it is missing. An error where it is another user's: neither is anything read
+  // there.
+  Status make_folder() const;
   const CacheLimits& limits() const { return limits_; }
 
   // Null when there is none. Counts as a use.

@@ -65,5 +65,51 @@ TEST_F(CacheFolder, the_head_stays_what_was_checked) {
   EXPECT_EQ(found->of, "test");
 }
 
+TEST_F(CacheFolder, files_that_others_may_write_to_are_not_used) {
+  ASSERT_TRUE(put(*open(), "head").ok());
+  ASSERT_NE(open()->find("key", ".kind"), nullptr);
+  ASSERT_EQ(::chmod(entry().c_str(), 0620), 0);
+  EXPECT_EQ(open()->find("key", ".kind"), nullptr);
+  ASSERT_EQ(lines_.size(), 1u);
+  EXPECT_NE(lines_[0].find("no file of this user's"), std::string::npos) << lines_[0];
+}
+
+TEST_F(CacheFolder, links_to_files_are_not_used) {
+  ASSERT_TRUE(put(*open(), "head").ok());
+  const std::string path = entry(), elsewhere = folder_ + "/elsewhere";
+  fs::rename(path, elsewhere);
+  fs::create_symlink(elsewhere, path);
+  EXPECT_EQ(open()->find("key", ".kind"), nullptr);
+  EXPECT_EQ(lines_.size(), 1u);
+}
+
+TEST_F(CacheFolder, another_users_is_not_used) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a folder away";
+  constexpr uid_t kOther = 65534;
+  ASSERT_TRUE(put(*open(), "head").ok());
+  ASSERT_EQ(::chown(cache().c_str(), kOther, kOther), 0);
+  EXPECT_EQ(open()->find("key", ".kind"), nullptr);
+  ASSERT_EQ(lines_.size(), 1u);
+  EXPECT_NE(lines_[0].find("it belongs to user 65534"), std::string::npos) << lines_[0];
+  const Status refused = put(*open(), "head");
+  EXPECT_EQ(refused.code(), Code::kIO);
+  ASSERT_EQ(::chown(cache().c_str(), 0, 0), 0);
+  ASSERT_EQ(::chown(entry().c_str(), kOther, kOther), 0);
+  EXPECT_EQ(open()->find("key", ".kind"), nullptr);
+}
+
+// What the system's user has, such as a folder that a service is given, others may use.
+TEST_F(CacheFolder, of_root_is_used_by_another_user) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can be another user";
+  ASSERT_EQ(::mkdir(cache().c_str(), 0700), 0);
+  ASSERT_EQ(::chmod(cache().c_str(), 0777), 0);
+  ASSERT_EQ(::chmod(folder_.c_str(), 0755), 0);
+  ASSERT_EQ(::seteuid(65534), 0);
+  const bool stored = put(*open(), "head").ok(), found = open()->find("key", ".kind") != nullptr;
+  ASSERT_EQ(::seteuid(0), 0);
+  EXPECT_TRUE(stored);
+  EXPECT_TRUE(found);
+}
+
 }  // namespace
 }  // namespace pfrt
