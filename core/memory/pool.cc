@@ -24,8 +24,6 @@ constexpr uint64_t kMapped = uint64_t{128} << 10;  // from here on, pages of the
 
 uint64_t round_up(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit * unit; }
 
-uint32_t highest_bit(uint64_t bytes) { return static_cast<uint32_t>(std::bit_width(bytes)) - 1; }
-
 }  // namespace
 
 class MemoryPool::Lock {
