@@ -156,7 +156,7 @@ Result<CacheStore::EntryPtr> CacheStore::open(const std::string& path, std::stri
   entry->body_bytes = header.body_bytes;
   entry->file = std::move(file);
   if (!key.empty() && entry->key != key) return error(Code::kDATA_LOSS, "it is of another key");
-  if (limits_.ttl_s > 0 && os::system_ns() - header.created_ns > limits_.ttl_s * 1'000'000'000)
+  if (limits_.ttl_ns() > 0 && os::system_ns() - header.created_ns > limits_.ttl_ns())
     return error(Code::kDEADLINE, "it is older than ", limits_.ttl_s, " s");
   if (reading != Reading::kHead) PFRT_TRY(check_body(path, *entry, reading == Reading::kUse));
   return EntryPtr(std::move(entry));
@@ -317,8 +317,7 @@ uint64_t CacheStore::evict_locked() {
   for (const File& file : files()) {
     bytes += file.stamp.bytes;
     ++entries;
-    const bool old =
-        limits_.ttl_s > 0 && now - file.stamp.modified_ns > limits_.ttl_s * 1'000'000'000;
+    const bool old = limits_.ttl_ns() > 0 && now - file.stamp.modified_ns > limits_.ttl_ns();
     const bool many = limits_.max_entries > 0 && entries > limits_.max_entries;
     const bool large = limits_.max_bytes > 0 && bytes > limits_.max_bytes;
     if (!old && !many && !large) continue;

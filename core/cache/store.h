@@ -32,7 +32,9 @@ struct CacheLimits {
   uint64_t max_bytes = uint64_t{1} << 30;  // of all files; 0 = no limit
   uint64_t max_entries = 100;              // likewise
   int64_t ttl_s = 86400;                   // entries are not used when they are older; 0 = for ever
-  bool use_mmap = true;                    // else entries are read into memory
+  // As nanoseconds; what is too much for them is for ever, and none is 0.
+  int64_t ttl_ns() const { return ttl_s > INT64_MAX / 1'000'000'000 ? 0 : ttl_s * 1'000'000'000; }
+  bool use_mmap = true;  // else entries are read into memory
   bool operator==(const CacheLimits&) const = default;
 };
 

@@ -133,8 +133,8 @@ void print_measurements(const std::vector<Measurement>& measured) {
 int doctor_command(const DoctorArgs& args) {
   const Machine machine = read_machine();
   const std::vector<PluginInfo> plugins = Environment::instance().plugins();
-  const char* path = std::getenv("PFRT_PLUGIN_PATH");
-  const char* cap = std::getenv("PFRT_ISA");
+  const char* path = ::secure_getenv("PFRT_PLUGIN_PATH");
+  const char* cap = ::secure_getenv("PFRT_ISA");
   const std::vector<std::string> problems = find_problems(path, plugins);
   const std::vector<Measurement> measured = measure_if_asked(args);
   if (args.json) {

@@ -65,6 +65,17 @@ TEST_F(CacheFolder, the_head_stays_what_was_checked) {
   EXPECT_EQ(found->of, "test");
 }
 
+// More seconds than nanoseconds can count are for ever, not a time that has passed.
+TEST_F(CacheFolder, entries_may_live_as_long_as_anybody_says) {
+  for (const int64_t seconds : {int64_t{9'300'000'000}, int64_t{1} << 40, INT64_MAX}) {
+    CacheStore store(cache(), {".kind"}, {.ttl_s = seconds}, &logger_);
+    ASSERT_TRUE(put(store, "head").ok());
+    EXPECT_NE(store.find("key", ".kind"), nullptr) << seconds;
+    CacheStore again(cache(), {".kind"}, {.ttl_s = seconds}, &logger_);
+    EXPECT_NE(again.find("key", ".kind"), nullptr) << seconds;
+  }
+}
+
 TEST_F(CacheFolder, files_that_others_may_write_to_are_not_used) {
   ASSERT_TRUE(put(*open(), "head").ok());
   ASSERT_NE(open()->find("key", ".kind"), nullptr);
