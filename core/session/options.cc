@@ -89,8 +89,8 @@ constexpr OptionRow kSession[] = {
      "time every step and keep every run until the profile is ended; explain shows the last run's "
      "times"},
     {"profile_file_prefix", PFRT_OPTION_STRING, "pyflame_rt_profile", "",
-     "where the profile goes: PREFIX_YYYY-MM-DD_HH-MM-SS_N.json, N being the session's number. "
-     "Where it is set, a profile that nobody ended is written when the session goes"},
+     "where the profile goes: PREFIX_YYYY-MM-DD_HH-MM-SS_P_N.json, P being the "
+     "process's number and N the session's. Where it is set, a profile that nobody ended is written when the session goes"},
     {"log_level", PFRT_OPTION_STRING, "warning", "debug info warning error off",
      "least severe line to log"},
     {"precision", PFRT_OPTION_STRING, "fp32", "ieee fp32 fast bf16 auto",
@@ -380,7 +380,7 @@ Status Options::set_int(std::string_view key, int64_t value) {
   PFRT_ASSIGN(const OptionRow* r, row(key, PFRT_OPTION_INT));
   if (value < 0 || value > (int64_t{1} << 40))
     return error(Code::kINVALID_ARGUMENT, "setting ", options_kind_name(kind_), " option '", key,
-                 "' to ", value, ": it must be at least 0 and reasonable");
+                 "' to ", value, ": it must be 0 to ", int64_t{1} << 40);
   return store(*r, key, std::to_string(value));
 }
 

@@ -30,7 +30,7 @@ struct SessionOptions {
   // Time every step and keep every run until InferenceSession::end_profiling(); explain() has the
   // last run's times.
   bool enable_profiling = false;
-  // Where the profile goes: PREFIX_YYYY-MM-DD_HH-MM-SS_N.json. Where this is not the default, a
+  // Where the profile goes: PREFIX_YYYY-MM-DD_HH-MM-SS_P_N.json. Where this is not the default, a
   // profile that nobody ended is written when the session goes.
   std::string profile_file_prefix = kProfileFilePrefix;
   // The default of that.

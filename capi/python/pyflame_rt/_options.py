@@ -146,8 +146,9 @@ class SessionOptions:
     device: "cpu" or another device word; short for a list of providers.
     num_threads: threads a run may use; 0 = as many as the process may use.
     enable_profiling: time every step and keep every run until ``InferenceSession.end_profiling``.
-    profile_file_prefix: where the profile goes: PREFIX_YYYY-MM-DD_HH-MM-SS_N.json; None = "pyflame_rt_profile". Where it
-        is given, a profile that nobody ended is written when the session goes.
+    profile_file_prefix: where the profile goes: PREFIX_YYYY-MM-DD_HH-MM-SS_P_N.json, P being the process's number and N the
+        session's; None = "pyflame_rt_profile". Where it is given, a profile that nobody ended is written when the
+        session goes.
     execution_mode: "sequential", or "parallel" for independent steps at once.
     optimization_level: an ``OptLevel``.
     verbose_optimization: log what each optimisation pass did.
