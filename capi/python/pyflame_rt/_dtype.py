@@ -128,13 +128,13 @@ def dtype_of_numpy(numpy: "np.dtype[Any]") -> Optional[DType]:
 
 def memory_dtype(dtype: DType) -> "np.dtype[Any]":
     """The dtype of NumPy's own that the elements' bytes are kept in."""
-    return OWN_NUMPY.get(dtype) or np.dtype(np.uint16 if dtype.bits == 16 else np.uint8)
+    return OWN_NUMPY[dtype] if dtype in OWN_NUMPY else np.dtype(np.uint16 if dtype.bits == 16 else np.uint8)
 
 
-def conversion_to(dtype: DType) -> Optional[str]:
-    """The Python that makes an array |value| one of the element type, for messages; None when NumPy cannot."""
+def numpy_name(dtype: DType) -> Optional[str]:
+    """The dtype of arrays as Python names it, "numpy.float32" or "ml_dtypes.bfloat16"; None when there is none."""
     numpy = dtype.numpy
-    return None if numpy is None else f"numpy.asarray(value, {numpy.type.__module__}.{numpy})"
+    return None if numpy is None else f"{numpy.type.__module__}.{numpy}"
 
 
 def dtype_of(what: Any) -> DType:

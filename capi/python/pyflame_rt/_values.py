@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Sequence, Tuple
 import numpy as np
 
 from . import _abi, _library as lib
-from ._dtype import (ABI_OF_NUMPY, FROM_ABI, OWN_NUMPY, TO_ABI, DType, conversion_to, dtype_of_numpy, memory_dtype)
+from ._dtype import (ABI_OF_NUMPY, FROM_ABI, OWN_NUMPY, TO_ABI, DType, dtype_of_numpy, memory_dtype, numpy_name)
 from ._errors import DTypeMismatchError, InputError, OutOfMemoryError, PyFlameRTError, ShapeMismatchError
 
 TENSOR_SIZE = ctypes.sizeof(_abi.Tensor)
@@ -126,8 +126,8 @@ def check_tensor(port: Any, fed: Any) -> None:
         nearest = f"give a pyflame_rt.Tensor of {want}"
         if want == DType.String:
             nearest = "give an array of str"
-        elif conversion_to(want) is not None:
-            nearest = f"convert it, for example with {conversion_to(want)}"
+        elif numpy_name(want) is not None:
+            nearest = f"convert it, for example with numpy.asarray(value, {numpy_name(want)})"
         raise DTypeMismatchError(f"running: input '{port.name}' expects {want.text}, got {got}; {nearest}") from None
     if port.dims is not None and len(port.dims) != len(shape):
         rank = len(shape)
