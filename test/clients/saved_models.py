@@ -6,7 +6,7 @@
 
 The models are the node cases of onnx, those of test/recorded, random ones and those of rewrites.py. What is written has
 to pass onnx.checker with full_check where the original does, its nodes have attributes of their schemas alone, and ONNX
-Runtime makes a session of it where it does of the original. A conversion keeps operators, attributes and the types of
+Runtime makes a session of it where it does of the original, but for EXCEPTIONS. A conversion keeps operators, attributes and the types of
 inputs and outputs, with a .pfm file between or without. Every rewrite of `pfrt passes` is seen, but for those of UNSEEN.
 """
 import argparse
@@ -31,8 +31,18 @@ import rewrites
 ROOT = Path(__file__).resolve().parents[2]
 LEVELS = ("none", "basic", "extended", "all")
 RANDOM_MODELS = 300
-# Rewrites that make nothing that can be saved, or that no model here has.
-UNSEEN = {}
+# Rewrites that no model here can have.
+UNSEEN = {"CancelTransposes": "waits for the option insert_transposes to be off",
+          "ChannelsLast": "makes what a provider of channels-last kernels asks for",
+          "MergedProducts": "belongs to a pass of no level"}
+# What is wrong with a model all the same: words of it, and why. The list may only shrink.
+EXCEPTIONS = {
+    "test_identity_opt": ("'opt_in' is", "no node tells that the optional holds a sequence"),
+    "test_optional_get_element_optional_tensor": ("Field 'shape'", "what an optional holds has no shape before the run"),
+    "test_scan_sum": ("save the model as .pfm", "the batches of Scan at opset 8 have no newer form"),
+    "ai.onnx.Scan.batched": ("save the model as .pfm", "the batches of Scan at opset 8 have no newer form"),
+    "ai.onnx.Scan.batched_backwards": ("save the model as .pfm", "the batches of Scan at opset 8 have no newer form"),
+    "ai.onnx.ml.TreeEnsembleClassifier.vector": ("expected to have rank 2", "the peer takes vectors at opset 1 alone")}
 
 onnxruntime.set_default_logger_severity(4)
 
@@ -159,9 +169,6 @@ class Saver:
             raise RuntimeError(f"{arguments[0]}: {(done.stderr or done.stdout).strip()[:300]}")
         return done.stdout
 
-    def takes(self, path):
-        return not subprocess.run([self._pfrt, "inspect", path], capture_output=True).returncode
-
     def faults_of_conversion(self, name, path, original):
         once, between, twice = (self._folder / f"{name}.{end}" for end in ("once.onnx", "pfm", "twice.onnx"))
         self._run("convert", path, once)
@@ -178,11 +185,15 @@ class Saver:
 
     def faults_of_optimisation(self, name, path, original):
         done = set()
-        if name.startswith("random.") and not self.takes(path):
-            return  # some are made wrong
         for level in LEVELS:
             out = self._folder / f"{name}.{level}.onnx"
-            report = json.loads(self._run("optimize", path, out, "--level", level, "--json"))
+            try:
+                report = json.loads(self._run("optimize", path, out, "--level", level, "--json"))
+            except RuntimeError as fault:
+                if name.startswith("random."):
+                    return  # some are made wrong
+                yield str(fault)
+                continue
             self.seen.update(rule for row in report["passes"] for rule in row["rewrites"])
             data = out.read_bytes()
             if data not in done:
@@ -244,7 +255,11 @@ def main():
         saver = Saver(args.pfrt, Path(scratch))
         chosen = [(name, path) for name, path in models(args, Path(scratch)) if fnmatch.fnmatch(name, args.only)]
         with ThreadPoolExecutor(2) as pool:
-            for (name, _), faults in zip(chosen, pool.map(lambda row: judge(*row, saver, parts), chosen)):
+            for (name, _), found in zip(chosen, pool.map(lambda row: judge(*row, saver, parts), chosen)):
+                words, _ = EXCEPTIONS.get(name, (None, ""))
+                faults = [fault for fault in found if words is None or words not in fault]
+                if words is not None and faults == found and "optimisation" in parts:
+                    faults.append("is as it should be: take it out of EXCEPTIONS")
                 passed, failed = passed + (not faults), failed + bool(faults)
                 for fault in faults:
                     print(f"{name}: {fault[:500]}", flush=True)
