@@ -17,6 +17,11 @@ constexpr uint64_t kBfloat16 = bit(PFRT_DTYPE_BFLOAT16);
 constexpr uint64_t kHalves = kBfloat16 | bit(PFRT_DTYPE_FLOAT16);
 constexpr uint64_t kFloat8 = bit(PFRT_DTYPE_FLOAT8E4M3FN) | bit(PFRT_DTYPE_FLOAT8E4M3FNUZ) |
                              bit(PFRT_DTYPE_FLOAT8E5M2) | bit(PFRT_DTYPE_FLOAT8E5M2FNUZ);
+constexpr uint64_t kSubBytes = bit(PFRT_DTYPE_INT4) | bit(PFRT_DTYPE_UINT4) |
+                               bit(PFRT_DTYPE_INT2) | bit(PFRT_DTYPE_UINT2) |
+                               bit(PFRT_DTYPE_FLOAT4E2M1);
+constexpr uint64_t kInOptionals28 =
+    kBfloat16 | kFloat8 | bit(PFRT_DTYPE_FLOAT8E8M0) | kSubBytes;
 constexpr uint64_t kInt16s = bit(PFRT_DTYPE_INT16) | bit(PFRT_DTYPE_UINT16);
 
 struct Operator {
@@ -65,7 +70,7 @@ constexpr TypesOpset kOpsetsOfTypes[] = {
     {"", 25, bit(PFRT_DTYPE_INT2) | bit(PFRT_DTYPE_UINT2)},
     {"DequantizeLinear", 19, kHalves},
     {"Equal", 19, bit(PFRT_DTYPE_STRING)},
-    {"QuantizeLinear", 19, kHalves},
+    {"QuantizeLinear", 19, kHalves | bit(PFRT_DTYPE_INT32)},
     {"ConstantOfShape", 20, kBfloat16 | kFloat8},
     {"IsInf", 20, kHalves | kFloat8},
     {"IsNaN", 20, kFloat8},
@@ -83,6 +88,14 @@ constexpr TypesOpset kOpsetsOfTypes[] = {
     {"SplitToSequence", 24, kBfloat16},
     {"TopK", 24, kBfloat16},
     {"Range", 27, kHalves},
+    {"Compress", 28, kBfloat16},
+    {"Einsum", 28, kBfloat16},
+    {"OneHot", 28, kBfloat16},
+    {"Optional", 28, kInOptionals28},
+    {"OptionalGetElement", 28, kInOptionals28},
+    {"OptionalHasElement", 28, kInOptionals28},
+    {"ReverseSequence", 28, kBfloat16},
+    {"Unique", 28, kBfloat16},
     {"Celu", 28, kHalves | bit(PFRT_DTYPE_FLOAT64)},
 };
 
