@@ -223,9 +223,9 @@ def make(jobs, limit):
         print(f"exported {job.name}" if not fault else f"NOT EXPORTED {job.name}: {fault}", flush=True)
         if fault:
             failures[job] = f"no export: {fault}"
-    wanted = [job for job in wanted if job not in failures]
-    for job, _ in in_children(wanted, ask_peer, limit, SECONDS["run"], lambda job: job.file(".peer.log")):
-        job.file(".verdicts").rename(job.file(".peer"))
+            continue
+        for _ in in_children([job], ask_peer, 1, SECONDS["run"], lambda job: job.file(".peer.log")):
+            job.file(".verdicts").rename(job.file(".peer"))
     return failures
 
 

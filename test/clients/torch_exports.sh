@@ -33,5 +33,6 @@ if [ "$(cat "$venv/installed" 2>/dev/null)" != "${packages[*]}" ]; then
 fi
 
 export PYFLAME_RT_LIBRARY=${PYFLAME_RT_LIBRARY:-$PWD/$build/lib/libpyflamert_c.so}
+[ -e "$PYFLAME_RT_LIBRARY" ] || { echo "$PYFLAME_RT_LIBRARY is not there: build the preset release first"; exit 2; }
 export PYTHONPATH=$PWD/capi/python PYTHONDONTWRITEBYTECODE=1 HF_HUB_OFFLINE=1 PYTHONWARNINGS=ignore
 nice "$venv/bin/python" test/clients/torch_exports.py --work "$work" "$@"
