@@ -312,9 +312,9 @@ Status add_oracle(Rows& rows, const Machines& machines) {
   const Machine& m = machines.wse2;
   Random random(42);
   for (const Family& family : kFamilies) PFRT_TRY(add_family(rows, m, family, random));
-  for (const Algorithm algorithm : {Algorithm::kMeshGemm, Algorithm::kCannon})
-    for (const int64_t tile : {1, 8}) PFRT_TRY(add_closed_form(rows, m, algorithm, tile));
-  return {};
+  PFRT_TRY(add_closed_form(rows, m, Algorithm::kMeshGemm, 1));
+  PFRT_TRY(add_closed_form(rows, m, Algorithm::kMeshGemm, 8));
+  return add_closed_form(rows, m, Algorithm::kCannon, 8);
 }
 
 }  // namespace pfrt::wse::published
