@@ -133,7 +133,7 @@ TEST(WaferOptions, every_option_is_read) {
   EXPECT_EQ(good({{"execution", "auto"}}).target.execution, Execution::kAuto);
   EXPECT_EQ(good({{"execution", "pipelined"}}).target.execution, Execution::kPipelined);
   EXPECT_EQ(good({{"execution", "streaming"}}).target.execution, Execution::kStreaming);
-  EXPECT_EQ(good({{"silicon", "true"}}).target.machine.hop, 1.35);
+  EXPECT_EQ(good({{"silicon", "true"}}, "wse3").target.machine.wavelet, 1.125);
 }
 
 TEST(WaferOptions, the_list_has_every_option_with_its_choices) {
