@@ -41,9 +41,9 @@ PortInfo port_info(const Graph& graph, ValueId id) {
   const GraphValue& v = graph.at(id);
   PortInfo info;
   info.name = v.name;
-  info.type = v.type;
+  info.type = graph.fed_type(id);
   info.has_initializer = v.constant != nullptr;
-  for (const Dim& d : v.type.shape) {
+  for (const Dim& d : info.type.shape) {
     info.dims.push_back(d.known() ? d.value() : -1);
     info.dim_names.push_back(graph.symbols->given_name(d));
   }
@@ -58,7 +58,7 @@ PortInfo port_info(const Graph& graph, ValueId planned, const Graph& model, Valu
 }
 
 Status check_inputs(const std::vector<PortInfo>& ports, size_t required, const SymbolTable& symbols,
-                    const std::vector<ValuePtr>& inputs) {
+                    const std::vector<ValuePtr>& inputs, std::string* out_differ) {
   struct Named {
     const std::string *symbol, *input;  // and the input that gave its size
     int64_t size;
@@ -97,11 +97,17 @@ Status check_inputs(const std::vector<PortInfo>& ports, size_t required, const S
       if (port.dims[d] >= 0 || port.dim_names[d].empty()) continue;
       const auto known = std::ranges::find_if(
           named, [&](const Named& n) { return *n.symbol == port.dim_names[d]; });
-      if (known == named.end())
+      if (known == named.end()) {
         named.push_back({&port.dim_names[d], &port.name, t.dims[d]});
-      else if (known->size != t.dims[d])
+        continue;
+      }
+      if (known->size == t.dims[d]) continue;
+      if (!out_differ)
         return mismatch(message(" (dimension '", port.dim_names[d], "' is ", known->size,
                                 " in input '", *known->input, "')"));
+      if (out_differ->empty())
+        *out_differ = message("dimension '", port.dim_names[d], "' is ", t.dims[d], " in input '",
+                              port.name, "' and ", known->size, " in input '", *known->input, "'");
     }
   }
   return {};

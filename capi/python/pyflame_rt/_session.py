@@ -532,7 +532,7 @@ class InferenceSession:
                 return None, _tensor_of(what)
             what = what.numpy()
         if port.kind not in (_abi.VALUE_TENSOR, _abi.VALUE_UNSET):
-            return None, value_of(what, port.name)
+            return None, value_of(what, port.name, FROM_ABI.get(port.dtype), FROM_ABI.get(port.key_dtype))
         dtype = FROM_ABI.get(port.dtype)
         if dtype is not None:
             what = number_array(what, dtype, port.name)

@@ -17,6 +17,9 @@ constexpr uint64_t kBfloat16 = bit(PFRT_DTYPE_BFLOAT16);
 constexpr uint64_t kHalves = kBfloat16 | bit(PFRT_DTYPE_FLOAT16);
 constexpr uint64_t kFloat8 = bit(PFRT_DTYPE_FLOAT8E4M3FN) | bit(PFRT_DTYPE_FLOAT8E4M3FNUZ) |
                              bit(PFRT_DTYPE_FLOAT8E5M2) | bit(PFRT_DTYPE_FLOAT8E5M2FNUZ);
+constexpr uint64_t kFloats = kHalves | bit(PFRT_DTYPE_FLOAT32) | bit(PFRT_DTYPE_FLOAT64);
+constexpr uint64_t kSignedInts =
+    bit(PFRT_DTYPE_INT8) | bit(PFRT_DTYPE_INT16) | bit(PFRT_DTYPE_INT32) | bit(PFRT_DTYPE_INT64);
 constexpr uint64_t kInt16s = bit(PFRT_DTYPE_INT16) | bit(PFRT_DTYPE_UINT16);
 
 struct Operator {
@@ -83,6 +86,7 @@ constexpr TypesOpset kOpsetsOfTypes[] = {
     {"SplitToSequence", 24, kBfloat16},
     {"TopK", 24, kBfloat16},
     {"Range", 27, kHalves},
+    {"BitShift", 28, kSignedInts},
     {"Celu", 28, kHalves | bit(PFRT_DTYPE_FLOAT64)},
 };
 
@@ -161,6 +165,7 @@ constexpr Attr kAttrs[] = {
     {"Attention", "left_window_size", 25, -1, ""},
     {"Attention", "right_window_size", 25, -1, ""},
     {"Range", "stash_type", 27, 1, ""},
+    {"SpaceToDepth", "mode", 28, 0, "DCR"},
 };
 
 // Values that came with |opset|, of attributes that are older. A node needs that opset if the
@@ -225,6 +230,7 @@ int64_t lowest_of_standard(const Graph& graph, const Node& node) {
     const Attribute* attr = row.op == node.op ? node.attr(row.name) : nullptr;
     needs(attr && has_value(*attr, row), row.opset);
   }
+  needs(node.op == "Mod" && (dtypes & kFloats) && node.attr_int("fmod", 0) == 0, 28);
   // Input 6 is nonpad_kv_seqlen.
   needs(node.op == "Attention" && node.has_input(6), 24);
   // Before opset 23 the scale has the type of the input.
