@@ -35,6 +35,24 @@ void name_dims(const Graph& graph, const Type& declared, PortInfo& info) {
       info.dim_names[i] = graph.symbols->given_name(declared.shape[i]);
 }
 
+// Other values than the model's defaults may be fed: of what holds with the defaults, what the
+// model says without them stays.
+void keep_known(const Type& known, PortInfo& info) {
+  if (!info.type.is_tensor() || !known.is_tensor() || !info.type.has_shape) return;
+  if (!known.has_shape || known.shape.size() != info.dims.size()) {
+    info.type.has_shape = false;
+    info.type.shape.clear();
+    info.dims.clear();
+    info.dim_names.clear();
+    return;
+  }
+  for (size_t i = 0; i < info.dims.size(); ++i) {
+    if (info.dims[i] < 0 || known.shape[i].known()) continue;
+    info.dims[i] = -1;
+    info.type.shape[i] = Dim();
+  }
+}
+
 }  // namespace
 
 PortInfo port_info(const Graph& graph, ValueId id) {
@@ -53,6 +71,9 @@ PortInfo port_info(const Graph& graph, ValueId id) {
 PortInfo port_info(const Graph& graph, ValueId planned, const Graph& model, ValueId declared) {
   PortInfo info = port_info(graph, planned);
   info.name = model.at(declared).name;
+  const bool defaults = std::ranges::any_of(
+      model.inputs, [&](ValueId input) { return model.at(input).constant != nullptr; });
+  if (defaults) keep_known(model.at(declared).type, info);
   name_dims(model, model.at(declared).type, info);
   return info;
 }

@@ -204,6 +204,98 @@ TEST(Mod, of_floats_has_the_sign_of_the_divisor) {
   }
 }
 
+// Weights are (stored - 8) * scale, whatever the instructions: those that are 0 make NaN of an
+// infinite scale, others infinities that may meet.
+TEST(MatMulNBits, scales_that_are_not_finite_are_those_of_single_weights) {
+  constexpr int64_t kN = 20, kK = 32;
+  const std::vector<uint8_t> fields = {0x99, 0x11, 0x91, 0x89};  // columns: 1, -7, both, 1 and 0
+  std::vector<uint8_t> stored;
+  for (int64_t n = 0; n < kN; ++n)
+    stored.insert(stored.end(), kK / 2, fields[static_cast<size_t>(n % 4)]);
+  std::vector<float> scales(kN, 1);
+  for (size_t n = 4; n < 12; ++n) scales[n] = n < 8 ? INFINITY : NAN;
+  Array weights{PFRT_DTYPE_UINT8, {kN, 1, kK / 2}, std::vector<char>(stored.size())};
+  std::memcpy(weights.bytes.data(), stored.data(), stored.size());
+  for (const int64_t accuracy : {0, 4})
+    for (const int64_t rows : {1, 3, 40}) {
+      GraphBuilder g;
+      g.input("a", PFRT_DTYPE_FLOAT32, {"M", kK});
+      g.constant("b", weights);
+      g.constant("s", floats({kN}, scales));
+      g.node("MatMulNBits", {"a", "b", "s"}, {"y"},
+             {Attr::of_int("K", kK), Attr::of_int("N", kN), Attr::of_int("bits", 4),
+              Attr::of_int("block_size", kK), Attr::of_int("accuracy_level", accuracy)},
+             "", "com.microsoft");
+      g.output("y");
+      const Array a = floats({rows, kK}, std::vector<float>(static_cast<size_t>(rows * kK), 1));
+      for (const std::vector<Array>& out : at_each_level(g, {a})) {
+        ASSERT_EQ(out.size(), 1u);
+        const std::vector<float> y = out[0].as<float>();
+        for (size_t i = 0; i < y.size(); ++i) {
+          const size_t n = i % kN;
+          const float want[] = {kK, -7 * kK, -3 * kK, kK / 2};
+          if (n >= 8 && n < 12) EXPECT_TRUE(std::isnan(y[i])) << n;
+          if (n < 4 || n >= 12) EXPECT_NEAR(y[i], want[n % 4], 1e-3) << n;
+          if (n == 4) EXPECT_EQ(y[i], INFINITY);
+          if (n == 5) EXPECT_EQ(y[i], -INFINITY);
+          if (n == 6 || n == 7) EXPECT_TRUE(std::isnan(y[i])) << n << " " << y[i];
+        }
+      }
+    }
+}
+
+// What contradicts itself is no operator that is missing.
+TEST(InvalidModel, is_what_a_node_that_contradicts_itself_makes) {
+  const auto env = make_env();
+  const auto refused = [&](GraphBuilder& g) {
+    g.output("y");
+    return try_session(env.get(), g);
+  };
+  GraphBuilder linear;
+  linear.opset(1, "ai.onnx.ml");
+  linear.input("x", PFRT_DTYPE_FLOAT32, {"N", 3});
+  Attr coefficients;
+  coefficients.name = "coefficients", coefficients.type = PFRT_ATTR_FLOATS;
+  coefficients.floats = {1, 2};
+  linear.node("LinearRegressor", {"x"}, {"y"}, {coefficients}, "", "ai.onnx.ml");
+  EXPECT_TRUE(
+      fails(refused(linear), PFRT_CODE_INVALID_MODEL, {"LinearRegressor", "2", "3 features"}));
+  GraphBuilder axis;
+  axis.input("x", PFRT_DTYPE_FLOAT32, {2, 3});
+  axis.node("Softmax", {"x"}, {"y"}, {Attr::of_int("axis", 5)});
+  EXPECT_TRUE(fails(refused(axis), PFRT_CODE_INVALID_MODEL, {"Softmax", "axis 5", "rank 2"}));
+  GraphBuilder word;
+  word.input("x", PFRT_DTYPE_FLOAT32, {1, 4, 2, 2});
+  word.node("DepthToSpace", {"x"}, {"y"},
+            {Attr::of_int("blocksize", 2), Attr::of_string("mode", "XYZ")});
+  EXPECT_TRUE(fails(refused(word), PFRT_CODE_INVALID_MODEL, {"'mode' is 'XYZ'", "'CRD'"}));
+  GraphBuilder arity;
+  arity.input("x", PFRT_DTYPE_FLOAT32, {2});
+  arity.node("Add", {"x"}, {"y"});
+  EXPECT_TRUE(fails(refused(arity), PFRT_CODE_INVALID_MODEL, {"Add", "has 1 inputs, takes 2"}));
+  GraphBuilder logical;
+  logical.input("x", PFRT_DTYPE_FLOAT32, {2});
+  logical.node("And", {"x", "x"}, {"y"});
+  EXPECT_TRUE(fails(refused(logical), PFRT_CODE_DTYPE_MISMATCH, {"And", "float32", "bool"}));
+  GraphBuilder unknown;
+  unknown.input("x", PFRT_DTYPE_FLOAT32, {2});
+  unknown.node("Nothing", {"x"}, {"y"});
+  EXPECT_TRUE(fails(refused(unknown), PFRT_CODE_UNSUPPORTED_OPERATOR, {"Nothing"}));
+}
+
+TEST(Deterministic, batch_is_refused_where_rows_are_quantized_together) {
+  const auto env = make_env();
+  GraphBuilder g;
+  g.input("x", PFRT_DTYPE_FLOAT32, {"N", 4});
+  g.node("DynamicQuantizeLinear", {"x"}, {"q", "s", "z"}, {}, "together");
+  g.node("DequantizeLinear", {"q", "s", "z"}, {"y"});
+  g.output("y");
+  EXPECT_TRUE(ok(try_session(env.get(), g)));
+  const auto options = make_options(PFRT_OPTIONS_SESSION, {{"deterministic", "batch"}});
+  EXPECT_TRUE(fails(try_session(env.get(), g, options.get()), PFRT_CODE_UNSUPPORTED,
+                    {"'batch'", "DynamicQuantizeLinear 'together'"}));
+}
+
 TEST(Stft, takes_a_real_signal_without_a_last_dimension) {
   const auto model = [](bool flat) {
     GraphBuilder g;
