@@ -92,6 +92,7 @@ std::shared_ptr<Graph> face_of(const Graph& graph) {
       const ValueId made = face->value(value.name);
       if (value.constant) face->set_constant(made, value.constant);
       face->at(made).type = value.type;
+      face->at(made).declared = value.declared;
       to.push_back(made);
     }
   };

@@ -535,7 +535,7 @@ class InferenceSession:
                 return plain(what.memory()) if what.dtype in OWN_NUMPY else what, None
             what = what.memory()
         if port.kind not in (_abi.VALUE_TENSOR, _abi.VALUE_UNSET):
-            return None, value_of(what, port.name)
+            return None, value_of(what, port.name, FROM_ABI.get(port.dtype), FROM_ABI.get(port.key_dtype))
         dtype = FROM_ABI.get(port.dtype)
         if dtype is not None:
             what = number_array(what, dtype, port.name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 from dataclasses import dataclass
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -208,8 +208,15 @@ def tensor_value(array: np.ndarray, dtype: int, dims: Sequence[int]) -> lib.Hand
     return handle
 
 
-def value_of(what: Any, name: str) -> lib.Handle:
-    """A value of any kind: arrays are tensors, lists and tuples sequences, dicts maps, None an empty optional."""
+def _as_dtype(what: List[Any], dtype: Optional[DType], name: str) -> np.ndarray:
+    if dtype is None:
+        return np.array(what)
+    return np.array(what, object) if dtype == DType.String else number_array(what, dtype, name)
+
+
+def value_of(what: Any, name: str, dtype: Optional[DType] = None, key_dtype: Optional[DType] = None) -> lib.Handle:
+    """A value of any kind: arrays are tensors, lists and tuples sequences, dicts maps, None an empty optional. Where
+    |dtype| is given, numbers of Python's are of that type, and keys of maps of |key_dtype|."""
     from ._tensor import Tensor  # which is made of what is here
     if isinstance(what, Tensor):
         if what.dtype == DType.String:
@@ -218,22 +225,23 @@ def value_of(what: Any, name: str) -> lib.Handle:
     if what is None:
         return lib.make(lib.value.create_optional, lib.value.release, None)
     if isinstance(what, dict):
-        keys = np.array(list(what.keys()))
-        if keys.dtype.kind == "i":
+        keys = _as_dtype(list(what.keys()), key_dtype, name)
+        if key_dtype is None and keys.dtype.kind == "i":
             keys = keys.astype(np.int64)
-        parts = [value_of(part, name) for part in (keys, np.asarray(list(what.values())))]
+        parts = [value_of(part, name) for part in (keys, _as_dtype(list(what.values()), dtype, name))]
         return lib.make(lib.value.create_map, lib.value.release, parts[0].address, parts[1].address)
     if isinstance(what, (list, tuple)):
-        elements = [value_of(element, name) for element in what]
+        elements = [value_of(element, name, dtype, key_dtype) for element in what]
         addresses = (ctypes.c_void_p * max(len(elements), 1))(*(e.address for e in elements))
-        dtype = lib.value.dtype(elements[0].address) if elements else _abi.DTYPE_FLOAT32
-        return lib.make(lib.value.create_sequence, lib.value.release, dtype, addresses, len(elements))
+        none = _abi.DTYPE_FLOAT32 if dtype is None else TO_ABI[dtype]
+        of = lib.value.dtype(elements[0].address) if elements else none
+        return lib.make(lib.value.create_sequence, lib.value.release, of, addresses, len(elements))
     if isinstance(what, SparseTensor):
         values, indices = value_of(what.values, name), value_of(np.asarray(what.indices, np.int64), name)
         dims = (ctypes.c_int64 * max(len(what.shape), 1))(*what.shape)
         return lib.make(lib.value.create_sparse, lib.value.release, values.address, indices.address, dims,
                         len(what.shape))
-    array = as_array(what, name)
+    array = as_array(what if dtype is None else number_array(what, dtype, name), name)
     if array.dtype.kind in "OUS":
         return string_tensor(array, name)
     memory, dtype = stored(array)

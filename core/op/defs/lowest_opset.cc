@@ -22,6 +22,9 @@ constexpr uint64_t kSubBytes = bit(PFRT_DTYPE_INT4) | bit(PFRT_DTYPE_UINT4) |
                                bit(PFRT_DTYPE_FLOAT4E2M1);
 constexpr uint64_t kInOptionals28 =
     kBfloat16 | kFloat8 | bit(PFRT_DTYPE_FLOAT8E8M0) | kSubBytes;
+constexpr uint64_t kFloats = kHalves | bit(PFRT_DTYPE_FLOAT32) | bit(PFRT_DTYPE_FLOAT64);
+constexpr uint64_t kSignedInts =
+    bit(PFRT_DTYPE_INT8) | bit(PFRT_DTYPE_INT16) | bit(PFRT_DTYPE_INT32) | bit(PFRT_DTYPE_INT64);
 constexpr uint64_t kInt16s = bit(PFRT_DTYPE_INT16) | bit(PFRT_DTYPE_UINT16);
 
 struct Operator {
@@ -96,6 +99,7 @@ constexpr TypesOpset kOpsetsOfTypes[] = {
     {"OptionalHasElement", 28, kInOptionals28},
     {"ReverseSequence", 28, kBfloat16},
     {"Unique", 28, kBfloat16},
+    {"BitShift", 28, kSignedInts},
     {"Celu", 28, kHalves | bit(PFRT_DTYPE_FLOAT64)},
 };
 
@@ -174,6 +178,7 @@ constexpr Attr kAttrs[] = {
     {"Attention", "left_window_size", 25, -1, ""},
     {"Attention", "right_window_size", 25, -1, ""},
     {"Range", "stash_type", 27, 1, ""},
+    {"SpaceToDepth", "mode", 28, 0, "DCR"},
 };
 
 // Values that came with |opset|, of attributes that are older. A node needs that opset if the
@@ -238,6 +243,7 @@ int64_t lowest_of_standard(const Graph& graph, const Node& node) {
     const Attribute* attr = row.op == node.op ? node.attr(row.name) : nullptr;
     needs(attr && has_value(*attr, row), row.opset);
   }
+  needs(node.op == "Mod" && (dtypes & kFloats) && node.attr_int("fmod", 0) == 0, 28);
   // Input 6 is nonpad_kv_seqlen.
   needs(node.op == "Attention" && node.has_input(6), 24);
   // Before opset 23 the scale has the type of the input.

@@ -83,7 +83,8 @@ Status infer_sequence_erase(Inference& in) {
 
 Status infer_sequence_at(Inference& in) {
   PFRT_TRY(require_kind(in, 0, PFRT_VALUE_SEQUENCE, "a sequence"));
-  in.set_output(0, with_kind(in.input(0), PFRT_VALUE_TENSOR));
+  const bool maps = in.input(0).key_dtype != PFRT_DTYPE_UNSET;
+  in.set_output(0, with_kind(in.input(0), maps ? PFRT_VALUE_MAP : PFRT_VALUE_TENSOR));
   return {};
 }
 
