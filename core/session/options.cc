@@ -95,7 +95,8 @@ constexpr OptionRow kSession[] = {
      "times"},
     {"profile_file_prefix", PFRT_OPTION_STRING, "pyflame_rt_profile", "",
      "where the profile goes: PREFIX_YYYY-MM-DD_HH-MM-SS_P_N.json, P being the "
-     "process's number and N the session's. Where it is set, a profile that nobody ended is written when the session goes"},
+     "process's number and N the session's. Where it is set, a profile that nobody ended is "
+     "written when the session goes"},
     {"log_level", PFRT_OPTION_STRING, "warning", "debug info warning error off",
      "least severe line to log"},
     {"precision", PFRT_OPTION_STRING, "fp32", "ieee fp32 fast bf16 auto",

@@ -831,7 +831,11 @@ typedef struct pfrt_session_api {
   uint32_t struct_size;
   uint32_t abi;
   /* Plans the model: optimises its graph and has providers compile their parts. NOT_FOUND for a provider that there is
-   * not, UNSUPPORTED_OPERATOR with one child a node that nobody runs, CANCELLED and DEADLINE by |desc->options|. */
+   * not, UNSUPPORTED_OPERATOR with one child a node that nobody runs, CANCELLED and DEADLINE by |desc->options|.
+   *
+   * Where the processor has AMX, the CPU provider asks the system for its tiles, for the process and for good. From then
+   * on the system refuses a sigaltstack that a tile's registers do not fit in as well, in the host's threads too: of
+   * fewer bytes than getauxval(AT_MINSIGSTKSZ), about 11,000. PFRT_ISA=avx512_bf16 in the environment leaves tiles alone. */
   pfrt_status* (*create)(pfrt_env* env, const pfrt_session_desc* desc, PFRT_OWN pfrt_session** out_session);
   void (*retain)(pfrt_session* session);
   void (*release)(PFRT_OWN pfrt_session* session);

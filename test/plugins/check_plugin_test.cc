@@ -87,6 +87,7 @@ INSTANTIATE_TEST_SUITE_P(
         Planted{PFRT_ALONE("provider_ignores_host_size"), {"struct-size-host"}, "it wrote byte"},
         Planted{PFRT_ALONE("provider_ends_at_load"), {"opens"}, "exited with 0"},
         Planted{PFRT_ALONE("provider_ends_in_query"), {"query"}, "exited with 0"},
+        Planted{PFRT_ALONE("provider_ends_in_open"), {"refusal"}, "exited with 0"},
         Planted{PFRT_ALONE("provider_hangs_in_query"), {"query"}, "no result after 10 s"},
         Planted{PFRT_BROKEN("provider_plain_arrays"), {"struct-size-host"}, "newer host"},
         Planted{PFRT_BROKEN("provider_double_release"), {"double-release"}, "was released"},
