@@ -317,8 +317,8 @@ std::vector<Late> late_models() {
   const std::vector<std::vector<Array>> lines = {{floats({5}, {1, -1, 2, 0, 3})},
                                                  {floats({5}, {1, 1, 1, 1, 1})},
                                                  {floats({5}, {-1, -1, -1, -1, -1})}};
-  const std::vector<std::vector<Array>> counted = {
-      {int64s({}, {3}), floats({4}, {1, 2, 3, 4})}, {int64s({}, {5}), floats({4}, {4, 3, 2, 1})}};
+  const std::vector<std::vector<Array>> counted = {{int64s({}, {3}), floats({4}, {1, 2, 3, 4})},
+                                                   {int64s({}, {5}), floats({4}, {4, 3, 2, 1})}};
   std::vector<Late> out;
   for (const char* op : {"Relu", "Softmax", "Identity", "Exp", "ReduceSum", "Shape", "Transpose"})
     out.push_back({op,
@@ -363,25 +363,25 @@ std::vector<Late> late_models() {
                    g.output("z");
                  },
                  lines});
-  out.push_back({"Loop",
-                 [](GraphBuilder& g) {
-                   g.input("n", PFRT_DTYPE_INT64, {});
-                   g.input("x", PFRT_DTYPE_FLOAT32, {4});
-                   GraphBuilder body(g, "body");
-                   body.input("i", PFRT_DTYPE_INT64, {});
-                   body.input("go", PFRT_DTYPE_BOOL, {});
-                   body.input("sum", PFRT_DTYPE_FLOAT32, {4});
-                   body.node("Identity", {"go"}, {"on"});
-                   body.node("Add", {"sum", "x"}, {"next"});
-                   body.node("Relu", {"next"}, {"seen"});
-                   for (const char* name : {"on", "next", "seen"}) body.output(name);
-                   g.node("Loop", {"n", "", "x"}, {"last", "all"},
-                          {Attr::of_graph("body", body.get())});
-                   g.node("Softmax", {"all"}, {"z"});
-                   g.output("last");
-                   g.output("z");
-                 },
-                 counted});
+  out.push_back(
+      {"Loop",
+       [](GraphBuilder& g) {
+         g.input("n", PFRT_DTYPE_INT64, {});
+         g.input("x", PFRT_DTYPE_FLOAT32, {4});
+         GraphBuilder body(g, "body");
+         body.input("i", PFRT_DTYPE_INT64, {});
+         body.input("go", PFRT_DTYPE_BOOL, {});
+         body.input("sum", PFRT_DTYPE_FLOAT32, {4});
+         body.node("Identity", {"go"}, {"on"});
+         body.node("Add", {"sum", "x"}, {"next"});
+         body.node("Relu", {"next"}, {"seen"});
+         for (const char* name : {"on", "next", "seen"}) body.output(name);
+         g.node("Loop", {"n", "", "x"}, {"last", "all"}, {Attr::of_graph("body", body.get())});
+         g.node("Softmax", {"all"}, {"z"});
+         g.output("last");
+         g.output("z");
+       },
+       counted});
   out.push_back({"Scan",
                  [](GraphBuilder& g) {
                    g.input("x", PFRT_DTYPE_FLOAT32, {"steps", 4});
@@ -476,8 +476,8 @@ void expect_as_on_the_cpu(pfrt_env* env, const Late& model) {
   GraphBuilder graph;
   model.build(graph);
   const auto cpu = make_session(env, graph);
-  const auto chosen = make_options(PFRT_OPTIONS_SESSION,
-                                   {{"device", "wse2"}, {"provider.wse.arithmetic", "fp32"}});
+  const auto chosen =
+      make_options(PFRT_OPTIONS_SESSION, {{"device", "wse2"}, {"provider.wse.arithmetic", "fp32"}});
   const auto wafer = make_session(env, graph, chosen.get());
   ASSERT_TRUE(cpu && wafer);
   for (int repeat = 0; repeat < 2; ++repeat)

@@ -95,11 +95,11 @@ const ValidationRow& row_of(std::string_view id, std::string_view point) {
 TEST(ValidationTable, products_of_vectors_and_whole_answers_are_judged) {
   EXPECT_EQ(row_of("V9", "1x16K").target, 1320);
   EXPECT_EQ(row_of("V9", "1x32K").target, 2233);
-  for (const auto& [point, rate] : std::vector<std::pair<const char*, double>>{
-           {"2048 in, 128 out", 764.4},
-           {"4096 in, 128 out", 604.4},
-           {"2048 in, 2048 out", 2370.3},
-           {"4096 in, 4096 out", 2459.0}})
+  for (const auto& [point, rate] :
+       std::vector<std::pair<const char*, double>>{{"2048 in, 128 out", 764.4},
+                                                   {"4096 in, 128 out", 604.4},
+                                                   {"2048 in, 2048 out", 2370.3},
+                                                   {"4096 in, 4096 out", 2459.0}})
     EXPECT_EQ(row_of("V10", point).target, rate);
   for (const ValidationRow& row : table().rows) {
     if (row.id == "V9" || row.id == "V10") {
@@ -131,8 +131,7 @@ TEST(ValidationTable, rows_are_counted_as_what_they_are_evidence_of) {
         contains(row.point, "34B") || contains(row.point, "72B") || contains(row.point, "relay")) {
       EXPECT_NE(row.evidence, Evidence::kPrediction) << row.point;
     }
-    if (row.evidence == Evidence::kPrediction)
-      (row.verdict == Verdict::kMet ? met : not_met) += 1;
+    if (row.evidence == Evidence::kPrediction) (row.verdict == Verdict::kMet ? met : not_met) += 1;
   }
   EXPECT_EQ(table().predictions_met, met);
   EXPECT_EQ(table().predictions_not_met, not_met);
@@ -264,9 +263,8 @@ TEST(ValidationCall, a_change_that_no_machine_takes_is_refused) {
 
 TEST(ValidationTable, text_and_json_have_every_row_and_the_machines) {
   EXPECT_EQ(table().machines,
-            (std::vector<std::string>{
-                machine_of("wse2").identity(), machine_of("wse3").identity(),
-                machine_of("wse3", true).identity()}));
+            (std::vector<std::string>{machine_of("wse2").identity(), machine_of("wse3").identity(),
+                                      machine_of("wse3", true).identity()}));
   const std::string text = validation_text(table());
   EXPECT_TRUE(text.starts_with("simulated: wse2 ")) << text.substr(0, 100);
   const std::string last = message(table().met, " met, ", table().not_met, " not met, ");
