@@ -238,6 +238,26 @@ TEST(ValidationTable, a_number_moves_the_rows_that_depend_on_it) {
   }
 }
 
+// Numbers that the files call idle.
+TEST(ValidationTable, idle_numbers_move_no_judged_row) {
+  const std::vector<Change> changes = {{"turn", 33},        {"clock_hz", 2e9},
+                                       {"channels", 3},     {"host_bytes_per_second", 1e9},
+                                       {"colors", 30},      {"fp32_op_group_cycles", 7},
+                                       {"sram_bytes", 6e4}, {"max_extent", 9000}};
+  const std::set<std::string> idle(table().idle.begin(), table().idle.end());
+  for (const Change& change : changes)
+    for (const char* machine : {"wse2.", "wse3."})
+      EXPECT_TRUE(idle.contains(machine + change.number)) << machine << change.number;
+  EXPECT_FALSE(idle.contains("wse2.hop") || idle.contains("wse3.task"));
+  const Validation changed = validated(changes);
+  ASSERT_EQ(changed.rows.size(), table().rows.size());
+  for (size_t i = 0; i < changed.rows.size(); ++i) {
+    if (is_judged(table().rows[i])) {
+      EXPECT_EQ(changed.rows[i].ours, table().rows[i].ours) << text_of(table().rows[i]);
+    }
+  }
+}
+
 TEST(ValidationCall, a_stop_is_heard_between_rows) {
   for (const int rows : {0, 1, 5, 20}) {
     int asked = 0;
@@ -276,6 +296,7 @@ TEST(ValidationTable, text_and_json_have_every_row_and_the_machines) {
   EXPECT_EQ(json["rows"].size(), table().rows.size());
   EXPECT_EQ(json["met"], table().met);
   EXPECT_EQ(json["not_met"], table().not_met);
+  EXPECT_EQ(json["idle"].size(), table().idle.size());
   EXPECT_EQ(json["predictions_met"], table().predictions_met);
   // A naive model beside each block: of the sweep, three times what takes three times the steps.
   EXPECT_TRUE(contains(text, "naive (P = 3's figure times P / 3), 96 rows: median 0.83 %"));
