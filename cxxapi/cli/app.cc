@@ -447,9 +447,10 @@ void define_wse(CLI::App* app, std::function<int()>* action) {
       ->add_option("--grid", args->grid, "of a product: the side of its square of PEs (default 64)")
       ->type_name("N");
   command
-      ->add_option("--group", args->group,
-                   "of --gemv: PEs of a group of the tree that its sums go along (default about the "
-                   "root of --grid)")
+      ->add_option(
+          "--group", args->group,
+          "of --gemv: PEs of a group of the tree that its sums go along (default about the "
+          "root of --grid)")
       ->type_name("N");
   command->add_flag(
       "--values", args->values,

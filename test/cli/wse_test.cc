@@ -51,6 +51,10 @@ TEST(WseCommand, estimates_products_and_language_models) {
   EXPECT_TRUE(has(ran.output, "values: ")) << ran.output;
   ran = run("wse --gemv 64x64 --grid 8 --json");
   EXPECT_TRUE(has(ran.output, "\"algorithm\": \"MeshGEMV\"")) << ran.output;
+  const Ran narrow = run("wse --gemv 4096x4096 --grid 64 --group 2");
+  EXPECT_EQ(narrow.code, 0) << narrow.output;
+  EXPECT_NE(narrow.output, run("wse --gemv 4096x4096 --grid 64 --group 8").output);
+  EXPECT_EQ(run("wse --gemm 8x8x8 --group 2").code, 2);
   ran = run("wse --language-model --size layers=2 --size decode_grids=60 --size prefill_grids=60");
   EXPECT_TRUE(has(ran.output, "decode     60x60")) << ran.output;
 }

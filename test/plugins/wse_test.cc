@@ -317,8 +317,8 @@ std::vector<Late> late_models() {
   const std::vector<std::vector<Array>> lines = {{floats({5}, {1, -1, 2, 0, 3})},
                                                  {floats({5}, {1, 1, 1, 1, 1})},
                                                  {floats({5}, {-1, -1, -1, -1, -1})}};
-  const std::vector<std::vector<Array>> counted = {
-      {int64s({}, {3}), floats({4}, {1, 2, 3, 4})}, {int64s({}, {5}), floats({4}, {4, 3, 2, 1})}};
+  const std::vector<std::vector<Array>> counted = {{int64s({}, {3}), floats({4}, {1, 2, 3, 4})},
+                                                   {int64s({}, {5}), floats({4}, {4, 3, 2, 1})}};
   std::vector<Late> out;
   for (const char* op : {"Relu", "Softmax", "Identity", "Exp", "ReduceSum", "Shape", "Transpose"})
     out.push_back({op,
@@ -363,25 +363,25 @@ std::vector<Late> late_models() {
                    g.output("z");
                  },
                  lines});
-  out.push_back({"Loop",
-                 [](GraphBuilder& g) {
-                   g.input("n", PFRT_DTYPE_INT64, {});
-                   g.input("x", PFRT_DTYPE_FLOAT32, {4});
-                   GraphBuilder body(g, "body");
-                   body.input("i", PFRT_DTYPE_INT64, {});
-                   body.input("go", PFRT_DTYPE_BOOL, {});
-                   body.input("sum", PFRT_DTYPE_FLOAT32, {4});
-                   body.node("Identity", {"go"}, {"on"});
-                   body.node("Add", {"sum", "x"}, {"next"});
-                   body.node("Relu", {"next"}, {"seen"});
-                   for (const char* name : {"on", "next", "seen"}) body.output(name);
-                   g.node("Loop", {"n", "", "x"}, {"last", "all"},
-                          {Attr::of_graph("body", body.get())});
-                   g.node("Softmax", {"all"}, {"z"});
-                   g.output("last");
-                   g.output("z");
-                 },
-                 counted});
+  out.push_back(
+      {"Loop",
+       [](GraphBuilder& g) {
+         g.input("n", PFRT_DTYPE_INT64, {});
+         g.input("x", PFRT_DTYPE_FLOAT32, {4});
+         GraphBuilder body(g, "body");
+         body.input("i", PFRT_DTYPE_INT64, {});
+         body.input("go", PFRT_DTYPE_BOOL, {});
+         body.input("sum", PFRT_DTYPE_FLOAT32, {4});
+         body.node("Identity", {"go"}, {"on"});
+         body.node("Add", {"sum", "x"}, {"next"});
+         body.node("Relu", {"next"}, {"seen"});
+         for (const char* name : {"on", "next", "seen"}) body.output(name);
+         g.node("Loop", {"n", "", "x"}, {"last", "all"}, {Attr::of_graph("body", body.get())});
+         g.node("Softmax", {"all"}, {"z"});
+         g.output("last");
+         g.output("z");
+       },
+       counted});
   out.push_back({"Scan",
                  [](GraphBuilder& g) {
                    g.input("x", PFRT_DTYPE_FLOAT32, {"steps", 4});
@@ -476,8 +476,8 @@ void expect_as_on_the_cpu(pfrt_env* env, const Late& model) {
   GraphBuilder graph;
   model.build(graph);
   const auto cpu = make_session(env, graph);
-  const auto chosen = make_options(PFRT_OPTIONS_SESSION,
-                                   {{"device", "wse2"}, {"provider.wse.arithmetic", "fp32"}});
+  const auto chosen =
+      make_options(PFRT_OPTIONS_SESSION, {{"device", "wse2"}, {"provider.wse.arithmetic", "fp32"}});
   const auto wafer = make_session(env, graph, chosen.get());
   ASSERT_TRUE(cpu && wafer);
   for (int repeat = 0; repeat < 2; ++repeat)
@@ -573,6 +573,76 @@ TEST_F(Wse, shows_what_lies_on_it) {
   EXPECT_NE(table.find("cycles from input to output"), std::string::npos) << table;
   EXPECT_EQ(picture.rfind("<svg", 0), 0U);
   EXPECT_NE(picture.find("</svg>"), std::string::npos);
+}
+
+// What the CPU runs has no place in the wafer's figures: no time of a run, no results a second.
+TEST_F(Wse, a_plan_names_what_others_run_and_gives_no_time_of_a_run) {
+  GraphBuilder g;
+  branch(g);
+  g.node("Relu", {"y"}, {"z"}, {}, "after");
+  g.output("z");
+  const auto s =
+      make_session(env_.get(), g, make_options(PFRT_OPTIONS_SESSION, {{"device", "wse2"}}).get());
+  ASSERT_TRUE(s);
+  run(s.get(), {floats({4}, {1, 2, 3, 4}), flag(true)});
+  const std::string table = ask("plan"), json = ask("plan", "json");
+  EXPECT_EQ(table.find("cycles from input to output"), std::string::npos) << table;
+  EXPECT_NE(table.find("what others run (If"), std::string::npos) << table;
+  EXPECT_NE(json.find("\"cycles_a_result\": null"), std::string::npos) << json;
+}
+
+// By machine and kind of program, and never of numbers that were changed.
+TEST_F(Wse, says_what_was_held_against_published_figures) {
+  const std::string held = "held against published figures (pfrt wse validate)";
+  EXPECT_NE(ask("product", "gemv=64x64 grid=8").find("MeshGEMV fp16: " + held), std::string::npos);
+  EXPECT_EQ(ask("product", "gemm=64x64x64 grid=8").find(held), std::string::npos)
+      << "MeshGEMM was measured on wse3";
+  EXPECT_NE(ask("product", "gemm=64x64x64 grid=8", "wse3").find("MeshGEMM fp16: " + held),
+            std::string::npos);
+  EXPECT_EQ(ask("language-model", "layers=2", "wse3").find(held), std::string::npos);
+  pfrt_ask_desc desc{};
+  desc.struct_size = sizeof desc;
+  desc.provider = str("wse");
+  desc.verb = str("product");
+  desc.request = str("gemv=64x64 grid=8");
+  const auto faster =
+      make_options(PFRT_OPTIONS_ASK, {{"device", "wse2"}, {"provider.wse.clock", "1.1e9"}});
+  desc.options = faster.get();
+  pfrt_reply* reply = nullptr;
+  ASSERT_TRUE(ok(api().env->ask(env_.get(), &desc, &reply)));
+  const std::string answer = text(api().env->reply_text(reply));
+  api().env->reply_release(reply);
+  EXPECT_EQ(answer.find(held), std::string::npos) << answer;
+  EXPECT_NE(answer.find("the caller changed clock_hz"), std::string::npos) << answer;
+}
+
+// Weights that nothing is computed with are not copied.
+TEST_F(Wse, a_plan_takes_no_copy_of_the_weights) {
+  GraphBuilder g;
+  g.input("x", PFRT_DTYPE_FLOAT32, {1, 512});
+  g.constant("w", floats({512, 512}, random_floats(512 * 512, 1)));
+  g.node("MatMul", {"x", "w"}, {"y"});
+  g.output("y");
+  const auto chosen = make_options(PFRT_OPTIONS_SESSION,
+                                   {{"device", "wse2"}, {"provider.wse.timing_only", "true"}});
+  const auto s = make_session(env_.get(), g, chosen.get());
+  ASSERT_TRUE(s);
+  EXPECT_TRUE(fails(try_run(s.get(), {floats({1, 512}, random_floats(512, 2))}),
+                    PFRT_CODE_INVALID_ARGUMENT, {"timing_only"}));
+  pfrt_ask_desc desc{};
+  desc.struct_size = sizeof desc;
+  desc.provider = str("wse");
+  desc.verb = str("traffic");
+  const auto same =
+      make_options(PFRT_OPTIONS_ASK, {{"device", "wse2"}, {"provider.wse.timing_only", "true"}});
+  desc.options = same.get();
+  pfrt_reply* reply = nullptr;
+  ASSERT_TRUE(ok(api().env->ask(env_.get(), &desc, &reply)));
+  const std::string answer = text(api().env->reply_text(reply));
+  api().env->reply_release(reply);
+  long long to = -1;
+  ASSERT_EQ(std::sscanf(answer.c_str(), "to_device %lld", &to), 1) << answer;
+  EXPECT_LT(to, 512 * 512 * 4) << answer;
 }
 
 TEST_F(Wse, takes_machines_from_files) {

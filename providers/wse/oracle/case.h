@@ -25,8 +25,8 @@ struct Case {
   // PEs, 96 x 96 at most. The first four take a line: rows is 1. Products of matrices take a
   // square.
   int columns = 1, rows = 1;
-  int group = 1;                 // S of the two-phase reduce, g of the tree (MeshGEMV has one too)
-  int64_t m = 1, k = 1, n = 1;   // a PE's tiles; n alone is the elements of a message otherwise
+  int group = 1;                // S of the two-phase reduce, g of the tree (MeshGEMV has one too)
+  int64_t m = 1, k = 1, n = 1;  // a PE's tiles; n alone is the elements of a message otherwise
   bool fp16 = false;            // else fp32
   // Row-major; rounded to fp16 as they are loaded where that is asked for.
   //   reduces     a: n for each PE

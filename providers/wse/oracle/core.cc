@@ -180,8 +180,8 @@ void Core::charge(double now) {
 // Rule 10: sends the next wavelet of the messages out, one message after another.
 void Core::tick_exchange(double now, const Operation& operation) {
   issued_ = true;
-  blocked_ = message_ < operation.out.size() &&
-             !fabric_.has_room(pe_, operation.out[message_].color);
+  blocked_ =
+      message_ < operation.out.size() && !fabric_.has_room(pe_, operation.out[message_].color);
   if (message_ < operation.out.size() && !blocked_) {
     const Message& message = operation.out[message_];
     const bool last = sent_ + 1 == message.wavelets();

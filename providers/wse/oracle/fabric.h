@@ -20,8 +20,8 @@ class Fabric {
  public:
   static constexpr int kColors = 8;
 
-  // |machine| and |events| outlive this. |core_has_room| says whether the queue of a color at a core
-  // takes another wavelet, |ramp_freed| that a core may send again.
+  // |machine| and |events| outlive this. |core_has_room| says whether the queue of a color at a
+  // core takes another wavelet, |ramp_freed| that a core may send again.
   Fabric(const Machine& machine, int columns, int rows, EventQueue& events,
          std::function<bool(int pe, int color)> core_has_room,
          std::function<void(int pe, double time)> ramp_freed);
@@ -31,7 +31,7 @@ class Fabric {
   // |wavelet| enters the ramp of |pe| at |time|; its router copies it to each of |routes|.
   void enter(int pe, double time, const Wavelet& wavelet, const std::vector<Route>& routes);
   void at_router(const Event& event);
-  void at_server(const Event& event);  // a link or a ramp may go on
+  void at_server(const Event& event);   // a link or a ramp may go on
   void core_took(int pe, double time);  // there is room at a core again
 
  private:

@@ -325,14 +325,15 @@ class Placer {
       layers += static_cast<int64_t>(stage.layers.size());
     }
     const int64_t there = most_pes() * target_.chips.count();
-    std::string out = message("the model's ", layers, " layers need ", with_commas(pes), " PEs of ",
-                              with_commas(target_.machine.data_bytes()),
-                              " B at least, with those between them, and there are ",
-                              with_commas(there));
+    std::string out =
+        message("the model's ", layers, " layers need ", with_commas(pes), " PEs of ",
+                with_commas(target_.machine.data_bytes()),
+                " B at least, with those between them, and there are ", with_commas(there));
     if (alone_ != kNone)
-      return out + message(", but '", name_of(alone_), "' fits only on a square as wide as the ",
-                           target_.fabric.columns, "x", target_.fabric.rows,
-                           " PEs, which leaves none for streams: weights are streamed from the host");
+      return out +
+             message(", but '", name_of(alone_), "' fits only on a square as wide as the ",
+                     target_.fabric.columns, "x", target_.fabric.rows,
+                     " PEs, which leaves none for streams: weights are streamed from the host");
     const std::vector<int64_t> least = least_sides();
     const Shelved here = shelve(least, nullptr, target_.chips.count());
     if (pes <= there && !here.whole)

@@ -57,7 +57,7 @@ struct Placement {
   // Nodes of the same graphs that others run: "If 'branch'".
   std::vector<std::string> elsewhere;
   std::vector<std::string> refused;  // by layer: why it does not run here after all; mostly empty
-  int64_t most_colors = 0;  // of a PE
+  int64_t most_colors = 0;           // of a PE
   double elements_between_chips = 0;
 
   double cycles() const;   // of one run, from the first stage to the last

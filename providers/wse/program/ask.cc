@@ -19,12 +19,9 @@ Status answer_machine(Device& device, const Words& words, const pfrt_answer& out
   PFRT_TRY(words.only({"json"}));
   const Machine& machine = device.settings.target.machine;
   if (words.has("json")) {
-    nlohmann::ordered_json json{{"simulated", true},
-                                {"name", machine.name},
-                                {"title", machine.title},
-                                {"hash", machine.hash},
-                                {"held", machine.held},
-                                {"changed", machine.changed}};
+    nlohmann::ordered_json json{{"simulated", true},      {"name", machine.name},
+                                {"title", machine.title}, {"hash", machine.hash},
+                                {"held", machine.held},   {"changed", machine.changed}};
     for (const auto& [name, value] : numbers_of(machine))
       json["numbers"][name] = {value, machine.sources.at(name)};
     say(out, json.dump(1) + "\n");

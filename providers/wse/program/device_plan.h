@@ -36,8 +36,8 @@ class DevicePlan {
 std::string plan_text(const Target& target, const Placement& plan);
 std::string plan_json(const Target& target, const Placement& plan);
 std::string plan_svg(const Target& target, const Placement& plan);
-// "simulated wse2 0123456789abcdef, 0.850 GHz; MeshGEMV fp16: held against published figures (...)":
-// of the kinds of |programs|, those that were, and those that were not.
+// "simulated wse2 0123456789abcdef, 0.850 GHz; MeshGEMV fp16: held against published figures
+// (...)": of the kinds of |programs|, those that were, and those that were not.
 std::string simulated_line(const Machine& machine, const std::vector<std::string>& programs);
 bool all_held(const Machine& machine, const std::vector<std::string>& programs);
 // "MeshGEMM fp16"

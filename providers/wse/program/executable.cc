@@ -140,8 +140,7 @@ class Buffers {
     buffer.kind = kind;
     buffer.index = index;
     // Weights that nothing is computed with stay where the host has them.
-    const bool idle =
-        kind == PFRT_BUFFER_INITIALIZER && executable_.device.settings.timing_only;
+    const bool idle = kind == PFRT_BUFFER_INITIALIZER && executable_.device.settings.timing_only;
     buffer.memory = idle ? PFRT_MEMORY_HOST : PFRT_MEMORY_DEVICE;
     const int64_t count = elements_of(executable_, shapes_, value);
     buffer.bytes = count < 0 ? PFRT_BYTES_UNKNOWN : tensor_bytes(v.dtype, count);

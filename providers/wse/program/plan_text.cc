@@ -66,8 +66,7 @@ std::string totals(const Target& target, const Placement& plan) {
   const std::vector<std::string> others = plan.run_by_others();
   if (!others.empty())
     return print("%s cycles (%.3f us) are those of the wafer's layers alone",
-                 with_commas(whole(plan.cycles())).c_str(),
-                 1e6 * seconds(target, plan.cycles())) +
+                 with_commas(whole(plan.cycles())).c_str(), 1e6 * seconds(target, plan.cycles())) +
            message("; what others run (", some_of(others),
                    ") is in none of these numbers, so that neither the time of a run nor results "
                    "a second are given");

@@ -280,8 +280,8 @@ ValidationRow oracle_row(const Machine& m) {
 // The largest error of so many random cases of a family.
 Status add_family(Rows& rows, const Machine& m, const Family& family, Random& random) {
   ValidationRow row = oracle_row(m);
-  row.point = message(family.name, ", largest of ", family.cases, " random cases, P to ",
-                      family.most_pes);
+  row.point =
+      message(family.name, ", largest of ", family.cases, " random cases, P to ", family.most_pes);
   for (int i = 0; i < family.cases; ++i) {
     const Case work = random_case(family, random);
     PFRT_ASSIGN(const double error, case_error(m, work, random.seed()));
@@ -300,8 +300,8 @@ Status add_closed_form(Rows& rows, const Machine& m, Algorithm algorithm, int64_
   work.n = tile;
   work.fp16 = true;
   ValidationRow row = oracle_row(m);
-  row.point = message(algorithm == Algorithm::kCannon ? "Cannon" : "MeshGEMM", ", P=",
-                      kClosedFormSide, " 1x1x", tile, " fp16, closed form");
+  row.point = message(algorithm == Algorithm::kCannon ? "Cannon" : "MeshGEMM",
+                      ", P=", kClosedFormSide, " 1x1x", tile, " fp16, closed form");
   PFRT_ASSIGN(row.ours, case_error(m, work, 1));
   return rows.add(std::move(row));
 }

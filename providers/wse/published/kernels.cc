@@ -55,8 +55,7 @@ constexpr int64_t kFittedSide = 3;  // of V6
 double scaled_from_fitted(const MeshGemmPoint& p, size_t repeats) {
   for (const MeshGemmPoint& other : kMeshGemmSweep)
     if (other.side == kFittedSide && other.mt == p.mt)
-      return other.cycles[repeats] * static_cast<double>(p.side) /
-             static_cast<double>(kFittedSide);
+      return other.cycles[repeats] * static_cast<double>(p.side) / static_cast<double>(kFittedSide);
   return 0;
 }
 
@@ -172,7 +171,8 @@ Status add_summa(Rows& rows, const Machines& machines) {
     row.baseline = 0;
     row.baseline_name = "2 cycles a multiply-add alone";
     row.evidence = part == "total" ? Evidence::kPartlyFitted : Evidence::kPrediction;
-    if (part == "compute") row.baseline = 2 * static_cast<double>(p.side * p.tile * p.tile * p.tile);
+    if (part == "compute")
+      row.baseline = 2 * static_cast<double>(p.side * p.tile * p.tile * p.tile);
     row.point = message("P=4 14x14x14 fp32, ", part);
     row.target = target;
     row.ours = ours;

@@ -66,12 +66,16 @@ const Microbench kSimulator[] = {
        return vector_addition(s);
      },
      kWithSetup, Arithmetic::kFp16, Evidence::kPrediction, 1024},
-    {kReduction, Verdict::kMet,
+    {kReduction,
+     Verdict::kMet,
      [](Schedule& s) {
        s.register_join("sum", 2048);
        return s.finish() / 2048;
      },
-     {}, Arithmetic::kFp16, Evidence::kPrediction, 2},
+     {},
+     Arithmetic::kFp16,
+     Evidence::kPrediction,
+     2},
     {kDot, Verdict::kMet,
      [](Schedule& s) {
        s.vectors("products", 1, 2048);

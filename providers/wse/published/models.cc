@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// V7, V8, V10, V11 and V14: language models on a square of PEs, and what is known of their algorithms in
-// no more than an order.
+// V7, V8, V10, V11 and V14: language models on a square of PEs, and what is known of their
+// algorithms in no more than an order.
 #include <algorithm>
 
 #include "providers/wse/published/data.h"

@@ -33,10 +33,10 @@ enum class Evidence : uint8_t {
 std::string_view name_of(Evidence evidence);
 
 struct ValidationRow {
-  std::string id = {};      // "V1"
-  std::string point = {};   // "P=512 B=4096 S=32"
-  std::string source = {};  // who published the target
-  std::string kind = {};    // what they measured on: "simulator", "silicon"; or "internal"
+  std::string id = {};       // "V1"
+  std::string point = {};    // "P=512 B=4096 S=32"
+  std::string source = {};   // who published the target
+  std::string kind = {};     // what they measured on: "simulator", "silicon"; or "internal"
   std::string machine = {};  // "wse2"
   std::string program = {};  // the kind of program: "MeshGEMM fp16"
   double target = 0, ours = 0;

@@ -222,8 +222,8 @@ struct EngineMachine {
 constexpr EngineMachine kEngineMachines[] = {{"wse2", false}, {"wse3", false}, {"wse3", true}};
 constexpr uint64_t kSeeds = 25;
 
-// The engine has neither queues nor turns at a ramp. Where messages of two phases, or from two sides,
-// come to a PE at once, and the whole takes a hundred cycles, |tolerance| is what they cost.
+// The engine has neither queues nor turns at a ramp. Where messages of two phases, or from two
+// sides, come to a PE at once, and the whole takes a hundred cycles, |tolerance| is what they cost.
 template <typename MakeCase>
 void expect_engine_is_oracle(MakeCase make_case, std::vector<float> (*values)(const Case&),
                              double tolerance = 0.01) {
@@ -278,8 +278,7 @@ TEST(Engine, summa_is_that_of_the_oracle) {
 }
 
 TEST(Engine, mesh_gemv_is_that_of_the_oracle) {
-  expect_engine_is_oracle([](RandomCases& r) { return r.vector(); }, product_result,
-                          0.03);
+  expect_engine_is_oracle([](RandomCases& r) { return r.vector(); }, product_result, 0.03);
 }
 
 TEST(Engine, halos_are_those_of_the_oracle) {

@@ -91,7 +91,8 @@ TEST(Machine, nothing_was_held_against_changed_numbers) {
   EXPECT_EQ(changed.changed, std::vector<std::string>{"hop"});
   EXPECT_TRUE(machine_of("wse3", true).held.empty()) << "no figure of the machine itself is judged";
   EXPECT_FALSE(machine_of("wse2", true).held.empty()) << "the same numbers";
-  const Result<Machine> edited_file = parse_machine(edited("\"hop\": [1,", "\"hop\": [2,"), false, {});
+  const Result<Machine> edited_file =
+      parse_machine(edited("\"hop\": [1,", "\"hop\": [2,"), false, {});
   ASSERT_TRUE(edited_file.ok());
   EXPECT_TRUE(edited_file.value().held.empty());
   const Result<Machine> same_file = parse_machine(machine_text("wse2"), false, {});
@@ -132,9 +133,10 @@ TEST(Machine, each_number_that_is_missing_is_named) {
 
 TEST(Machine, a_number_that_is_not_known_is_named) {
   EXPECT_TRUE(contains(fault_of(edited("\"hop\"", "\"hip\"")), "'hip'"));
-  EXPECT_TRUE(contains(fault_of(edited("\"numbers\"", "\"silicon\": {\"hap\": [1, \"\"]}, \"numbers\""), {},
-                                /*silicon=*/true),
-                       "'hap'"));
+  EXPECT_TRUE(
+      contains(fault_of(edited("\"numbers\"", "\"silicon\": {\"hap\": [1, \"\"]}, \"numbers\""), {},
+                        /*silicon=*/true),
+               "'hap'"));
 }
 
 TEST(Machine, a_change_that_is_not_known_is_named) {
@@ -242,8 +244,8 @@ TEST(Machine, silicon_overrides_the_numbers_of_the_simulator) {
   EXPECT_EQ(machine_of("wse3", true, {{"wavelet", 2}}).wavelet, 2);
 }
 
-// Physical numbers of the second generation, on the machine as in its vendor's simulator: a hop is a
-// cycle, descriptors and divisions cost what the vendor's examples say.
+// Physical numbers of the second generation, on the machine as in its vendor's simulator: a hop is
+// a cycle, descriptors and divisions cost what the vendor's examples say.
 TEST(Machine, numbers_of_wse2_are_in_their_documented_ranges) {
   for (const bool silicon : {false, true}) {
     const Machine m = machine_of("wse2", silicon);

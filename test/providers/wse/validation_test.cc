@@ -95,11 +95,11 @@ const ValidationRow& row_of(std::string_view id, std::string_view point) {
 TEST(ValidationTable, products_of_vectors_and_whole_answers_are_judged) {
   EXPECT_EQ(row_of("V9", "1x16K").target, 1320);
   EXPECT_EQ(row_of("V9", "1x32K").target, 2233);
-  for (const auto& [point, rate] : std::vector<std::pair<const char*, double>>{
-           {"2048 in, 128 out", 764.4},
-           {"4096 in, 128 out", 604.4},
-           {"2048 in, 2048 out", 2370.3},
-           {"4096 in, 4096 out", 2459.0}})
+  for (const auto& [point, rate] :
+       std::vector<std::pair<const char*, double>>{{"2048 in, 128 out", 764.4},
+                                                   {"4096 in, 128 out", 604.4},
+                                                   {"2048 in, 2048 out", 2370.3},
+                                                   {"4096 in, 4096 out", 2459.0}})
     EXPECT_EQ(row_of("V10", point).target, rate);
   for (const ValidationRow& row : table().rows) {
     if (row.id == "V9" || row.id == "V10") {
@@ -131,8 +131,7 @@ TEST(ValidationTable, rows_are_counted_as_what_they_are_evidence_of) {
         contains(row.point, "34B") || contains(row.point, "72B") || contains(row.point, "relay")) {
       EXPECT_NE(row.evidence, Evidence::kPrediction) << row.point;
     }
-    if (row.evidence == Evidence::kPrediction)
-      (row.verdict == Verdict::kMet ? met : not_met) += 1;
+    if (row.evidence == Evidence::kPrediction) (row.verdict == Verdict::kMet ? met : not_met) += 1;
   }
   EXPECT_EQ(table().predictions_met, met);
   EXPECT_EQ(table().predictions_not_met, not_met);
@@ -239,6 +238,26 @@ TEST(ValidationTable, a_number_moves_the_rows_that_depend_on_it) {
   }
 }
 
+// Numbers that the files call idle.
+TEST(ValidationTable, idle_numbers_move_no_judged_row) {
+  const std::vector<Change> changes = {{"turn", 33},        {"clock_hz", 2e9},
+                                       {"channels", 3},     {"host_bytes_per_second", 1e9},
+                                       {"colors", 30},      {"fp32_op_group_cycles", 7},
+                                       {"sram_bytes", 6e4}, {"max_extent", 9000}};
+  const std::set<std::string> idle(table().idle.begin(), table().idle.end());
+  for (const Change& change : changes)
+    for (const char* machine : {"wse2.", "wse3."})
+      EXPECT_TRUE(idle.contains(machine + change.number)) << machine << change.number;
+  EXPECT_FALSE(idle.contains("wse2.hop") || idle.contains("wse3.task"));
+  const Validation changed = validated(changes);
+  ASSERT_EQ(changed.rows.size(), table().rows.size());
+  for (size_t i = 0; i < changed.rows.size(); ++i) {
+    if (is_judged(table().rows[i])) {
+      EXPECT_EQ(changed.rows[i].ours, table().rows[i].ours) << text_of(table().rows[i]);
+    }
+  }
+}
+
 TEST(ValidationCall, a_stop_is_heard_between_rows) {
   for (const int rows : {0, 1, 5, 20}) {
     int asked = 0;
@@ -264,9 +283,8 @@ TEST(ValidationCall, a_change_that_no_machine_takes_is_refused) {
 
 TEST(ValidationTable, text_and_json_have_every_row_and_the_machines) {
   EXPECT_EQ(table().machines,
-            (std::vector<std::string>{
-                machine_of("wse2").identity(), machine_of("wse3").identity(),
-                machine_of("wse3", true).identity()}));
+            (std::vector<std::string>{machine_of("wse2").identity(), machine_of("wse3").identity(),
+                                      machine_of("wse3", true).identity()}));
   const std::string text = validation_text(table());
   EXPECT_TRUE(text.starts_with("simulated: wse2 ")) << text.substr(0, 100);
   const std::string last = message(table().met, " met, ", table().not_met, " not met, ");
@@ -278,6 +296,7 @@ TEST(ValidationTable, text_and_json_have_every_row_and_the_machines) {
   EXPECT_EQ(json["rows"].size(), table().rows.size());
   EXPECT_EQ(json["met"], table().met);
   EXPECT_EQ(json["not_met"], table().not_met);
+  EXPECT_EQ(json["idle"].size(), table().idle.size());
   EXPECT_EQ(json["predictions_met"], table().predictions_met);
   // A naive model beside each block: of the sweep, three times what takes three times the steps.
   EXPECT_TRUE(contains(text, "naive (P = 3's figure times P / 3), 96 rows: median 0.83 %"));
