@@ -392,7 +392,7 @@ TEST(Defaults, shape_of_a_default_binds_nobody) {
   for (const char* level : kOperatorLevels) {
     const auto options = make_options(PFRT_OPTIONS_SESSION, {{"optimization_level", level}});
     const auto session = make_session(env.get(), g, options.get());
-    EXPECT_EQ(run(session.get(), {x})[0].as<float>()[11], 22) << level;
+    EXPECT_EQ(run(session.get(), {x, Array(), Array(), Array()})[0].as<float>()[11], 22) << level;
     const Array w = floats({1, 1, 2, 2}, {1, 1, 1, 1}), b = floats({2, 1}, {100, 200});
     const std::vector<Array> out = run(session.get(), {x, int64s({4}, {1, 1, 3, 4}), w, b});
     EXPECT_EQ(out[0].dims, (std::vector<int64_t>{1, 1, 2, 3})) << level;
