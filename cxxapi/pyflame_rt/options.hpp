@@ -66,8 +66,8 @@ struct SessionOptions {
   // Whether a run that memory does not suffice for is done in parts of fewer rows of its batch,
   // where the graph computes each row by itself. Not without fallback, nor with a state.
   bool halve_batch = true;
-  // Whether a run is refused whose inputs have other sizes for dimensions of one name; else there is
-  // one warning, and such runs take a plan in which names tie nothing.
+  // Whether a run is refused whose inputs have other sizes for dimensions of one name; else there
+  // is one warning, and such runs take a plan in which names tie nothing.
   bool strict_dimension_names = false;
   // Inputs, by name, on which precision "auto" is measured in place of inputs made up.
   std::vector<std::unordered_map<std::string, Tensor>> samples;

@@ -392,7 +392,7 @@ TEST(CustomOperator, has_its_arity_and_version_checked) {
   two.input("x", PFRT_DTYPE_FLOAT32, {3});
   two.node("Scale", {"x", "x"}, {"y"}, {}, "n1", "acme");
   two.output("y");
-  EXPECT_TRUE(fails(try_session(env.get(), two), PFRT_CODE_UNSUPPORTED_OPERATOR,
+  EXPECT_TRUE(fails(try_session(env.get(), two), PFRT_CODE_INVALID_MODEL,
                     {"Scale 'n1'", "has 2 inputs, takes 1"}));
   GraphBuilder old = one_node(*op);
   old.opset(2, "acme");

@@ -6,7 +6,7 @@
 namespace pfrt_test {
 namespace {
 
-constexpr const char* kLevels[] = {"none", "basic", "extended", "all"};
+constexpr const char* kNamedLevels[] = {"none", "basic", "extended", "all"};
 
 Handle<pfrt_session> session_of(pfrt_env* env, const GraphBuilder& g, Settings settings) {
   const auto options = make_options(PFRT_OPTIONS_SESSION, settings);
@@ -44,7 +44,7 @@ TEST(DimensionNames, of_other_sizes_tie_nothing) {
   const GraphBuilder named = broadcasts(true), plain = broadcasts(false);
   const std::vector<std::vector<int64_t>> sizes = {{4, 3}, {1, 3}, {4, 1}, {1, 1}, {4, 3}};
   const Array a = noise({4, 3}, 1);
-  for (const char* level : kLevels) {
+  for (const char* level : kNamedLevels) {
     const auto session = session_of(env.get(), named, {{"optimization_level", level}});
     const auto reference = session_of(env.get(), plain, {{"optimization_level", "none"}});
     for (const std::vector<int64_t>& dims : sizes) {
@@ -72,7 +72,7 @@ TEST(DimensionNames, of_one_input_may_differ_too) {
   g.node("Transpose", {"x"}, {"t"}, {Attr::of_ints("perm", {1, 0})});
   g.node("MatMul", {"x", "t"}, {"y"});
   g.output("y");
-  for (const char* level : kLevels) {
+  for (const char* level : kNamedLevels) {
     const auto session = session_of(env.get(), g, {{"optimization_level", level}});
     const std::vector<Array> out = run(session.get(), {floats({2, 3}, {1, 2, 3, 4, 5, 6})});
     EXPECT_EQ(out[0].as<float>(), (std::vector<float>{14, 32, 32, 77})) << level;
@@ -89,7 +89,7 @@ TEST(DimensionNames, that_differ_beside_a_default_that_is_fed) {
   g.output("y");
   const auto session = session_of(env.get(), g, {});
   const Array x = floats({2, 2}, {1, 2, 3, 4});
-  EXPECT_EQ(run(session.get(), {x})[0].as<float>(), (std::vector<float>{2, 3, 4, 5}));
+  EXPECT_EQ(run(session.get(), {x, Array()})[0].as<float>(), (std::vector<float>{2, 3, 4, 5}));
   for (int round = 0; round < 2; ++round) {
     EXPECT_EQ(run(session.get(), {x, floats({2, 1}, {10, 20})})[0].as<float>(),
               (std::vector<float>{11, 12, 23, 24}));

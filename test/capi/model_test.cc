@@ -228,7 +228,7 @@ TEST(Model, wrong_number_of_inputs_is_a_fault_of_the_node) {
   g.output("a");
   g.output("b");
   const Failure failure = try_session(env.get(), g);
-  EXPECT_TRUE(fails(failure, PFRT_CODE_UNSUPPORTED_OPERATOR, {"2 faults"}));
+  EXPECT_TRUE(fails(failure, PFRT_CODE_INVALID_MODEL, {"2 faults"}));
   ASSERT_EQ(failure.children.size(), 2u);
   EXPECT_NE(failure.children[0].message.find("lonely"), std::string::npos);
   EXPECT_NE(failure.children[1].message.find("hollow"), std::string::npos);
