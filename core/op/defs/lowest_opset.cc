@@ -17,11 +17,9 @@ constexpr uint64_t kBfloat16 = bit(PFRT_DTYPE_BFLOAT16);
 constexpr uint64_t kHalves = kBfloat16 | bit(PFRT_DTYPE_FLOAT16);
 constexpr uint64_t kFloat8 = bit(PFRT_DTYPE_FLOAT8E4M3FN) | bit(PFRT_DTYPE_FLOAT8E4M3FNUZ) |
                              bit(PFRT_DTYPE_FLOAT8E5M2) | bit(PFRT_DTYPE_FLOAT8E5M2FNUZ);
-constexpr uint64_t kSubBytes = bit(PFRT_DTYPE_INT4) | bit(PFRT_DTYPE_UINT4) |
-                               bit(PFRT_DTYPE_INT2) | bit(PFRT_DTYPE_UINT2) |
-                               bit(PFRT_DTYPE_FLOAT4E2M1);
-constexpr uint64_t kInOptionals28 =
-    kBfloat16 | kFloat8 | bit(PFRT_DTYPE_FLOAT8E8M0) | kSubBytes;
+constexpr uint64_t kSubBytes = bit(PFRT_DTYPE_INT4) | bit(PFRT_DTYPE_UINT4) | bit(PFRT_DTYPE_INT2) |
+                               bit(PFRT_DTYPE_UINT2) | bit(PFRT_DTYPE_FLOAT4E2M1);
+constexpr uint64_t kInOptionals28 = kBfloat16 | kFloat8 | bit(PFRT_DTYPE_FLOAT8E8M0) | kSubBytes;
 constexpr uint64_t kInt16s = bit(PFRT_DTYPE_INT16) | bit(PFRT_DTYPE_UINT16);
 
 struct Operator {
