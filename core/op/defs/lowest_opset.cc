@@ -89,9 +89,6 @@ constexpr TypesOpset kOpsetsOfTypes[] = {
     {"Compress", 28, kBfloat16},
     {"Einsum", 28, kBfloat16},
     {"OneHot", 28, kBfloat16},
-    {"Optional", 28, kInOptionals28},
-    {"OptionalGetElement", 28, kInOptionals28},
-    {"OptionalHasElement", 28, kInOptionals28},
     {"ReverseSequence", 28, kBfloat16},
     {"Unique", 28, kBfloat16},
     {"Celu", 28, kHalves | bit(PFRT_DTYPE_FLOAT64)},
@@ -235,6 +232,13 @@ int64_t lowest_of_standard(const Graph& graph, const Node& node) {
   for (const Attr& row : kMeanings) {
     const Attribute* attr = row.op == node.op ? node.attr(row.name) : nullptr;
     needs(attr && has_value(*attr, row), row.opset);
+  }
+  // What is taken out of an optional may have no type here, and it has that of the optional.
+  if (node.op.starts_with("Optional")) {
+    const ValueId held = node.has_input(0) ? node.inputs[0] : node.outputs[0];
+    const pfrt_dtype dtype =
+        held == kNoId ? pfrt_dtype{PFRT_DTYPE_UNSET} : graph.at(held).type.dtype;
+    needs(dtype != PFRT_DTYPE_UNSET && dtype < 64 && (bit(dtype) & kInOptionals28), 28);
   }
   // Input 6 is nonpad_kv_seqlen.
   needs(node.op == "Attention" && node.has_input(6), 24);
