@@ -17,11 +17,9 @@ constexpr uint64_t kBfloat16 = bit(PFRT_DTYPE_BFLOAT16);
 constexpr uint64_t kHalves = kBfloat16 | bit(PFRT_DTYPE_FLOAT16);
 constexpr uint64_t kFloat8 = bit(PFRT_DTYPE_FLOAT8E4M3FN) | bit(PFRT_DTYPE_FLOAT8E4M3FNUZ) |
                              bit(PFRT_DTYPE_FLOAT8E5M2) | bit(PFRT_DTYPE_FLOAT8E5M2FNUZ);
-constexpr uint64_t kSubBytes = bit(PFRT_DTYPE_INT4) | bit(PFRT_DTYPE_UINT4) |
-                               bit(PFRT_DTYPE_INT2) | bit(PFRT_DTYPE_UINT2) |
-                               bit(PFRT_DTYPE_FLOAT4E2M1);
-constexpr uint64_t kInOptionals28 =
-    kBfloat16 | kFloat8 | bit(PFRT_DTYPE_FLOAT8E8M0) | kSubBytes;
+constexpr uint64_t kSubBytes = bit(PFRT_DTYPE_INT4) | bit(PFRT_DTYPE_UINT4) | bit(PFRT_DTYPE_INT2) |
+                               bit(PFRT_DTYPE_UINT2) | bit(PFRT_DTYPE_FLOAT4E2M1);
+constexpr uint64_t kInOptionals28 = kBfloat16 | kFloat8 | bit(PFRT_DTYPE_FLOAT8E8M0) | kSubBytes;
 constexpr uint64_t kFloats = kHalves | bit(PFRT_DTYPE_FLOAT32) | bit(PFRT_DTYPE_FLOAT64);
 constexpr uint64_t kSignedInts =
     bit(PFRT_DTYPE_INT8) | bit(PFRT_DTYPE_INT16) | bit(PFRT_DTYPE_INT32) | bit(PFRT_DTYPE_INT64);
@@ -94,9 +92,6 @@ constexpr TypesOpset kOpsetsOfTypes[] = {
     {"Compress", 28, kBfloat16},
     {"Einsum", 28, kBfloat16},
     {"OneHot", 28, kBfloat16},
-    {"Optional", 28, kInOptionals28},
-    {"OptionalGetElement", 28, kInOptionals28},
-    {"OptionalHasElement", 28, kInOptionals28},
     {"ReverseSequence", 28, kBfloat16},
     {"Unique", 28, kBfloat16},
     {"BitShift", 28, kSignedInts},
@@ -244,6 +239,13 @@ int64_t lowest_of_standard(const Graph& graph, const Node& node) {
     needs(attr && has_value(*attr, row), row.opset);
   }
   needs(node.op == "Mod" && (dtypes & kFloats) && node.attr_int("fmod", 0) == 0, 28);
+  // What is taken out of an optional may have no type here, and it has that of the optional.
+  if (node.op.starts_with("Optional")) {
+    const ValueId held = node.has_input(0) ? node.inputs[0] : node.outputs[0];
+    const pfrt_dtype dtype =
+        held == kNoId ? pfrt_dtype{PFRT_DTYPE_UNSET} : graph.at(held).type.dtype;
+    needs(dtype != PFRT_DTYPE_UNSET && dtype < 64 && (bit(dtype) & kInOptionals28), 28);
+  }
   // Input 6 is nonpad_kv_seqlen.
   needs(node.op == "Attention" && node.has_input(6), 24);
   // Before opset 23 the scale has the type of the input.

@@ -25,8 +25,8 @@ Result<bool> average(Editor& editor, Node& node, const RuleContext& context) {
   const auto to = quantization(editor, node);
   Node* const pool = to ? editor.producer(node.inputs[0]) : nullptr;
   if (!pool || !pool->domain.empty() ||
-      (pool->op != "AveragePool" && pool->op != "GlobalAveragePool") ||
-      is_dilated(*pool) || !editor.only_used_by(node.inputs[0], node))
+      (pool->op != "AveragePool" && pool->op != "GlobalAveragePool") || is_dilated(*pool) ||
+      !editor.only_used_by(node.inputs[0], node))
     return false;
   const auto from = dequantized(editor, pool->inputs[0]);
   if (!from || !has_bytes(*from) || !has_bytes(*to) || !scales_of(editor, *from) ||
