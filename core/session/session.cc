@@ -531,7 +531,7 @@ Status Session::run_uncounted(const std::vector<ValuePtr>& inputs,
   PFRT_TRY(model_->intact(false));
   std::string differ;
   PFRT_TRY(check_inputs(inputs_, required_inputs_, *model_->face().symbols, inputs,
-                        strict_names_ ? nullptr : &differ));
+                        strict_names_ || control.whole ? nullptr : &differ));
   const bool untied = !differ.empty();
   if (untied)
     std::call_once(names_differ_, [&] {

@@ -120,7 +120,8 @@ TEST(Session, equal_dimension_names_are_equal_sizes) {
   g.input("b", PFRT_DTYPE_FLOAT32, {"N", 2});
   g.node("Add", {"a", "b"}, {"y"});
   g.output("y");
-  const auto session = make_session(env.get(), g);
+  const auto options = make_options(PFRT_OPTIONS_SESSION, {{"strict_dimension_names", "true"}});
+  const auto session = make_session(env.get(), g, options.get());
   const Array two = floats({2, 2}, {1, 2, 3, 4}), one = floats({1, 2}, {1, 2});
   EXPECT_TRUE(fails(try_run(session.get(), {two, one}), PFRT_CODE_SHAPE_MISMATCH,
                     {"'b'", "'N'", "2", "'a'"}));
