@@ -899,20 +899,16 @@ def transducer():
 # ---------------------------------------------------------------------- loops and branches
 
 
-class Greedy(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.cell, self.embed, self.last = nn.GRUCell(6, 8), nn.Embedding(10, 6), nn.Linear(8, 10)
-
-    def forward(self, start, steps: int):
-        h = start
-        token = torch.zeros([start.size(0)], dtype=torch.long)
-        said = []
-        for _ in range(steps):
-            h = self.cell(self.embed(token), h)
-            token = self.last(h).argmax(1)
-            said.append(token)
-        return torch.stack(said, 1), h
+@torch.jit.script
+def greedy(start, steps: int, table, a, b, last):
+    h = start
+    token = torch.zeros([start.size(0)], dtype=torch.long)
+    said = []
+    for _ in range(steps):
+        h = torch.tanh(table[token] @ a + h @ b)
+        token = (h @ last).argmax(1)
+        said.append(token)
+    return torch.stack(said, 1), h
 
 
 @network(None, (14, 18), {"start": {0: "batch"}, "frames": {0: "frames"}}, batch=(2, 4, 1), frames=(5, 9, 3))
@@ -920,10 +916,11 @@ def greedy_loop():
     class Decoder(nn.Module):
         def __init__(self):
             super().__init__()
-            self.greedy = torch.jit.script(Greedy())
+            self.table, self.a = nn.Parameter(randn(10, 6)), nn.Parameter(randn(6, 8))
+            self.b, self.last = nn.Parameter(randn(8, 8)), nn.Parameter(randn(8, 10))
 
         def forward(self, start, frames):
-            return self.greedy(start, frames.shape[0])
+            return greedy(start, frames.shape[0], self.table, self.a, self.b, self.last)
     return Decoder(), lambda batch, frames: {"start": randn(batch, 8), "frames": randn(frames)}
 
 
