@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cstdlib>
-
 #include "capi/handles.h"
 #include "capi/plugins.h"
+#include "core/base/os/variable.h"
 #include "core/op/defs/notes.h"
 #include "core/op/engine/operator_def.h"
 
@@ -26,8 +25,7 @@ std::string own_folder() {
 std::vector<PluginFolder> plugin_folders(const Options& o) {
   std::vector<PluginFolder> folders;
   split_path(o.get_string("plugin_path"), "the option 'plugin_path'", folders);
-  if (const char* path = std::getenv("PFRT_PLUGIN_PATH"))
-    split_path(path, "PFRT_PLUGIN_PATH", folders);
+  split_path(os::variable("PFRT_PLUGIN_PATH"), "PFRT_PLUGIN_PATH", folders);
   folders.push_back({own_folder() + "/pyflame_rt/plugins", ""});
   return folders;
 }

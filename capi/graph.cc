@@ -116,7 +116,9 @@ Result<ValueId> described(Graph& g, const pfrt_value_info* info, const char* doi
   if (i.name.size == 0) return error(Code::kINVALID_ARGUMENT, doing, ": the value has no name");
   PFRT_ASSIGN(Type type, type_from(i, *g.symbols));
   const ValueId id = g.value(view(i.name));
-  if (type.kind != PFRT_VALUE_UNSET && !g.at(id).constant) g.at(id).type = std::move(type);
+  GraphValue& value = g.at(id);
+  if (type.kind != PFRT_VALUE_UNSET)
+    (value.constant ? value.declared : value.type) = std::move(type);
   return id;
 }
 
@@ -138,9 +140,9 @@ pfrt_status* add_output(pfrt_graph* graph, const pfrt_value_info* info) {
     // Of an input that is an output too, what is said as an input counts.
     const ValueId known = info ? g.find(view(read(info).name)) : kNoId;
     const bool is_input = known != kNoId && g.is_input(known);
-    const Type said = is_input ? g.at(known).type : Type();
+    const GraphValue said = is_input ? g.at(known) : GraphValue();
     PFRT_ASSIGN(const ValueId id, described(g, info, "adding a graph output"));
-    if (is_input) g.at(id).type = said;
+    if (is_input) g.at(id) = said;
     g.outputs.push_back(id);
     return {};
   });

@@ -39,7 +39,8 @@ Status check_index(const char* doing, size_t index, size_t count) {
 // The value that takes a place in a list; its type is what |info| says now.
 Result<ValueId> described_anew(Graph& g, const pfrt_value_info* info, const char* doing) {
   PFRT_ASSIGN(const ValueId id, described(g, info, doing));
-  if (read(info).kind == PFRT_VALUE_UNSET && !g.at(id).constant) g.at(id).type = Type();
+  GraphValue& value = g.at(id);
+  if (read(info).kind == PFRT_VALUE_UNSET) (value.constant ? value.declared : value.type) = Type();
   return id;
 }
 
@@ -287,7 +288,7 @@ pfrt_status* remove_initializer(pfrt_graph* graph, pfrt_string name) {
   return edit(graph, [&](Graph& g) -> Status {
     PFRT_ASSIGN(const ValueId id, named_initializer(g, name, "removing initializer"));
     graph->drop_value(g.at(id).constant.get());
-    g.at(id).constant = nullptr;
+    g.make_fed(id);
     return {};
   });
 }

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a client may put in the place of the library's own memory and threads.
+#include <array>
+#include <atomic>
+#include <memory>
+#include <new>
+
 #include "capi/handles.h"
 #include "core/base/foreign.h"
 #include "core/exec/run/pool.h"
@@ -40,7 +45,12 @@ class ClientExecutor final : public Executor {
       for (uint64_t i = 0; i < n; ++i) body(arg, i, 0);
       return true;
     }
-    Checked checked{body, arg, workers, n, {}, {}};
+    std::array<std::atomic<uint64_t>, 64> few{};
+    const auto words = static_cast<size_t>((n + 63) / 64);
+    std::unique_ptr<std::atomic<uint64_t>[]> many;
+    if (words > few.size()) many.reset(new (std::nothrow) std::atomic<uint64_t>[words]());
+    if (words > few.size() && !many) return false;
+    Checked checked{body, arg, workers, n, many ? many.get() : few.data(), {}, {}};
     const bool returned =
         call_foreign([&] { client_->loop(client_->user, workers, n, &Checked::call, &checked); });
     return returned && checked.called.load() == n && !checked.wrong.load();
@@ -64,11 +74,18 @@ class ClientExecutor final : public Executor {
     void* arg;
     uint32_t workers;
     uint64_t n;
+    std::atomic<uint64_t>* given;  // a bit for each index
     std::atomic<uint64_t> called;
     std::atomic<bool> wrong;
+    // Whether |i| is an index that was not given before.
+    bool is_new(uint64_t i) const {
+      if (i >= n) return false;
+      const uint64_t bit = uint64_t{1} << i % 64;
+      return (given[i / 64].fetch_or(bit, std::memory_order_relaxed) & bit) == 0;
+    }
     static void call(void* self, uint64_t i, uint32_t worker) {
       Checked& c = *static_cast<Checked*>(self);
-      if (worker < c.workers && i < c.n) {
+      if (worker < c.workers && c.is_new(i)) {
         c.body(c.arg, i, worker);
         c.called.fetch_add(1);
       } else {

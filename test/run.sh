@@ -39,6 +39,11 @@ main() {
   # Random models of one operator: levels agree and nothing ends the process.
   test/odd/odd.sh "$PWD" build/release/lib/libpyflamert_c.so 60000 2
   test/python/install.sh "$PWD"
+  # Other people's programs; one that cannot be installed here says so and is left out.
+  local client
+  for client in test/clients/*.sh; do
+    "$client" build/release || [ $? -eq 77 ]
+  done
   # The pages that a stranger follows, on a Debian with nothing installed; only root can make one.
   [ "$(id -u)" -ne 0 ] || test/docs/fresh.sh build/fresh
   /usr/bin/python3 bench/models/make_models.py build/models

@@ -24,6 +24,7 @@ A = ("resnet50", "vgg19", "densenet121", "inception", "inception_v2", "zfnet512"
      "encoder*8", "decoder*8")
 B = ("squeezenet", "shufflenet")
 DECODE = ("decoder_step",)
+AXES = ("encoder", "decoder", "bert")  # each with symbolic axes and of one size
 HALF = ("resnet50_float16", "squeezenet_float16", "encoder_float16", "decoder_step_float16")
 PAST = 127
 LLAMA_GGUF = "llama_q4_0.gguf"
@@ -133,6 +134,13 @@ def zoo(scratch):
     scratch.mkdir(parents=True, exist_ok=True)
     return [Case(model.name, model / "model.onnx", files=zoo_inputs(model, scratch))
             for model in sorted(folder.iterdir()) if (model / "model.onnx").exists()]
+
+
+def axes_cases(folder):
+    """Pairs: with symbolic axes, as the other is."""
+    write_models(folder, [f"{name}_{form}" for name in AXES for form in ("axes", "fixed")])
+    return [(Case(name, folder / f"{name}_axes.onnx", {"N": 1, "T": 128}),
+             Case(name, folder / f"{name}_fixed.onnx", {"N": 1, "T": 128})) for name in AXES]
 
 
 def cases(name, folder):

@@ -143,13 +143,9 @@ class Peers:
                 "rms_difference": answer["rms_relative_difference"], "notes": list(answer["notes"])}
 
     def against_own(self, name, case, precision, other, other_precision="fp32"):
-        dims = [word for key, size in case.dims.items() for word in ("--dim", f"{key}={size}")]
-        command = [sys.executable, str(self.args.pair), str(case.path), precision, str(other.path), other_precision, *dims,
-                   "--seconds", str(self.bench.seconds)]
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode:
-            return {"model": name, "refused": " ".join(done.stderr.split()) or f"died of signal {-done.returncode}"}
-        answer = json.loads(done.stdout)
+        answer = self.bench.pair(case, precision, other, other_precision)
+        if "refused" in answer:
+            return {"model": name, **answer}
         ours, theirs = (seconds * 1e3 for seconds in answer["median_s"])
         return {"model": name, "ours_ms": ours, "peer_ms": theirs, "ratio": answer["ratio"]}
 

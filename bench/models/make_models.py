@@ -25,10 +25,12 @@ import huge
 from network import write
 from topologies import (alexnet, densenet121, inception, inception_v2, mobilenet_v2, resnet50, shufflenet, squeezenet,
                         vgg19, zfnet512)
-from transformers import decoder, decoder_step, encoder
+from transformers import (bert_axes, bert_fixed, decoder, decoder_axes, decoder_fixed, decoder_step, encoder, encoder_axes,
+                          encoder_fixed)
 
 TOPOLOGIES = {f.__name__: f for f in (resnet50, vgg19, densenet121, inception, inception_v2, zfnet512, alexnet,
-                                      squeezenet, shufflenet, mobilenet_v2, encoder, decoder, decoder_step)}
+                                      squeezenet, shufflenet, mobilenet_v2, encoder, decoder, decoder_step,
+                                      encoder_axes, encoder_fixed, decoder_axes, decoder_fixed, bert_axes, bert_fixed)}
 
 
 def main():

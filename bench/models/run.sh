@@ -4,7 +4,7 @@
 # session creation and first run, with --memory peak memory, with --cold and --warm what a process takes until then, without
 # and with a warm cache of compiled models.
 #
-#   run.sh [--set a|b|tiny|decode|half|integer|all ...] [--threads N ...] [--precision P ...] [--seconds S] [--json]
+#   run.sh [--set a|b|tiny|decode|half|axes|integer|all ...] [--threads N ...] [--precision P ...] [--seconds S] [--json]
 #          [--only LINE ...] [--start] [--memory] [--cold] [--warm] [--rounds N] [--record] [--peer-isa I]
 #
 # PEER=LIBRARY is another copy of ONNX Runtime's library, LLAMA=FOLDER other shared libraries of llama.cpp (for the set

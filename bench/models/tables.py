@@ -17,24 +17,26 @@ import json
 import math
 import statistics
 import subprocess
+import sys
 from pathlib import Path
 
 import onnx
 
 import integer_tables
 import start
-from cases import HERE, cases
+from cases import HERE, axes_cases, cases
 from peer import Peer
 from results import Recorder, machine_isa, used_isa
 
 TINY_MS = 0.2
 LARGE_BYTES = 100e6
-SETS = ("a", "b", "tiny", "decode", "half", "integer")
-THREADS = {"a": (1, 2), "b": (1, 2), "tiny": (1,), "decode": (1,), "half": (1,)}  # integer: by line
+SETS = ("a", "b", "tiny", "decode", "half", "axes", "integer")
+THREADS = {"a": (1, 2), "b": (1, 2), "tiny": (1,), "decode": (1,), "half": (1,)}  # axes: 1; integer: by line
 # By set and precision: the geometric mean that is asked for, and the least ratio of a model.
 ASKED = {("a", "fp32"): (1.45, 1.12), ("a", "fast"): (1.9, None), ("a", "bf16"): (4.5, None), ("b", "fp32"): (1.7, 1.05),
          ("tiny", "fp32"): (2.0, None), ("decode", "fp32"): (1.0, None), ("decode", "bf16"): (1.8, None)}
 ASKED_START, ASKED_MEMORY = 5.0, 0.7
+ASKED_AXES = 1.03
 
 
 class PrecisionRefused(Exception):
@@ -66,6 +68,16 @@ class Bench:
         if reason.startswith("--precision"):
             raise PrecisionRefused(reason)
         return {"refused": reason}
+
+    def pair(self, case, precision, other, other_precision):
+        """Two sides of ours (pair.py) on one thread: its answer, or {"refused": reason}."""
+        dims = [word for key, size in case.dims.items() for word in ("--dim", f"{key}={size}")]
+        command = [sys.executable, str(HERE / "pair.py"), str(case.path), precision, str(other.path), other_precision, *dims,
+                   "--seconds", str(self.seconds)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            return {"refused": one_line(done.stderr) if done.returncode > 0 else f"died of signal {-done.returncode}"}
+        return json.loads(done.stdout)
 
 
 def latency_row(case, answer):
@@ -130,6 +142,7 @@ class Report:
                "rms_difference": ("differ", ".1e")}
     DECODE = {**LATENCY, "ours_gbs": ("ours GB/s", ".1f"), "peer_gbs": ("peer GB/s", ".1f")}
     START = {"ours_ms": ("ours ms", ".4g"), "peer_ms": ("peer ms", ".4g"), "ratio": ("ratio", ".3f")}
+    AXES = {"axes_ms": ("axes ms", ".4g"), "fixed_ms": ("fixed ms", ".4g"), "ratio": ("axes/fixed", ".3f")}
     MEMORY = {"ours_mb": ("ours MB", ".0f"), "peer_mb": ("peer MB", ".0f"), "ratio": ("ours/peer", ".3f")}
 
     def __init__(self, as_json, machine, recorder=None):
@@ -210,7 +223,7 @@ def latency_tables(bench, report, sets, args):
         return (row_of(c, bench.run(c, threads, precision)) for c in cases(name, args.models))
 
     for name in sets:
-        if name == "integer":
+        if name in ("axes", "integer"):
             continue
         for threads in THREADS[name] if name == "tiny" or not args.threads else args.threads:
             for precision in args.precision:
@@ -225,6 +238,23 @@ def latency_tables(bench, report, sets, args):
                                     ASKED.get((name, precision), (None, None)))
                 if name == "b" and threads == 1:
                     measured_b[precision] = rows
+
+
+def axes_row(bench, case, fixed, precision):
+    answer = bench.pair(fixed, precision, case, precision)
+    if "refused" in answer:
+        return {"model": case.name, **answer}
+    fixed_ms, axes_ms = (seconds * 1e3 for seconds in answer["median_s"])
+    return {"model": case.name, "axes_ms": axes_ms, "fixed_ms": fixed_ms, "ratio": answer["ratio"]}
+
+
+def axes_tables(bench, report, args):
+    """Models with symbolic batch and length beside the same of one size: the first's time over the second's."""
+    for precision in args.precision:
+        report.table(f"symbolic axes beside fixed ones, 1 thread, {precision}",
+                     {"set": "axes", "threads": 1, "precision": precision}, report.AXES,
+                     (axes_row(bench, case, fixed, precision) for case, fixed in axes_cases(args.models)),
+                     (None, ASKED_AXES), better=min)
 
 
 def launches(bench, case, threads, precision, rounds):
@@ -300,7 +330,6 @@ def main():
     parser.add_argument("--llama", nargs=2, metavar=("PROGRAM", "LIBRARIES"),
                         help="llama.cc built, and the folder of llama.cpp's libraries")
     args = parser.parse_args()
-    args.pair = HERE / "pair.py"
     if args.rounds < 1 or not args.seconds > 0:
         parser.error("--rounds and --seconds take more than 0")
 
@@ -319,6 +348,8 @@ def main():
                      f"is held to it too, and --peer-isa {used_isa(machine)}")
     report = Report(args.json, machine, Recorder(machine) if args.record else None)
     latency_tables(bench, report, sets, args)
+    if "axes" in sets:
+        axes_tables(bench, report, args)
     if "integer" in sets:
         integer_tables.Tables(bench, report, machine, args).print(sorted(set(args.only or integer_tables.LINES)))
     launch_tables(bench, report, args)

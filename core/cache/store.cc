@@ -74,8 +74,10 @@ class Sum {
   std::string rest_;
 };
 
+// Digests are names of files. Shorter ones are of former versions, whose files are evicted.
 bool is_name(std::string_view key) {
-  return key.size() == 32 && key.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+  return (key.size() == 64 || key.size() == 32) &&
+         key.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
 }  // namespace
@@ -101,6 +103,11 @@ CacheStore::CacheStore(std::string folder, std::vector<std::string> suffixes, Ca
       logger_(logger),
       counts_(former ? former->counts_ : std::make_shared<Counts>()) {}
 
+Status CacheStore::make_folder() const {
+  PFRT_TRY(os::make_folders(folder_));
+  return os::check_own_folder(folder_);
+}
+
 std::string CacheStore::path_of(std::string_view key, const std::string& suffix) const {
   std::string name(key);
   if (!is_name(key)) {
@@ -113,9 +120,8 @@ std::string CacheStore::path_of(std::string_view key, const std::string& suffix)
 
 Result<CacheStore::EntryPtr> CacheStore::open(const std::string& path, std::string_view key,
                                               Reading reading) const {
-  if (!os::is_private_file(path))
-    return error(Code::kIO, "it is no file of this user's, or others may write to it");
-  PFRT_ASSIGN(auto file, os::MappedFile::open(path, limits_.use_mmap));
+  PFRT_TRY(os::check_own_folder(folder_));
+  PFRT_ASSIGN(auto file, os::MappedFile::open_private(path, limits_.use_mmap));
   Header header{};
   const auto* const data = static_cast<const char*>(file->data());
   const uint64_t size = file->size();
@@ -135,20 +141,22 @@ Result<CacheStore::EntryPtr> CacheStore::open(const std::string& path, std::stri
                         header.body_at + header.body_bytes + sizeof(uint64_t) == size;
   if (header.file_bytes != size || !in_order)
     return error(Code::kDATA_LOSS, "it should have ", header.file_bytes, " bytes and has ", size);
-  Digest digest;
-  digest.add(&header, offsetof(Header, checksum));
-  digest.add(data + sizeof header, header.body_at - sizeof header);
-  if (digest.number() != header.checksum)
-    return error(Code::kDATA_LOSS, "its head does not match its checksum");
   auto entry = std::make_shared<Entry>();
-  entry->key = {data + sizeof header, header.key_bytes};
-  entry->of = {data + sizeof header + header.key_bytes, header.of_bytes};
-  entry->head = {data + header.head_at, header.head_bytes};
+  entry->front.assign(data, header.body_at);
+  Checksum front_sum;
+  front_sum.add(&header, offsetof(Header, checksum));
+  front_sum.add(entry->front.data() + sizeof header, header.body_at - sizeof header);
+  if (front_sum.value() != header.checksum)
+    return error(Code::kDATA_LOSS, "its head does not match its checksum");
+  const std::string_view front = entry->front;
+  entry->key = front.substr(sizeof header, header.key_bytes);
+  entry->of = front.substr(sizeof header + header.key_bytes, header.of_bytes);
+  entry->head = front.substr(header.head_at, header.head_bytes);
   entry->body = data + header.body_at;
   entry->body_bytes = header.body_bytes;
   entry->file = std::move(file);
   if (!key.empty() && entry->key != key) return error(Code::kDATA_LOSS, "it is of another key");
-  if (limits_.ttl_s > 0 && os::system_ns() - header.created_ns > limits_.ttl_s * 1'000'000'000)
+  if (limits_.ttl_ns() > 0 && os::system_ns() - header.created_ns > limits_.ttl_ns())
     return error(Code::kDEADLINE, "it is older than ", limits_.ttl_s, " s");
   if (reading != Reading::kHead) PFRT_TRY(check_body(path, *entry, reading == Reading::kUse));
   return EntryPtr(std::move(entry));
@@ -160,7 +168,7 @@ Status CacheStore::check_body(const std::string& path, const Entry& entry, bool 
   bool known = false;
   if (use) {
     Seen seen;
-    auto file = os::MappedFile::open(seen_path, false);
+    auto file = os::MappedFile::open_private(seen_path, false);
     if (file.ok() && file.value()->size() == sizeof seen) {
       std::memcpy(&seen, file.value()->data(), sizeof seen);
       known = seen.checksum == checksum_of(seen) && seen.stamp == stamp && seen.boot != 0 &&
@@ -251,13 +259,13 @@ Status CacheStore::put(std::string_view key, const std::string& suffix, std::str
   front.resize(header.head_at);
   front.append(head);
   front.resize(header.body_at);
-  Digest digest;
-  digest.add(&header, offsetof(Header, checksum));
-  digest.add(front.data() + sizeof header, front.size() - sizeof header);
-  header.checksum = digest.number();
+  Checksum front_sum;
+  front_sum.add(&header, offsetof(Header, checksum));
+  front_sum.add(front.data() + sizeof header, front.size() - sizeof header);
+  header.checksum = front_sum.value();
   std::memcpy(front.data(), &header, sizeof header);
 
-  PFRT_TRY(os::make_folders(folder_));
+  PFRT_TRY(make_folder());
   const std::string path = path_of(key, suffix);
   PFRT_ASSIGN(auto file, os::AtomicFile::create(path, false));
   PFRT_TRY(file->write(front.data(), front.size()));
@@ -309,8 +317,7 @@ uint64_t CacheStore::evict_locked() {
   for (const File& file : files()) {
     bytes += file.stamp.bytes;
     ++entries;
-    const bool old =
-        limits_.ttl_s > 0 && now - file.stamp.modified_ns > limits_.ttl_s * 1'000'000'000;
+    const bool old = limits_.ttl_ns() > 0 && now - file.stamp.modified_ns > limits_.ttl_ns();
     const bool many = limits_.max_entries > 0 && entries > limits_.max_entries;
     const bool large = limits_.max_bytes > 0 && bytes > limits_.max_bytes;
     if (!old && !many && !large) continue;

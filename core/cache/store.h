@@ -2,8 +2,8 @@
 //
 // A folder of files that can all be made again, shared by threads and processes: entries by key,
 // each one file, written beside and renamed, and mapped by who reads it. What is torn, foreign,
-// older or damaged is not there, and a line in the log says so. Nothing here fails a caller: what
-// cannot be kept is not kept. A file, beside a header:
+// older, damaged or another user's is not there, and a line in the log says so. Nothing here fails
+// a caller: what cannot be kept is not kept. A file, beside a header:
 //
 //   key, what it is of, head (a small structure of who wrote it), then the body at a page, whose
 //   sections start at pages, then a checksum of the body.
@@ -32,7 +32,9 @@ struct CacheLimits {
   uint64_t max_bytes = uint64_t{1} << 30;  // of all files; 0 = no limit
   uint64_t max_entries = 100;              // likewise
   int64_t ttl_s = 86400;                   // entries are not used when they are older; 0 = for ever
-  bool use_mmap = true;                    // else entries are read into memory
+  // As nanoseconds; what is too much for them is for ever, and none is 0.
+  int64_t ttl_ns() const { return ttl_s > INT64_MAX / 1'000'000'000 ? 0 : ttl_s * 1'000'000'000; }
+  bool use_mmap = true;  // else entries are read into memory
   bool operator==(const CacheLimits&) const = default;
 };
 
@@ -53,7 +55,8 @@ class CacheStore {
   // Found whole, and kept so while somebody holds it.
   class Entry {
    public:
-    std::string_view key, of, head;  // in the file
+    std::string_view key, of, head;  // in |front|
+    std::string front;  // a copy of what is before the body: readers rely on the check of it
     const char* body = nullptr;
     uint64_t body_bytes = 0;
     std::shared_ptr<os::MappedFile> file;
@@ -79,6 +82,9 @@ class CacheStore {
   CacheStore& operator=(const CacheStore&) = delete;
 
   const std::string& folder() const { return folder_; }
+  // The folder, where it is missing. An error where it is another user's: neither is anything read
+  // there.
+  Status make_folder() const;
   const CacheLimits& limits() const { return limits_; }
 
   // Null when there is none. Counts as a use.

@@ -60,9 +60,10 @@ std::optional<std::string> StoredValues::find(std::string_view key) {
 
 void StoredValues::put(std::string_view key, std::string_view value) {
   // What another process puts meanwhile would be lost without the lock.
-  Status status = os::make_folders(store_.folder());
-  auto turn = os::lock_file(store_.folder() + "/values.lock", kLockWaitMs);
-  if (status.ok() && !turn.ok() && turn.status().code() == Code::kBUSY) status = turn.take_status();
+  Status status = store_.make_folder();
+  Result<os::Descriptor> turn{os::Descriptor()};
+  if (status.ok()) turn = os::lock_file(store_.folder() + "/values.lock", kLockWaitMs);
+  if (!turn.ok() && turn.status().code() == Code::kBUSY) status = turn.take_status();
   if (status.ok()) read();
   std::erase_if(values_, [&](const auto& each) { return each.first == key; });
   values_.emplace_back(key, value);

@@ -257,7 +257,8 @@ Status CompiledGraph::pack_constants(StageExecutable& stage, std::string_view wh
   return {};
 }
 
-// A value has a slot when it crosses a segment's edge, or the graph's.
+// A value has a slot when it crosses a segment's edge, or the graph's, and when it leaves its stage
+// though nobody reads it: only a run can tell its size.
 void CompiledGraph::number_slots() {
   const Graph& g = *graph_;
   slot_of_.assign(g.value_count(), kNoId);
@@ -275,6 +276,7 @@ void CompiledGraph::number_slots() {
     first = static_cast<uint32_t>(i);
   }
   std::vector<int> made_in(g.value_count(), -1);
+  std::vector<bool> read(g.value_count());
   for (size_t s = 0; s < segments_.size(); ++s)
     for (NodeId id : segments_[s]->order)
       for (ValueId v : g.node(id)->outputs)
@@ -284,8 +286,10 @@ void CompiledGraph::number_slots() {
     std::set<ValueId> reads, direct;
     for (NodeId id : segments_[s]->order) {
       const Node& node = *g.node(id);
-      for (ValueId v : g.used_by(node))
+      for (ValueId v : g.used_by(node)) {
+        read[v] = true;
         if (made_in[v] != static_cast<int>(s) && !g.at(v).constant) reads.insert(v);
+      }
       const OperatorDef* def = find_canonical(g, node);
       for (size_t i = 0; def && i < node.inputs.size() && i < 32; ++i)
         if ((def->shape_inputs >> i & 1u) && node.has_input(i)) direct.insert(node.inputs[i]);
@@ -296,6 +300,10 @@ void CompiledGraph::number_slots() {
       segments_[s]->contents_key.push_back(direct.count(v) != 0 || known.data[v]);
     }
   }
+  for (const auto& segment : segments_)
+    for (const StageExecutable& stage : segment->stages)
+      for (ValueId v : stage.stage->outputs)
+        if (!read[v]) slot(v);
   for (size_t s = 0; s < segments_.size(); ++s)
     for (NodeId id : segments_[s]->order)
       for (ValueId v : g.node(id)->outputs)

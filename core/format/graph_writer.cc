@@ -114,13 +114,14 @@ Result<Offset<pfm::Node>> GraphWriter::write_node(const Graph& graph, const Node
                          node.canonical && compiled_, epilogue_of);
 }
 
-Offset<pfm::ValueInfo> GraphWriter::write_value(const Graph& graph, const GraphValue& v) {
+Offset<pfm::ValueInfo> GraphWriter::write_value(const Graph& graph, const GraphValue& v,
+                                                const Type& type) {
   std::vector<Offset<pfm::Dim>> dims;
-  for (const Dim& d : v.type.shape) dims.push_back(write_dim(d, *graph.symbols));
+  for (const Dim& d : type.shape) dims.push_back(write_dim(d, *graph.symbols));
   auto name = text(v.name);
   auto shape = builder_.CreateVector(dims);
-  return pfm::CreateValueInfo(builder_, name, v.type.kind, v.type.dtype, v.type.key_dtype,
-                              v.type.has_shape, shape);
+  return pfm::CreateValueInfo(builder_, name, type.kind, type.dtype, type.key_dtype, type.has_shape,
+                              shape);
 }
 
 Result<Offset<pfm::Graph>> GraphWriter::write_graph(const Graph& graph, int depth) {
@@ -131,7 +132,8 @@ Result<Offset<pfm::Graph>> GraphWriter::write_graph(const Graph& graph, int dept
   std::vector<Offset<pfm::Constant>> constants;
   for (ValueId id = 0; id < graph.value_count(); ++id) {
     const GraphValue& v = graph.at(id);
-    if (v.type.kind != PFRT_VALUE_UNSET) values.push_back(write_value(graph, v));
+    if (const Type& type = graph.fed_type(id); type.kind != PFRT_VALUE_UNSET)
+      values.push_back(write_value(graph, v, type));
     if (v.constant) constants.push_back(write_constant(v.name, *v.constant, depth));
   }
   std::vector<Offset<pfm::Node>> nodes;

@@ -58,7 +58,7 @@ class GraphWriter {
   Result<Offset<pfm::Attribute>> write_attr(const Attribute& a, int depth);
   Result<Offset<pfm::Node>> write_node(const Graph& graph, const Node& node, int depth,
                                        uint32_t epilogue_of);
-  Offset<pfm::ValueInfo> write_value(const Graph& graph, const GraphValue& v);
+  Offset<pfm::ValueInfo> write_value(const Graph& graph, const GraphValue& v, const Type& type);
   Result<Offset<pfm::Graph>> write_graph(const Graph& graph, int depth);
 
   flatbuffers::FlatBufferBuilder& builder_;

@@ -3,8 +3,8 @@
 // The .pfm file: "PFM\0", a version, the file's size, a checksum of all this and of the
 // size-prefixed FlatBuffer (pfm.fbs) that follows, and 64-byte-aligned payload sections, each with
 // a checksum. Files of version 1, without size and first checksum, are read too. Loading makes
-// initializers views into the bytes given; nothing is copied but small payloads that a foreign
-// writer left unaligned. Pure functions; thread-safe.
+// initializers views into the bytes given; nothing of them is copied but small payloads that a
+// foreign writer left unaligned. Pure functions; thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -8,10 +8,10 @@
 namespace pfrt::pfm {
 
 uint64_t checksum_of(const Header& header, const void* buffer, uint64_t bytes) {
-  Digest sum;
+  Checksum sum;
   sum.add(&header, offsetof(Header, checksum));
   sum.add(buffer, bytes);
-  return sum.number();
+  return sum.value();
 }
 
 }  // namespace pfrt::pfm

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <iterator>
 #include <map>
+#include <memory>
 
 #include "core/base/digest.h"
 #include "core/format/graph_reader.h"
@@ -24,19 +25,15 @@ class Reader {
   Result<PfmModel> read() {
     PFRT_ASSIGN(const uint64_t header_bytes, read_header());
     PFRT_ASSIGN(const uint64_t buffer_bytes, read_size(header_bytes));
-    const char* buffer = data_ + header_bytes;
     sections_.emplace(0, header_bytes + buffer_bytes);
+    // Somebody may write to a mapped file between the check of the buffer and its reading, which
+    // relies on the check. FlatBuffers also wants it aligned, which memory of a caller may not be.
+    const auto copy = std::make_unique_for_overwrite<uint64_t[]>((buffer_bytes + 7) / 8);
+    std::memcpy(copy.get(), data_ + header_bytes, buffer_bytes);
     if (header_bytes == sizeof header_ &&
-        pfm::checksum_of(header_, buffer, buffer_bytes) != header_.checksum)
+        pfm::checksum_of(header_, copy.get(), buffer_bytes) != header_.checksum)
       return damaged("the graph");
-    // FlatBuffers wants its buffer aligned; a mapping is, memory from a caller may not be.
-    const auto* bytes = reinterpret_cast<const uint8_t*>(buffer);
-    std::vector<uint64_t> aligned;
-    if (reinterpret_cast<uintptr_t>(bytes) % alignof(uint64_t) != 0) {
-      aligned.resize((buffer_bytes + 7) / 8);
-      std::memcpy(aligned.data(), bytes, buffer_bytes);
-      bytes = reinterpret_cast<const uint8_t*>(aligned.data());
-    }
+    const auto* const bytes = reinterpret_cast<const uint8_t*>(copy.get());
     const uint64_t most_tables =
         std::min<uint64_t>(buffer_bytes * GraphReader::kSharing / 8, 100'000'000);
     flatbuffers::Verifier verifier(bytes, buffer_bytes, pfm::kMaxDepth * 8,
@@ -128,14 +125,14 @@ class Reader {
 
   Result<uint64_t> checksum(const char* data, uint64_t size) {
     constexpr uint64_t kPiece = uint64_t{4} << 20;
-    Digest sum;
+    Checksum sum;
     for (uint64_t at = 0; at < size; at += kPiece) {
       const uint64_t piece = std::min(kPiece, size - at);
       sum.add(data + at, piece);
       checked_ += piece;
       PFRT_TRY(progress_.at(static_cast<double>(checked_) / static_cast<double>(size_)));
     }
-    return sum.number();
+    return sum.value();
   }
 
   Status read_section(const pfm::Tensor& from, uint64_t bytes, const std::string& name,

@@ -73,7 +73,7 @@ Result<std::shared_ptr<Graph>> extract(const Graph& graph, const std::vector<Val
     if (!needs.nodes[id]) part->remove_node(id);
   for (const ValueId id : inputs) {
     cut_from_producer(*part, id);
-    part->at(id).constant = nullptr;
+    part->make_fed(id);
   }
   for (const ValueId id : part->initializers())
     if (!needs.values[id]) part->at(id).constant = nullptr;

@@ -34,7 +34,11 @@ Type type_of(const Value& value) {
       break;
     default:
       type.dtype = value.element_dtype;
-      if (!value.elements.empty()) type.dtype = type_of(*value.elements.front()).dtype;
+      if (!value.elements.empty()) {
+        const Type element = type_of(*value.elements.front());
+        type.dtype = element.dtype;
+        type.key_dtype = element.key_dtype;
+      }
       break;
   }
   return type;
@@ -186,7 +190,7 @@ ValueId Graph::value(std::string_view value_name) {
   if (value_name.empty()) return kNoId;
   auto [it, fresh] =
       by_name_.try_emplace(std::string(value_name), static_cast<ValueId>(values_.size()));
-  if (fresh) values_.push_back({std::string(value_name), {}, kNoId, nullptr});
+  if (fresh) values_.push_back({std::string(value_name), {}, kNoId, nullptr, {}});
   return it->second;
 }
 
@@ -249,6 +253,7 @@ bool Graph::is_output(ValueId id) const { return contains(outputs, id); }
 bool Graph::is_input(ValueId id) const { return contains(inputs, id); }
 
 void Graph::set_constant(ValueId id, ValuePtr constant) {
+  if (!values_[id].constant) values_[id].declared = std::move(values_[id].type);
   values_[id].type = type_of(*constant);
   values_[id].constant = std::move(constant);
 }
@@ -257,6 +262,16 @@ ValueId Graph::add_constant(std::string_view stem, Tensor tensor) {
   const ValueId id = fresh(stem);
   set_constant(id, Value::of(std::move(tensor)));
   return id;
+}
+
+const Type& Graph::fed_type(ValueId id) const {
+  const GraphValue& v = values_[id];
+  return v.constant && v.declared.kind != PFRT_VALUE_UNSET && is_input(id) ? v.declared : v.type;
+}
+
+void Graph::make_fed(ValueId id) {
+  values_[id].type = fed_type(id);
+  values_[id].constant = nullptr;
 }
 
 std::vector<ValueId> Graph::initializers() const {

@@ -32,7 +32,7 @@ inline constexpr int64_t kLargestDim = int64_t{1} << 47;
 struct Type {
   pfrt_value_kind kind = PFRT_VALUE_UNSET;  // UNSET: nothing known
   pfrt_dtype dtype = PFRT_DTYPE_UNSET;      // of the tensor, or of the elements
-  pfrt_dtype key_dtype = PFRT_DTYPE_UNSET;  // of a map
+  pfrt_dtype key_dtype = PFRT_DTYPE_UNSET;  // of a map, or of the elements that are maps
   bool has_shape = false;                   // of the tensor, or of the elements
   Shape shape;
 
@@ -98,6 +98,7 @@ struct GraphValue {
   Type type;
   NodeId producer = kNoId;  // kNoId for inputs, initializers and captures
   ValuePtr constant;        // of an initializer
+  Type declared;            // of an initializer: what was said of the value, before or since
 };
 
 struct Capture {
@@ -148,6 +149,10 @@ class Graph {
   bool is_output(ValueId id) const;
   bool is_input(ValueId id) const;
   void set_constant(ValueId id, ValuePtr constant);  // also sets the type
+  // What may be fed as an input: where it has a constant, which is its default, what is declared.
+  const Type& fed_type(ValueId id) const;
+  // Takes the constant away; the type is now that of what may be fed.
+  void make_fed(ValueId id);
   ValueId add_constant(std::string_view stem, Tensor tensor);
   std::vector<ValueId> initializers() const;  // in id order
 

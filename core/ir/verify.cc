@@ -67,19 +67,19 @@ class Verifier {
   }
 
   void check_dims(const GraphValue& v) {
-    for (const Dim& d : v.type.shape)
-      if (d.known() && d.value() > kLargestDim)
-        fault("value '", v.name, "' is declared with a dimension of ", d.value(),
-              "; none can be longer than ", kLargestDim);
+    for (const Type* const type : {&v.type, &v.declared})
+      for (const Dim& d : type->shape)
+        if (d.known() && d.value() > kLargestDim)
+          fault("value '", v.name, "' is declared with a dimension of ", d.value(),
+                "; none can be longer than ", kLargestDim);
   }
 
   void check_default(const Graph& graph, ValueId id) {
     const GraphValue& v = graph.at(id);
-    if (!v.constant || v.type.kind == PFRT_VALUE_UNSET) return;
-    const Type actual = type_of(*v.constant);
-    if (actual.dtype != v.type.dtype)
-      fault("graph input '", v.name, "' is ", dtype_name(v.type.dtype), " but its initializer is ",
-            dtype_name(actual.dtype));
+    if (!v.constant || v.declared.kind == PFRT_VALUE_UNSET || !v.declared.dtype) return;
+    if (v.type.dtype != v.declared.dtype)
+      fault("graph input '", v.name, "' is ", dtype_name(v.declared.dtype),
+            " but its initializer is ", dtype_name(v.type.dtype));
   }
 
   std::vector<std::string> faults_;
@@ -173,19 +173,22 @@ std::string print(const Graph& graph) {
 }
 
 std::string type_text(const Type& type, const SymbolTable& symbols) {
-  std::string tensor =
+  const std::string tensor =
       std::string(dtype_name(type.dtype)) + (type.has_shape ? symbols.text(type.shape) : "[...]");
+  const std::string map =
+      message("map(", dtype_name(type.key_dtype), ",", dtype_name(type.dtype), ")");
+  const std::string& element = type.key_dtype == PFRT_DTYPE_UNSET ? tensor : map;
   switch (type.kind) {
     case PFRT_VALUE_TENSOR:
       return tensor;
     case PFRT_VALUE_SEQUENCE:
-      return "sequence(" + tensor + ")";
+      return "sequence(" + element + ")";
     case PFRT_VALUE_OPTIONAL:
-      return "optional(" + tensor + ")";
+      return "optional(" + element + ")";
     case PFRT_VALUE_SPARSE:
       return "sparse(" + tensor + ")";
     case PFRT_VALUE_MAP:
-      return message("map(", dtype_name(type.key_dtype), ",", dtype_name(type.dtype), ")");
+      return map;
     default:
       return "?";
   }

@@ -24,8 +24,6 @@ constexpr uint64_t kMapped = uint64_t{128} << 10;  // from here on, pages of the
 
 uint64_t round_up(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit * unit; }
 
-uint32_t highest_bit(uint64_t bytes) { return static_cast<uint32_t>(std::bit_width(bytes)) - 1; }
-
 }  // namespace
 
 class MemoryPool::Lock {
@@ -83,32 +81,52 @@ uint32_t MemoryPool::class_of(uint64_t bytes) const {
   return at == classes.end() ? kNoClass : static_cast<uint32_t>(at - classes.begin());
 }
 
-MemoryPool::Block*& MemoryPool::list_of(const Block& block) {
-  return block.state == State::kWaiting ? waiting_[block.list] : free_[highest_bit(block.bytes)];
+void MemoryPool::link(Block*& first, Block& block, Links Block::*links) {
+  block.*links = {nullptr, first};
+  if (first) (first->*links).before = &block;
+  first = &block;
+}
+
+void MemoryPool::unlink(Block*& first, Block& block, Links Block::*links) {
+  const auto [before, next] = block.*links;
+  (before ? (before->*links).next : first) = next;
+  if (next) (next->*links).before = before;
+}
+
+MemoryPool::Block& MemoryPool::add(char* start, uint64_t bytes) {
+  BySize size;
+  size.insert({bytes, start, nullptr});
+  Block& block = blocks_[start];
+  block.start = start;
+  block.bytes = bytes;
+  block.size = size.extract(size.begin());
+  return block;
 }
 
 void MemoryPool::link(Block& block, State state) {
   block.state = state;
-  Block*& first = list_of(block);
-  block.before = nullptr;
-  block.next = first;
-  if (first) first->before = &block;
-  first = &block;
-  if (state == State::kWaiting) ++waiting_count_[block.list];
+  if (state == State::kWaiting) {
+    link(waiting_[block.list], block, &Block::waiting);
+    ++waiting_count_[block.list];
+  } else {
+    block.size.value() = {block.bytes, block.start, &block};
+    block.by_size = free_.insert(std::move(block.size)).position;
+  }
 }
 
 void MemoryPool::unlink(Block& block) {
-  (block.before ? block.before->next : list_of(block)) = block.next;
-  if (block.next) block.next->before = block.before;
-  if (block.state == State::kWaiting) --waiting_count_[block.list];
+  if (block.state == State::kWaiting) {
+    unlink(waiting_[block.list], block, &Block::waiting);
+    --waiting_count_[block.list];
+  } else {
+    block.size = free_.extract(block.by_size);
+  }
+  block.state = State::kUsed;
 }
 
 MemoryPool::Block* MemoryPool::best_fit(uint64_t bytes) {
-  Block* best = nullptr;
-  for (uint32_t bit = highest_bit(bytes); bit < free_.size() && !best; ++bit)
-    for (Block* block = free_[bit]; block; block = block->next)
-      if (block->bytes >= bytes && (!best || block->bytes < best->bytes)) best = block;
-  return best;
+  const auto at = free_.lower_bound({bytes, nullptr, nullptr});
+  return at == free_.end() ? nullptr : at->block;
 }
 
 // |just|: a region of no more than |bytes|.
@@ -127,28 +145,28 @@ MemoryPool::Block* MemoryPool::grow(uint64_t bytes, bool just) {
                                        : std::aligned_alloc(alignment, size);
   if (!made) return nullptr;
   held_ += size;
-  Block block;
-  block.start = static_cast<char*>(made);
-  block.bytes = block.region = size;
+  auto* const start = static_cast<char*>(made);
   try {
-    Block& kept = blocks_.emplace(block.start, block).first->second;
-    link(kept, State::kFree);
-    return &kept;
+    Block& block = add(start, size);
+    block.region = size;
+    link(regions_, block, &Block::regions);
+    link(block, State::kFree);
+    return &block;
   } catch (const std::bad_alloc&) {
-    drop(block);
+    drop(start, size);
     return nullptr;
   }
 }
 
 // Gives a region back.
-void MemoryPool::drop(Block& block) {
-  held_ -= block.region;
+void MemoryPool::drop(char* start, uint64_t region) {
+  held_ -= region;
   if (base_) {
-    base_->free(block.start, block.region);
-  } else if (block.region >= kMapped) {
-    os::unmap_memory(block.start, block.region);
+    base_->free(start, region);
+  } else if (region >= kMapped) {
+    os::unmap_memory(start, region);
   } else {
-    std::free(block.start);
+    std::free(start);
   }
 }
 
@@ -170,13 +188,10 @@ MemoryPool::Block* MemoryPool::find(uint64_t bytes, bool& fresh) {
 
 void MemoryPool::split(Block& block, uint64_t bytes) {
   if (block.bytes - bytes < config_.alignment) return;
-  Block rest;
-  rest.start = block.start + bytes;
-  rest.bytes = block.bytes - bytes;
   try {
-    Block& kept = blocks_.emplace(rest.start, rest).first->second;
+    Block& rest = add(block.start + bytes, block.bytes - bytes);
     block.bytes = bytes;
-    link(kept, State::kFree);
+    link(rest, State::kFree);
   } catch (const std::bad_alloc&) {
     // It stays whole.
   }
@@ -207,24 +222,21 @@ void MemoryPool::join_waiting() {
   for (size_t i = 0; i < waiting_.size(); ++i)
     while (Block* const block = waiting_[i]) {
       unlink(*block);
-      block->state = State::kUsed;
       join(*block);
     }
 }
 
 // |first_too|: also the initial region of a pool that cannot grow.
 uint64_t MemoryPool::drop_empty(bool first_too) {
+  if (!config_.auto_grow && !first_too) return 0;
   const uint64_t before = held_;
-  for (auto at = blocks_.begin(); at != blocks_.end();) {
-    Block& block = at->second;
-    if (block.state == State::kFree && block.region == block.bytes &&
-        (config_.auto_grow || first_too)) {
-      unlink(block);
-      drop(block);
-      at = blocks_.erase(at);
-    } else {
-      ++at;
-    }
+  for (Block* next = regions_; next;) {
+    Block& block = *std::exchange(next, next->regions.next);
+    if (block.state != State::kFree || block.region != block.bytes) continue;
+    unlink(block);
+    unlink(regions_, block, &Block::regions);
+    drop(block.start, block.region);
+    blocks_.erase(block.start);
   }
   return before - held_;
 }
@@ -258,12 +270,10 @@ Result<void*> MemoryPool::take(uint64_t bytes, uint64_t alignment) {
     block = find(room, fresh);
     if (!block) return refused(bytes);
     unlink(*block);
-    block->state = State::kUsed;
     split(*block, room);
   } else {
     unlink(*block);
   }
-  block->state = State::kUsed;
   block->list = list != kNoClass && block->bytes == config_.size_classes[list] ? list : kNoClass;
   block->asked = bytes;
   const auto at = reinterpret_cast<uintptr_t>(block->start);
@@ -342,18 +352,13 @@ Result<void*> MemoryPool::resize(void* data, uint64_t bytes) {
 
 void MemoryPool::reset() {
   const Lock lock(*this);
-  for (auto at = blocks_.begin(); at != blocks_.end();) {
-    if (at->second.region) {
-      at->second.bytes = at->second.region;
-      ++at;
-    } else {
-      at = blocks_.erase(at);
-    }
+  for (auto& [start, block] : blocks_)
+    if (block.state != State::kUsed) unlink(block);
+  std::erase_if(blocks_, [](const auto& e) { return e.second.region == 0; });
+  for (auto& [start, block] : blocks_) {
+    block.bytes = block.region;
+    link(block, State::kFree);
   }
-  free_.fill(nullptr);
-  std::ranges::fill(waiting_, nullptr);
-  std::ranges::fill(waiting_count_, 0);
-  for (auto& [start, block] : blocks_) link(block, State::kFree);
   stats_.total_freed += stats_.current_usage;
   stats_.num_frees = std::max(stats_.num_frees, stats_.num_allocations);
   stats_.current_usage = 0;

@@ -6,10 +6,10 @@
 // refused. Thread-safe unless its config says otherwise.
 #pragma once
 
-#include <array>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -64,14 +64,30 @@ class MemoryPool final : public Allocator {
 
  private:
   enum class State : uint8_t { kFree, kWaiting, kUsed };
+  struct Block;
+  // Smallest first, then by address.
+  struct Size {
+    uint64_t bytes;
+    char* start;
+    Block* block;
+    bool operator<(const Size& other) const {
+      return bytes != other.bytes ? bytes < other.bytes : start < other.start;
+    }
+  };
+  using BySize = std::set<Size>;
+  struct Links {
+    Block *before = nullptr, *next = nullptr;
+  };
   struct Block {
     char* start = nullptr;
     uint64_t bytes = 0, asked = 0;
-    uint64_t offset = 0;                       // of what the caller has, for its alignment
-    uint64_t region = 0;                       // bytes of the region that begins here, or 0
-    Block *before = nullptr, *next = nullptr;  // in the list of its state
-    uint32_t list = 0;                         // size class, or kNoClass
-    State state = State::kFree;
+    uint64_t offset = 0;       // of what the caller has, for its alignment
+    uint64_t region = 0;       // bytes of the region that begins here, or 0
+    Links waiting, regions;    // in the list of its size class, and in that of the regions
+    BySize::node_type size;    // while it is not free: for when it is, since freeing cannot fail
+    BySize::iterator by_size;  // while it is free
+    uint32_t list = 0;         // size class, or kNoClass
+    State state = State::kUsed;
   };
   using Blocks = std::map<char*, Block>;
   static constexpr uint32_t kNoClass = UINT32_MAX;
@@ -79,7 +95,10 @@ class MemoryPool final : public Allocator {
 
   MemoryPool(PoolConfig config, AllocatorPtr base);
   uint32_t class_of(uint64_t bytes) const;
-  Block*& list_of(const Block& block);
+  static void link(Block*& first, Block& block, Links Block::*links);
+  static void unlink(Block*& first, Block& block, Links Block::*links);
+  // A used one.
+  Block& add(char* start, uint64_t bytes);
   void link(Block& block, State state);
   void unlink(Block& block);
   Block* best_fit(uint64_t bytes);
@@ -91,15 +110,16 @@ class MemoryPool final : public Allocator {
   uint64_t drop_empty(bool first_too);
   Blocks::iterator at_or_before(void* data);
   Result<Block*> owned(void* data, const char* doing);
-  void drop(Block& block);
+  void drop(char* start, uint64_t region);
   Status refused(uint64_t bytes) const;
 
   PoolConfig config_;
   const AllocatorPtr base_;
   mutable std::mutex mutex_;
-  Blocks blocks_;                  // by address
-  std::array<Block*, 64> free_{};  // by the highest bit of their bytes
-  std::vector<Block*> waiting_;    // by size class
+  Blocks blocks_;                // by address
+  BySize free_;                  // free blocks
+  Block* regions_ = nullptr;     // blocks that regions begin with
+  std::vector<Block*> waiting_;  // by size class
   std::vector<uint64_t> waiting_count_;
   uint64_t held_ = 0;
   PoolStats stats_;

@@ -111,9 +111,13 @@ class Proof {
     return out;
   }
 
+  // What find noticed first: a node that certainly mixes rows, and how.
+  const std::string& mixer() const { return mixer_; }
+
   // With |batch| as the batch.
   BatchRows find(Dim batch) {
     batch_ = batch;
+    mixer_.clear();
     others_.clear();
     std::ranges::fill(places_, Place());
     BatchRows out;
@@ -140,6 +144,7 @@ class Proof {
         mixer = knew ? places_[v].mixer : mixer;
         knew = false;
       }
+      if (knew && mixer_.empty()) mixer_ = mixes(node);
       if (knew) visit(node);
       for (const ValueId v : node.outputs)
         if (v != kNoId && places_[v].kind == Kind::kMixed) places_[v].mixer = mixer;
@@ -253,6 +258,58 @@ class Proof {
     places_[n.outputs[i]] = {Kind::kRows, axis};
   }
 
+  // How the node certainly mixes rows; empty where it is not known to.
+  std::string mixes(const Node& n) {
+    if (!n.domain.empty() || n.inputs.empty() || !rows(n, 0) || !shape(n, 0)) return {};
+    const size_t axis = place(n, 0).axis, rank = shape(n, 0)->size();
+    const auto told = [&](const char* how) { return describe(graph_, n) + how; };
+    const OperatorDef* const def = find_canonical(graph_, n);
+    const bool drops_nothing = n.op == "Dropout" && n.inputs.size() == 1;
+    if (def && (def->flags & kOpRandom) && !drops_nothing)
+      return told(" draws numbers by the place of an element");
+    if (n.op == "BatchNormalization" && n.attr_int("training_mode", 0) != 0)
+      return told(" takes statistics of the batch");
+    if (n.op == "MeanVarianceNormalization") {
+      const std::vector<int64_t>* axes = n.attr_ints("axes");
+      for (size_t i = 0; axes && i < axes->size(); ++i)
+        if (axis_of((*axes)[i], rank) == axis) return told(" takes statistics of the batch");
+    }
+    const auto row = row_of(n);
+    if (!row) return {};
+    switch (row->rule) {
+      case Rule::kAlong:
+        if (n.op != "Split" &&
+            axis_of(n.attr_int("axis", n.op.starts_with("Arg") ? 0 : -1), rank) == axis)
+          return told(" works along the batch");
+        return {};
+      case Rule::kFrom:
+        return axis >= axis_of(n.attr_int("axis", -1), rank) ? told(" works along the batch") : "";
+      case Rule::kReduce: {
+        const bool all = !n.has_input(1);
+        const auto axes = all ? std::nullopt : numbers(n, 1);
+        if (!all && !axes) return {};
+        if (all || axes->empty())
+          return n.attr_int("noop_with_empty_axes", 0) ? "" : told(" reduces over the batch");
+        for (const int64_t a : *axes)
+          if (axis_of(a, rank) == axis) return told(" reduces over the batch");
+        return {};
+      }
+      case Rule::kCumulative:
+        if (const auto along = numbers(n, 1);
+            along && along->size() == 1 && axis_of(along->front(), rank) == axis)
+          return told(" adds up along the batch");
+        return {};
+      case Rule::kMatMul:
+        return axis + 1 == rank ? told(" multiplies and adds up over the batch") : "";
+      case Rule::kGemm:
+        return axis == (n.attr_int("transA", 0) ? 0u : 1u)
+                   ? told(" multiplies and adds up over the batch")
+                   : "";
+      default:
+        return {};
+    }
+  }
+
   void visit(const Node& n) {
     const OperatorDef* const def = find_canonical(graph_, n);
     const bool drops_nothing = n.op == "Dropout" && n.inputs.size() == 1;
@@ -339,8 +396,11 @@ class Proof {
         return;
       }
       case Rule::kFrom:
-        if (source == 0 && same_from(n, 1) && axis < axis_of(n.attr_int("axis", -1), rank))
-          for (size_t i = 0; i < n.outputs.size(); ++i) set(n, i, axis, 0);
+        if (source != 0 || !same_from(n, 1) || axis >= axis_of(n.attr_int("axis", -1), rank))
+          return;
+        for (size_t i = 1; i < n.inputs.size(); ++i)
+          if (n.has_input(i) && !broadcast_at(n, i, rank - axis)) return;
+        for (size_t i = 0; i < n.outputs.size(); ++i) set(n, i, axis, 0);
         return;
       case Rule::kLast:
         if (source == 0 && same_from(n, 1) && axis + 1 < rank) set(n, 0, axis, 0);
@@ -534,21 +594,96 @@ class Proof {
   std::vector<NodeId> order_;
   std::vector<Dim> others_;  // symbols of inputs beside the batch
   Dim batch_;
+  std::string mixer_;
 };
+
+// By value of |graph|: inputs with rows. Where some have no number in front, these have them.
+std::vector<bool> inputs_with_rows(const Graph& graph) {
+  const auto in_front = [&](ValueId v) {
+    const Type& type = graph.at(v).type;
+    if (graph.at(v).constant || !type.is_tensor()) return Dim(1);
+    return !type.has_shape ? Dim() : type.shape.empty() ? Dim(1) : type.shape[0];
+  };
+  const bool open =
+      std::ranges::any_of(graph.inputs, [&](ValueId v) { return !in_front(v).known(); });
+  std::vector<bool> out(graph.value_count());
+  for (const ValueId v : graph.inputs) out[v] = open ? !in_front(v).known() : !in_front(v).is(1);
+  return out;
+}
+
+// Whether the node quantizes input 0 by the range of all of it.
+bool quantizes_by_range(const Node& node) {
+  return (node.domain.empty() && node.op == "DynamicQuantizeLinear") ||
+         (node.domain == "com.microsoft" && node.op == "DynamicQuantizeLSTM");
+}
+
+// The first node that quantizes what depends on an input with rows. |depends|: by value of the
+// graph.
+Result<std::string> quantized_by_range(const Graph& graph, std::vector<bool> depends) {
+  PFRT_ASSIGN(const std::vector<NodeId> order, graph.topological_order());
+  for (const NodeId id : order) {
+    const Node& node = *graph.node(id);
+    if (quantizes_by_range(node) && node.has_input(0) && depends[node.inputs[0]])
+      return describe(graph, node) + " quantizes by the range of all rows together";
+    if (node.domain.empty() && (node.op == "Shape" || node.op == "Size")) continue;
+    const std::vector<ValueId> used = graph.used_by(node);
+    const bool any = std::ranges::any_of(used, [&](ValueId v) { return depends[v]; });
+    for (const ValueId out : node.outputs)
+      if (out != kNoId && any) depends[out] = true;
+    const auto look = [&](const Graph& body) -> Result<std::string> {
+      std::vector<bool> inner(body.value_count());
+      for (const ValueId v : body.inputs) inner[v] = any;
+      for (const Capture& capture : body.captures) inner[capture.inner] = depends[capture.outer];
+      return quantized_by_range(body, std::move(inner));
+    };
+    for (const Attribute& attr : node.attrs) {
+      std::string found;
+      if (attr.graph) {
+        PFRT_ASSIGN(found, look(*attr.graph));
+      }
+      for (size_t i = 0; found.empty() && i < attr.graphs.size(); ++i) {
+        PFRT_ASSIGN(found, look(*attr.graphs[i]));
+      }
+      if (!found.empty()) return found;
+    }
+  }
+  return std::string();
+}
 
 }  // namespace
 
-Result<BatchRows> batch_rows(const Graph& graph) {
-  Proof proof(graph);
-  PFRT_TRY(proof.begin());
+namespace {
+
+// By the dimension in front of inputs that is the batch of most outputs; |out_mixer| may be null.
+std::optional<BatchRows> by_best_batch(Proof& proof, std::string* out_mixer) {
   std::optional<BatchRows> best;
   for (const Dim batch : proof.batches()) {
     BatchRows found = proof.find(batch);
     const auto known = [](const BatchRows& rows) {
       return std::ranges::count(rows.outputs, Port::kRows);
     };
-    if (!best || known(found) > known(*best)) best = std::move(found);
+    if (best && known(found) <= known(*best)) continue;
+    best = std::move(found);
+    if (out_mixer) *out_mixer = proof.mixer();
   }
+  return best;
+}
+
+}  // namespace
+
+Result<std::string> mixes_rows(const Graph& graph) {
+  PFRT_ASSIGN(std::string mixer, quantized_by_range(graph, inputs_with_rows(graph)));
+  if (!mixer.empty()) return mixer;
+  Proof proof(graph);
+  PFRT_TRY(proof.begin());
+  (void)by_best_batch(proof, &mixer);
+  return mixer;
+}
+
+Result<BatchRows> batch_rows(const Graph& graph) {
+  Proof proof(graph);
+  PFRT_TRY(proof.begin());
+  std::optional<BatchRows> best = by_best_batch(proof, nullptr);
   if (!best)
     return error(Code::kNOT_FOUND, "looking for the batch of graph '", graph.name,
                  "': no input has a dimension without a number in front");

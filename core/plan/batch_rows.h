@@ -28,4 +28,9 @@ struct BatchRows {
 // a number in front.
 Result<BatchRows> batch_rows(const Graph& graph);
 
+// The first node of |graph| whose arithmetic certainly mixes rows of the batch, and how; empty
+// where none is known of. Numbers quantized by the range of a whole tensor count wherever it comes
+// from an input of more than one row, in bodies too.
+Result<std::string> mixes_rows(const Graph& graph);
+
 }  // namespace pfrt

@@ -112,8 +112,10 @@ std::vector<Stage> stages_of(const Assignment& assignment, const std::vector<boo
   return out;
 }
 
-// Inputs and outputs of the stages.
-void connect(const Graph& graph, const std::vector<NodeId>& order, std::vector<Stage>& stages) {
+// Inputs and outputs of the stages. What a node of |ends| makes is an output though nobody reads
+// it: it has its memory when a run knows its size.
+void connect(const Graph& graph, const std::vector<NodeId>& order, const std::vector<bool>& ends,
+             std::vector<Stage>& stages) {
   std::vector<int> made_in(graph.value_count(), -1);
   for (size_t s = 0; s < stages.size(); ++s)
     for (uint32_t i : stages[s].nodes)
@@ -135,7 +137,7 @@ void connect(const Graph& graph, const std::vector<NodeId>& order, std::vector<S
   for (Stage& stage : stages)
     for (uint32_t i : stage.nodes)
       for (ValueId v : graph.node(order[i])->outputs)
-        if (v != kNoId && leaves[v]) stage.outputs.push_back(v);
+        if (v != kNoId && (leaves[v] || ends[i])) stage.outputs.push_back(v);
 }
 
 }  // namespace
@@ -163,7 +165,7 @@ Result<Partition> partition(const Graph& graph, const std::vector<NodeId>& order
 
   Partition out;
   out.stages = stages_of(assignment, host, starts, ends);
-  connect(graph, order, out.stages);
+  connect(graph, order, ends, out.stages);
   out.nodes = std::move(assignment.nodes);
   return out;
 }

@@ -193,7 +193,7 @@ Status Session::run_in_parts(const std::vector<ValuePtr>& inputs,
   for (int64_t first = 0; first < parts.batch();) {
     const int64_t count = std::min(most, parts.batch() - first);
     std::vector<ValuePtr> made;
-    Status status = run_cured(parts.inputs(inputs.size(), first, count),
+    Status status = run_cured(parts.inputs(inputs.size(), first, count), false,
                               parts.requests(outputs_.size(), first, count), control, made);
     if (status.ok()) {
       PFRT_TRY(parts.take(made, first, count));

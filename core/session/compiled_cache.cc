@@ -14,19 +14,20 @@
 namespace pfrt {
 namespace {
 
-// Of models there is a small file each, of which more are worth keeping.
+// Of models there is a small file each, of which more are worth keeping. It is read rather than
+// mapped, so that what is read of it is what was checked.
 constexpr uint64_t kModelsPerEntry = 10;
 
 CacheLimits limits_of_models(CacheLimits limits) {
   limits.max_entries *= kModelsPerEntry;
   limits.max_bytes = 0;
+  limits.use_mmap = false;
   return limits;
 }
 
-// Measurements are small, and do not grow old.
-CacheLimits limits_of_tunings(const CacheLimits& limits) {
-  return {.max_bytes = 0, .max_entries = 32, .ttl_s = 0, .use_mmap = limits.use_mmap};
-}
+// Measurements are small, and do not grow old. They are read rather than mapped, too.
+constexpr CacheLimits kTuningLimits{
+    .max_bytes = 0, .max_entries = 32, .ttl_s = 0, .use_mmap = false};
 
 std::string key_of(const ModelFile& file, std::string_view load_key) {
   Digest digest;
@@ -91,6 +92,7 @@ std::shared_ptr<Graph> face_of(const Graph& graph) {
       const ValueId made = face->value(value.name);
       if (value.constant) face->set_constant(made, value.constant);
       face->at(made).type = value.type;
+      face->at(made).declared = value.declared;
       to.push_back(made);
     }
   };
@@ -142,7 +144,7 @@ CompiledCache::CompiledCache(const std::string& folder, const CacheLimits& limit
     : logger_(logger),
       entries_(folder, {kCompiled, kGraph}, limits, logger, former ? &former->entries_ : nullptr),
       models_(folder, {kModel}, limits_of_models(limits), logger),
-      tunings_(folder, {kTuned}, limits_of_tunings(limits), logger) {}
+      tunings_(folder, {kTuned}, kTuningLimits, logger) {}
 
 void CompiledCache::say(const std::string& doing, const Status& why) {
   if (logger_) logger_->log(PFRT_LOG_WARNING, "cache: ", doing, ": ", why.message());

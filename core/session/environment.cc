@@ -2,10 +2,10 @@
 #include "core/session/environment.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "core/base/os/cpu.h"
 #include "core/base/os/pages.h"
+#include "core/base/os/variable.h"
 #include "core/base/provider_name.h"
 #include "core/exec/run/threads.h"
 #include "core/memory/global_pool.h"
@@ -14,6 +14,7 @@ namespace pfrt {
 namespace {
 
 constexpr int64_t kMostThreads = 1024;
+constexpr int64_t kMostIdleSeconds = 1'000'000'000;  // thirty years, which nanoseconds can count
 
 // |why|, and the name or word that is the nearest to |name|.
 Status no_provider(const Status& why, std::vector<std::string> names,
@@ -27,11 +28,6 @@ Status no_provider(const Status& why, std::vector<std::string> names,
   const std::string near = nearest_name(name, names);
   return error(why.code(), why.message(), registered, near.empty() ? "" : "; did you mean '", near,
                near.empty() ? "" : "'?");
-}
-
-std::string environment_text(const char* name) {
-  const char* const text = std::getenv(name);
-  return text ? text : "";
 }
 
 }  // namespace
@@ -48,11 +44,12 @@ Environment::Environment(const Options& options, const MakePlugins& plugins)
       cache_limits_{static_cast<uint64_t>(options.get_int("cache_max_bytes")),
                     static_cast<uint64_t>(options.get_int("cache_max_entries")),
                     options.get_int("cache_ttl_s"), true},
-      cache_folder_(environment_text("PFRT_CACHE_DIR")),
+      cache_folder_(os::variable("PFRT_CACHE_DIR")),
       pressure_(options.get_string("memory_pressure") == "watch"
                     ? std::make_unique<PressureWatch>(options.get_string("memory_pressure_root"))
                     : nullptr),
-      idle_ns_(static_cast<uint64_t>(options.get_int("memory_idle_s")) * 1'000'000'000u) {
+      idle_ns_(static_cast<uint64_t>(std::min(options.get_int("memory_idle_s"), kMostIdleSeconds)) *
+               1'000'000'000u) {
   if (pressure_ || idle_ns_) keeper_ = std::make_unique<Keeper>([this] { tend(); });
   logger_.set_level(log_level_from(options.get_string("log_level")));
   retain_threads();

@@ -41,6 +41,7 @@ Status save_with(const Importer& exporter, Logger& logger, const Model& model,
   PFRT_ASSIGN([[maybe_unused]] const uint32_t first, call.add_file(path));
   // A copy, so that getters' storage is this call's own.
   std::shared_ptr<Graph> graph = model.graph().clone();
+  PFRT_TRY(check_sayable(*graph));
   // What is of no particular opset, as built by hand or left by passes, asks no more of its readers
   // than it needs.
   if (graph->opset("") == newest_opset("") && infer_types(*graph).ok()) {

@@ -48,6 +48,18 @@ void copy_types(const Graph& from, Graph& to) {
   }
 }
 
+// |graph| as it is whatever is fed in place of its defaults; null where it has none, or no
+// canonical form without them.
+std::shared_ptr<const Graph> without_defaults(const Graph& graph, const OperatorSet::Ptr& operators,
+                                              const Progress& progress) {
+  const auto has_default = [&](ValueId id) { return graph.at(id).constant != nullptr; };
+  if (std::ranges::none_of(graph.inputs, has_default)) return nullptr;
+  std::shared_ptr<Graph> open = graph.clone();
+  for (const ValueId id : open->inputs) open->make_fed(id);
+  auto made = make_canonical(std::move(open), operators, &progress);
+  return made.ok() ? made.take() : nullptr;
+}
+
 bool is_word(std::string_view name) {
   const auto letter = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (c & 0x80) != 0;
@@ -168,7 +180,8 @@ Result<std::shared_ptr<Model>> Model::create(std::shared_ptr<Graph> graph, Model
   if (infer_shapes) {
     PFRT_TRY(progress.stage("infer shapes", 1.0));
     if (auto canonical = model->canonical(operators, progress); canonical.ok()) {
-      copy_types(*canonical.value(), *model->graph_);
+      const auto open = without_defaults(*model->graph_, operators, progress);
+      copy_types(open ? *open : *canonical.value(), *model->graph_);
       if (!model->contradicted_.empty()) model->warnings_.push_back(model->contradicted_);
     } else if (progress.stopped()) {
       return canonical.take_status();

@@ -82,6 +82,11 @@ constexpr OptionRow kSession[] = {
      "removes dead code, extended also joins and fuses operators, all also moves layouts"},
     {"skip_passes", PFRT_OPTION_STRINGS, "", "", "optimisation passes to leave out, by name"},
     {"verbose_optimization", PFRT_OPTION_BOOL, "false", "", "log what each pass did"},
+    {"strict_dimension_names", PFRT_OPTION_BOOL, "false", "",
+     "true = a run whose inputs have other sizes for dimensions of one name is an error; false = "
+     "it "
+     "is accepted, with one warning, and takes a plan in which each dimension of an input stands "
+     "for itself"},
     {"verify", PFRT_OPTION_STRING, "off", "off on",
      "on = the graph is run before and after each pass, on inputs made up; a rewrite that changes "
      "results is found, undone and named"},
@@ -89,8 +94,8 @@ constexpr OptionRow kSession[] = {
      "time every step and keep every run until the profile is ended; explain shows the last run's "
      "times"},
     {"profile_file_prefix", PFRT_OPTION_STRING, "pyflame_rt_profile", "",
-     "where the profile goes: PREFIX_YYYY-MM-DD_HH-MM-SS_N.json, N being the session's number. "
-     "Where it is set, a profile that nobody ended is written when the session goes"},
+     "where the profile goes: PREFIX_YYYY-MM-DD_HH-MM-SS_P_N.json, P being the "
+     "process's number and N the session's. Where it is set, a profile that nobody ended is written when the session goes"},
     {"log_level", PFRT_OPTION_STRING, "warning", "debug info warning error off",
      "least severe line to log"},
     {"precision", PFRT_OPTION_STRING, "fp32", "ieee fp32 fast bf16 auto",
@@ -380,7 +385,7 @@ Status Options::set_int(std::string_view key, int64_t value) {
   PFRT_ASSIGN(const OptionRow* r, row(key, PFRT_OPTION_INT));
   if (value < 0 || value > (int64_t{1} << 40))
     return error(Code::kINVALID_ARGUMENT, "setting ", options_kind_name(kind_), " option '", key,
-                 "' to ", value, ": it must be at least 0 and reasonable");
+                 "' to ", value, ": it must be 0 to ", int64_t{1} << 40);
   return store(*r, key, std::to_string(value));
 }
 

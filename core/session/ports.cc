@@ -35,15 +35,33 @@ void name_dims(const Graph& graph, const Type& declared, PortInfo& info) {
       info.dim_names[i] = graph.symbols->given_name(declared.shape[i]);
 }
 
+// Other values than the model's defaults may be fed: of what holds with the defaults, what the
+// model says without them stays.
+void keep_known(const Type& known, PortInfo& info) {
+  if (!info.type.is_tensor() || !known.is_tensor() || !info.type.has_shape) return;
+  if (!known.has_shape || known.shape.size() != info.dims.size()) {
+    info.type.has_shape = false;
+    info.type.shape.clear();
+    info.dims.clear();
+    info.dim_names.clear();
+    return;
+  }
+  for (size_t i = 0; i < info.dims.size(); ++i) {
+    if (info.dims[i] < 0 || known.shape[i].known()) continue;
+    info.dims[i] = -1;
+    info.type.shape[i] = Dim();
+  }
+}
+
 }  // namespace
 
 PortInfo port_info(const Graph& graph, ValueId id) {
   const GraphValue& v = graph.at(id);
   PortInfo info;
   info.name = v.name;
-  info.type = v.type;
+  info.type = graph.fed_type(id);
   info.has_initializer = v.constant != nullptr;
-  for (const Dim& d : v.type.shape) {
+  for (const Dim& d : info.type.shape) {
     info.dims.push_back(d.known() ? d.value() : -1);
     info.dim_names.push_back(graph.symbols->given_name(d));
   }
@@ -53,12 +71,15 @@ PortInfo port_info(const Graph& graph, ValueId id) {
 PortInfo port_info(const Graph& graph, ValueId planned, const Graph& model, ValueId declared) {
   PortInfo info = port_info(graph, planned);
   info.name = model.at(declared).name;
+  const bool defaults = std::ranges::any_of(
+      model.inputs, [&](ValueId input) { return model.at(input).constant != nullptr; });
+  if (defaults) keep_known(model.at(declared).type, info);
   name_dims(model, model.at(declared).type, info);
   return info;
 }
 
 Status check_inputs(const std::vector<PortInfo>& ports, size_t required, const SymbolTable& symbols,
-                    const std::vector<ValuePtr>& inputs) {
+                    const std::vector<ValuePtr>& inputs, std::string* out_differ) {
   struct Named {
     const std::string *symbol, *input;  // and the input that gave its size
     int64_t size;
@@ -97,11 +118,17 @@ Status check_inputs(const std::vector<PortInfo>& ports, size_t required, const S
       if (port.dims[d] >= 0 || port.dim_names[d].empty()) continue;
       const auto known = std::ranges::find_if(
           named, [&](const Named& n) { return *n.symbol == port.dim_names[d]; });
-      if (known == named.end())
+      if (known == named.end()) {
         named.push_back({&port.dim_names[d], &port.name, t.dims[d]});
-      else if (known->size != t.dims[d])
+        continue;
+      }
+      if (known->size == t.dims[d]) continue;
+      if (!out_differ)
         return mismatch(message(" (dimension '", port.dim_names[d], "' is ", known->size,
                                 " in input '", *known->input, "')"));
+      if (out_differ->empty())
+        *out_differ = message("dimension '", port.dim_names[d], "' is ", t.dims[d], " in input '",
+                              port.name, "' and ", known->size, " in input '", *known->input, "'");
     }
   }
   return {};

@@ -31,9 +31,10 @@ PortInfo port_info(const Graph& graph, ValueId id);
 PortInfo port_info(const Graph& graph, ValueId planned, const Graph& model, ValueId declared);
 
 // |inputs|, one a port (null where not given), against what the ports expect, and dimensions of one
-// name against each other. The first |required| must be given.
+// name against each other. The first |required| must be given. Where dimensions of one name differ,
+// |out_differ| is told how; without it that is an error.
 Status check_inputs(const std::vector<PortInfo>& ports, size_t required, const SymbolTable& symbols,
-                    const std::vector<ValuePtr>& inputs);
+                    const std::vector<ValuePtr>& inputs, std::string* out_differ = nullptr);
 // Samples name inputs that must be fed, and fit.
 Status check_samples(const std::vector<PortInfo>& ports, size_t required,
                      const SymbolTable& symbols, const std::vector<NamedValues>& samples);

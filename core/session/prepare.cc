@@ -27,6 +27,13 @@ Status check_rewrite(const Graph& before, Graph& after) {
   return verify(after);
 }
 
+// Each dimension of an input that is no number gets a symbol of its own.
+void untie_dims(Graph& graph) {
+  for (const ValueId id : graph.inputs)
+    for (Dim& dim : graph.at(id).type.shape)
+      if (!dim.known()) dim = graph.symbols->fresh();
+}
+
 }  // namespace
 
 int level_number(std::string_view level) {
@@ -146,12 +153,13 @@ Result<std::shared_ptr<Graph>> Preparation::run_client_passes(
 }
 
 Result<std::shared_ptr<const Model::Optimised>> Preparation::prepare(
-    const Call& call, const std::vector<std::string>& fed, std::vector<std::string>& notes) const {
+    const Call& call, const Inputs& inputs, std::vector<std::string>& notes) const {
   PFRT_ASSIGN(const Model* const model, model_->whole(call.progress));
   std::shared_ptr<Graph> graph;
-  if (!fed.empty()) {
+  if (!inputs.fed.empty() || inputs.untied) {
     graph = model->graph().clone();
-    for (const std::string& name : fed) graph->at(graph->value(name)).constant = nullptr;
+    for (const std::string& name : inputs.fed) graph->make_fed(graph->value(name));
+    if (inputs.untied) untie_dims(*graph);
   }
   PFRT_ASSIGN(const std::unique_ptr<Verifier> verifier, make_verifier(call, *model));
   PFRT_ASSIGN(graph, run_client_passes(call, *model, std::move(graph), verifier.get(), notes));

@@ -50,10 +50,14 @@ class Preparation {
 
   const Config& config() const { return config_; }
 
-  // Without the constants of the inputs named in |fed|. Sessions that ask for the same share the
-  // result. |notes| gets what clients' passes and verification have to say, for people.
-  Result<std::shared_ptr<const Model::Optimised>> prepare(const Call& call,
-                                                          const std::vector<std::string>& fed,
+  // What is otherwise than the model has it.
+  struct Inputs {
+    std::vector<std::string> fed;  // by name: without their constants
+    bool untied = false;           // no two dimensions are equal because they have one name
+  };
+  // Sessions that ask for the same share the result. |notes| gets what clients' passes and
+  // verification have to say, for people.
+  Result<std::shared_ptr<const Model::Optimised>> prepare(const Call& call, const Inputs& inputs,
                                                           std::vector<std::string>& notes) const;
 
  private:

@@ -296,7 +296,7 @@ std::string profile_path(std::string_view prefix, uint64_t session) {
   ::gmtime_r(&now, &parts);
   char date[32];
   std::strftime(date, sizeof date, "%Y-%m-%d_%H-%M-%S", &parts);
-  return message(prefix, "_", std::string_view(date), "_", session, ".json");
+  return message(prefix, "_", std::string_view(date), "_", ::getpid(), "_", session, ".json");
 }
 
 Status write_profile(const Profile& profile, const ProfileAbout& about, const std::string& path) {

@@ -20,7 +20,8 @@ struct ProfileAbout {
   uint64_t parameter_bytes = 0;  // of the model
 };
 
-// "|prefix|_2026-01-31_23-59-59_1.json", of the time now, UTC, and the session's number.
+// "|prefix|_2026-01-31_23-59-59_4711_1.json", of the time now, UTC, this process's number, and the
+// session's.
 std::string profile_path(std::string_view prefix, uint64_t session);
 
 // The file is there whole or not at all. Runs may go on meanwhile.

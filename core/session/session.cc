@@ -8,7 +8,9 @@
 #include "core/exec/device_copy.h"
 #include "core/ir/graph_counts.h"
 #include "core/ir/verify.h"
+#include "core/op/defs/resize.h"
 #include "core/pass/rules/quantized_report.h"
+#include "core/plan/batch_rows.h"
 #include "core/plan/client_operator.h"
 #include "core/plan/fault.h"
 #include "core/session/pass_options.h"
@@ -137,6 +139,7 @@ Status Session::take_options(const Options& options) {
     own_logger_->set_level(log_level_from(options.get_string("log_level")));
   fallback_ = options.get_string("session.fallback") == "on";
   halve_batch_ = fallback_ && options.get_string("session.halve_batch") == "on";
+  strict_names_ = options.get_bool("strict_dimension_names");
   assign_ = options.get_string("assign") == "priority" ? AssignBy::kPriority : AssignBy::kCost;
   const int64_t reopen_ms = options.get_int("session.device_reopen_ms");
   if (reopen_ms > INT32_MAX)
@@ -218,6 +221,7 @@ Status Session::make_plans(Preparation::Config config, const Options& options) {
       PFRT_TRY(choose_precisions(optimised->graph));
     }
   }
+  PFRT_TRY(check_batch_of(*optimised->graph));
   PFRT_TRY(check_named_precisions(*optimised->graph));
   PFRT_ASSIGN(plans_, plan_for_all(std::move(optimised), progress_, keep ? &packed : nullptr));
   PFRT_TRY(progress_.stop());
@@ -264,6 +268,7 @@ std::string Session::cache_key(const Options& options, const Preparation::Config
                                                     "tune_iterations",
                                                     "tune_repeats",
                                                     "tune_search",
+                                                    "strict_dimension_names",
                                                     "verbose_optimization",
                                                     "session.device_reopen_ms"};
   for (const OptionRow& row : option_schema(PFRT_OPTIONS_SESSION)) {
@@ -370,6 +375,14 @@ Status Session::check_batch() const {
   return {};
 }
 
+Status Session::check_batch_of(const Graph& graph) const {
+  if ((precision_ & PFRT_COMPILE_BATCH) == 0) return {};
+  PFRT_ASSIGN(const std::string mixer, mixes_rows(graph));
+  if (mixer.empty()) return {};
+  return error(Code::kUNSUPPORTED, "creating a session: deterministic is 'batch', but ", mixer,
+               ", so that a row's results depend on the others; leave the option at 'threads'");
+}
+
 Status Session::check_named_precisions(const Graph& graph) const {
   std::vector<std::string> missing;
   (void)precisions_of(graph, named_precisions_, precision_, &missing);
@@ -464,7 +477,7 @@ Result<Session::Planned> Session::planned(std::unique_ptr<CompiledGraph> graph) 
 }
 
 Result<std::shared_ptr<const Session::Planned>> Session::variant(
-    const std::shared_ptr<Plans>& plans, const std::vector<ValuePtr>& inputs,
+    const std::shared_ptr<Plans>& plans, const std::vector<ValuePtr>& inputs, bool untied,
     const RunControl& control) const {
   std::vector<bool> fed;
   std::vector<std::string> names;
@@ -472,7 +485,8 @@ Result<std::shared_ptr<const Session::Planned>> Session::variant(
     fed.push_back(inputs[i] != nullptr);
     if (inputs[i]) names.push_back(inputs_[i].name);
   }
-  if (names.empty()) return std::shared_ptr<const Planned>(plans, &plans->main);
+  if (names.empty() && !untied) return std::shared_ptr<const Planned>(plans, &plans->main);
+  fed.push_back(untied);
   Progress progress(control.cancelled, nullptr, nullptr);
   progress.set_deadline(control.deadline_ns);
   progress.set_profile(control.profile);
@@ -481,7 +495,7 @@ Result<std::shared_ptr<const Session::Planned>> Session::variant(
       [&]() -> Result<std::shared_ptr<const Planned>> {
         std::vector<std::string> notes;  // the same as the first time
         PFRT_ASSIGN(const auto optimised,
-                    preparation_->prepare({plans->candidates, progress}, names, notes));
+                    preparation_->prepare({plans->candidates, progress}, {names, untied}, notes));
         PFRT_ASSIGN(auto compiled, compile(optimised->graph, *plans, progress));
         PFRT_ASSIGN(Planned made, planned(std::move(compiled)));
         return std::make_shared<const Planned>(std::move(made));
@@ -489,9 +503,9 @@ Result<std::shared_ptr<const Session::Planned>> Session::variant(
 }
 
 Status Session::attempt(const std::shared_ptr<Plans>& plans, const std::vector<ValuePtr>& inputs,
-                        const std::vector<OutputRequest>& requests, const RunControl& control,
-                        std::vector<ValuePtr>& outputs) const try {
-  PFRT_ASSIGN(const std::shared_ptr<const Planned> with, variant(plans, inputs, control));
+                        bool untied, const std::vector<OutputRequest>& requests,
+                        const RunControl& control, std::vector<ValuePtr>& outputs) const try {
+  PFRT_ASSIGN(const std::shared_ptr<const Planned> with, variant(plans, inputs, untied, control));
   std::vector<ValuePtr> ordered;
   ordered.reserve(with->graph->values_at_once());
   for (const size_t at : with->order) ordered.push_back(inputs[at]);
@@ -515,11 +529,20 @@ Status Session::run_uncounted(const std::vector<ValuePtr>& inputs,
                               const std::vector<OutputRequest>& requests, const RunControl& control,
                               std::vector<ValuePtr>& outputs) {
   PFRT_TRY(model_->intact(false));
-  PFRT_TRY(check_inputs(inputs_, required_inputs_, *model_->face().symbols, inputs));
+  std::string differ;
+  PFRT_TRY(check_inputs(inputs_, required_inputs_, *model_->face().symbols, inputs,
+                        strict_names_ ? nullptr : &differ));
+  const bool untied = !differ.empty();
+  if (untied)
+    std::call_once(names_differ_, [&] {
+      logger_->log(PFRT_LOG_WARNING, "running graph '", model_->face().name, "': ", differ,
+                   "; such runs take a plan in which names tie nothing. The option "
+                   "strict_dimension_names makes it an error");
+    });
   // A run may also be on a thread that came through no ABI function.
   const FloatingPointScope floating_point;
-  Status status = run_cured(inputs, requests, control, outputs);
-  if (status.code() == Code::kOUT_OF_MEMORY && halve_batch_ && !control.whole)
+  Status status = run_cured(inputs, untied, requests, control, outputs);
+  if (status.code() == Code::kOUT_OF_MEMORY && halve_batch_ && !control.whole && !untied)
     status = run_in_parts(inputs, requests, control, outputs, std::move(status));
   if (status.ok()) {
     provider_set_->succeeded();
@@ -530,14 +553,14 @@ Status Session::run_uncounted(const std::vector<ValuePtr>& inputs,
   return status;
 }
 
-Status Session::run_cured(const std::vector<ValuePtr>& inputs,
+Status Session::run_cured(const std::vector<ValuePtr>& inputs, bool untied,
                           const std::vector<OutputRequest>& requests, const RunControl& control,
                           std::vector<ValuePtr>& outputs) {
   std::shared_ptr<Plans> all = current(), without_refuser;
   for (Cures tried;;) {
     const std::shared_ptr<Plans>& plans = without_refuser ? without_refuser : all;
     control.attempt_again();
-    Status status = attempt(plans, inputs, requests, control, outputs);
+    Status status = attempt(plans, inputs, untied, requests, control, outputs);
     const auto& stored = plans->optimised->stored;
     if (stored && stored->lost()) {
       outputs.clear();
@@ -612,6 +635,8 @@ Session::Explanation Session::explain() {
                                 report.nodes_after, " after", rules));
     out.notes.insert(out.notes.end(), report.result.warnings.begin(), report.result.warnings.end());
   }
+  if (std::string note = fractional_lengths(*plans->optimised->graph); !note.empty())
+    out.notes.push_back(std::move(note));
   if (auto groups = quantized_groups(*plans->optimised->graph); groups.ok()) {
     const std::vector<std::string> lines = quantized_lines(*groups);
     out.notes.insert(out.notes.end(), lines.begin(), lines.end());

@@ -115,7 +115,7 @@ class Session : public std::enable_shared_from_this<Session> {
     std::vector<Candidate> candidates;
     std::shared_ptr<const Model::Optimised> optimised;  // for these candidates
     Planned main;
-    // With some initializers as inputs: by those.
+    // With some initializers as inputs: by those, and last by whether names tie dimensions.
     MadeOnce<std::vector<bool>, std::shared_ptr<const Planned>> variants{8};
     // For requests that one of the candidates refuses: by that one, without it.
     MadeOnce<const Device*, std::shared_ptr<Plans>> without{8};
@@ -157,16 +157,18 @@ class Session : public std::enable_shared_from_this<Session> {
   // Of the nodes of |graph|, for precision "auto".
   Status choose_precisions(const std::shared_ptr<const Graph>& graph);
   Status check_batch() const;
+  Status check_batch_of(const Graph& graph) const;
   Status check_named_precisions(const Graph& graph) const;
   // What compiling |graph| works with: |candidates|, and who runs the client's operators when the
   // graph has some.
   Result<CompileServices> services(std::vector<Candidate> candidates, const Graph& graph,
                                    const Progress& progress) const;
+  // |untied|: dimensions of one name differ in size.
   Result<std::shared_ptr<const Planned>> variant(const std::shared_ptr<Plans>& plans,
-                                                 const std::vector<ValuePtr>& inputs,
+                                                 const std::vector<ValuePtr>& inputs, bool untied,
                                                  const RunControl& control) const;
   Status attempt(const std::shared_ptr<Plans>& plans, const std::vector<ValuePtr>& inputs,
-                 const std::vector<OutputRequest>& requests, const RunControl& control,
+                 bool untied, const std::vector<OutputRequest>& requests, const RunControl& control,
                  std::vector<ValuePtr>& outputs) const;
 
   Status run_uncounted(const std::vector<ValuePtr>& inputs,
@@ -177,8 +179,9 @@ class Session : public std::enable_shared_from_this<Session> {
                       const std::vector<OutputRequest>& requests, const RunControl& control,
                       std::vector<ValuePtr>& outputs, Status failure);
   // With what cures failures on the way; |outputs| are empty after a failure.
-  Status run_cured(const std::vector<ValuePtr>& inputs, const std::vector<OutputRequest>& requests,
-                   const RunControl& control, std::vector<ValuePtr>& outputs);
+  Status run_cured(const std::vector<ValuePtr>& inputs, bool untied,
+                   const std::vector<OutputRequest>& requests, const RunControl& control,
+                   std::vector<ValuePtr>& outputs);
   std::shared_ptr<Plans> current() const;
   Status open_providers();
   // Of |optimised|, which was made for the candidates, or, where that is null, of what passes make.
@@ -221,6 +224,8 @@ class Session : public std::enable_shared_from_this<Session> {
   std::unique_ptr<Tuning> tuning_;                  // null: option "tune" is off
   uint64_t max_pixels_ = 0;
   bool fallback_ = true, halve_batch_ = true;
+  bool strict_names_ = false;
+  std::once_flag names_differ_;  // the warning
   AssignBy assign_ = AssignBy::kCost;
   RunRules rules_;
   bool env_allocators_ = true;

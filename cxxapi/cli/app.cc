@@ -446,6 +446,11 @@ void define_wse(CLI::App* app, std::function<int()>* action) {
   command
       ->add_option("--grid", args->grid, "of a product: the side of its square of PEs (default 64)")
       ->type_name("N");
+  command
+      ->add_option("--group", args->group,
+                   "of --gemv: PEs of a group of the tree that its sums go along (default about the "
+                   "root of --grid)")
+      ->type_name("N");
   command->add_flag(
       "--values", args->values,
       "of --gemm: compute it too, on random numbers in the order of the wafer's sums");
@@ -457,12 +462,13 @@ void define_wse(CLI::App* app, std::function<int()>* action) {
   command
       ->add_option("--size", args->sizes,
                    "of a language model: layers, width, heads, kv_heads, inner, context, tokens, "
-                   "new_tokens, prefill_grids, decode_grids; as layers=40; repeat")
+                   "new_tokens, prefill_grids, decode_grids, groups; as layers=40; repeat")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   add_examples(command, {"pfrt wse model.onnx --machine wse3 --picture wafer.svg",
                          "pfrt wse validate", "pfrt wse --gemm 4096x4096x4096 --grid 512 --json",
-                         "pfrt wse --language-model --size layers=40 --size width=5120 --silicon"});
+                         "pfrt wse --language-model --size layers=40 --size width=5120",
+                         "pfrt wse --gemv 16384x16384 --grid 512 --group 32"});
 }
 
 void define_doctor(CLI::App* app, std::function<int()>* action) {

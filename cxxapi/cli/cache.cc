@@ -21,7 +21,7 @@ using pyflame_rt::cache::WarmupResult;
 
 CacheConfig config_of(const CacheArgs& args) {
   CacheConfig config;
-  const char* const variable = std::getenv("PFRT_CACHE_DIR");
+  const char* const variable = ::secure_getenv("PFRT_CACHE_DIR");
   config.cache_dir = !args.folder.empty() ? args.folder : variable != nullptr ? variable : "";
   if (config.cache_dir.empty())
     throw UsageError(

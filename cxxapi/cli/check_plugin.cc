@@ -17,7 +17,9 @@ namespace {
 
 using namespace check;
 
-constexpr int kSeconds = 120;  // a trial may take
+// A trial may take so long, and one that only loads the plug-in and asks what it is, or that
+// follows one that took too long, so long.
+constexpr int kSeconds = 120, kFewSeconds = 10;
 
 struct Outcome {
   bool tested = false;
@@ -26,8 +28,9 @@ struct Outcome {
 
 class Account {
  public:
-  TrialResult run(const NamedTrial& trial) {
-    TrialResult result = run_trial(trial.body, kSeconds);
+  TrialResult run(const NamedTrial& trial, int seconds) {
+    TrialResult result = run_trial(trial.body, hung_ ? kFewSeconds : seconds);
+    hung_ |= result.timed_out;
     for (const Finding& f : result.findings) {
       Outcome& outcome = outcomes_[f.rule];
       outcome.tested = true;
@@ -47,6 +50,7 @@ class Account {
  private:
   std::map<std::string, Outcome> outcomes_;
   std::vector<std::string> skipped_;
+  bool hung_ = false;
 };
 
 std::vector<NamedTrial> trials_of(const PluginFacts& facts) {
@@ -109,17 +113,17 @@ int check_plugin_command(const CheckPluginArgs& args) {
   PluginFacts facts;
   facts.path = std::filesystem::absolute(args.file).string();
   Account account;
-  const TrialResult first =
-      account.run({"description", [&](Trial& trial) { check_description(trial, facts.path); }});
+  const TrialResult first = account.run(
+      {"description", [&](Trial& trial) { check_description(trial, facts.path); }}, kFewSeconds);
   if (first.facts.count("kind") != 0) {
     facts.kind = first.facts.at("kind");
     facts.features = std::strtoull(first.facts.at("features").c_str(), nullptr, 10);
     facts.min_minor =
         static_cast<uint32_t>(std::strtoul(first.facts.at("min_minor").c_str(), nullptr, 10));
-    for (const NamedTrial& trial : description_trials(facts)) account.run(trial);
+    for (const NamedTrial& trial : description_trials(facts)) account.run(trial, kFewSeconds);
     const std::vector<NamedTrial> trials = trials_of(facts);
     if (trials.empty()) account.skip("what is special to plug-ins of kind '" + facts.kind + "'");
-    for (const NamedTrial& trial : trials) account.run(trial);
+    for (const NamedTrial& trial : trials) account.run(trial, kSeconds);
   }
   bool passed = true;
   for (const Rule& rule : rules()) passed &= account.of(rule.name).found.empty();

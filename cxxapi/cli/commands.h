@@ -139,7 +139,7 @@ struct WseArgs {
   std::vector<std::string> dims, options;  // NAME=N, KEY=VALUE
   std::string picture;                     // the file that receives it
   std::vector<std::string> changes;        // of validate: NUMBER=VALUE
-  std::string gemm, gemv, grid, algorithm;
+  std::string gemm, gemv, grid, algorithm, group;
   bool values = false;  // of --gemm: computed too
   bool language_model = false;
   std::vector<std::string> sizes;  // of a language model: KEY=VALUE

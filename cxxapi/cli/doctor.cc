@@ -133,9 +133,10 @@ void print_measurements(const std::vector<Measurement>& measured) {
 int doctor_command(const DoctorArgs& args) {
   const Machine machine = read_machine();
   const std::vector<PluginInfo> plugins = Environment::instance().plugins();
-  const char* path = std::getenv("PFRT_PLUGIN_PATH");
-  const char* cap = std::getenv("PFRT_ISA");
+  const char* path = ::secure_getenv("PFRT_PLUGIN_PATH");
+  const char* cap = ::secure_getenv("PFRT_ISA");
   const std::vector<std::string> problems = find_problems(path, plugins);
+  const std::vector<std::string> notes = machine_notes(machine, cap == nullptr ? "" : cap);
   const std::vector<Measurement> measured = measure_if_asked(args);
   if (args.json) {
     Json json;
@@ -158,7 +159,9 @@ int doctor_command(const DoctorArgs& args) {
     json.field("plugin_path", path == nullptr ? "" : path)
         .field("isa_cap", cap == nullptr ? "" : cap);
     write_plugins(plugins, &json);
-    json.key("problems").list();
+    json.key("notes").list();
+    for (const std::string& note : notes) json.value(note);
+    json.end().key("problems").list();
     for (const std::string& problem : problems) json.value(problem);
     json.end();
     if (args.measure) write_measurements(measured, &json);
@@ -180,6 +183,7 @@ int doctor_command(const DoctorArgs& args) {
               path == nullptr ? "" : ", PFRT_PLUGIN_PATH=", path == nullptr ? "" : path);
   if (!plugins.empty()) print_plugins(plugins);
   if (args.measure) print_measurements(measured);
+  for (const std::string& note : notes) std::printf("note      %s\n", note.c_str());
   for (const std::string& problem : problems) std::printf("problem   %s\n", problem.c_str());
   return problems.empty() ? 0 : 1;
 }

@@ -95,7 +95,7 @@ int tune_command(const TuneArgs& args) {
   if (!args.budget.empty()) options.extra["tune_budget_s"] = args.budget;
   if (!args.search.empty()) options.extra["tune_search"] = args.search;
   if (!args.iterations.empty()) options.extra["tune_iterations"] = args.iterations;
-  const char* const variable = std::getenv("PFRT_CACHE_DIR");
+  const char* const variable = ::secure_getenv("PFRT_CACHE_DIR");
   std::string folder = !args.folder.empty() ? args.folder : variable ? variable : "";
   if (folder == "off") folder.clear();
   options.cache_dir = args.folder;

@@ -30,7 +30,7 @@ struct SessionOptions {
   // Time every step and keep every run until InferenceSession::end_profiling(); explain() has the
   // last run's times.
   bool enable_profiling = false;
-  // Where the profile goes: PREFIX_YYYY-MM-DD_HH-MM-SS_N.json. Where this is not the default, a
+  // Where the profile goes: PREFIX_YYYY-MM-DD_HH-MM-SS_P_N.json. Where this is not the default, a
   // profile that nobody ended is written when the session goes.
   std::string profile_file_prefix = kProfileFilePrefix;
   // The default of that.
@@ -66,6 +66,9 @@ struct SessionOptions {
   // Whether a run that memory does not suffice for is done in parts of fewer rows of its batch,
   // where the graph computes each row by itself. Not without fallback, nor with a state.
   bool halve_batch = true;
+  // Whether a run is refused whose inputs have other sizes for dimensions of one name; else there is
+  // one warning, and such runs take a plan in which names tie nothing.
+  bool strict_dimension_names = false;
   // Inputs, by name, on which precision "auto" is measured in place of inputs made up.
   std::vector<std::unordered_map<std::string, Tensor>> samples;
   std::map<std::string, std::string>
@@ -141,6 +144,7 @@ inline Handle<pfrt_options> to_c(const SessionOptions& options, std::vector<std:
   c.set("session.halve_batch", std::string(options.halve_batch ? "on" : "off"));
   c.set("enable_mem_reuse", options.enable_mem_reuse);
   c.set("enable_mem_pattern", options.enable_mem_pattern);
+  c.set("strict_dimension_names", options.strict_dimension_names);
   for (const auto& [key, value] : options.extra) c.set_text(key, value);
   return c.handle();
 }

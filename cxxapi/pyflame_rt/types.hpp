@@ -228,7 +228,7 @@ struct TensorInfo {
   bool has_initializer = false;  // an input with a default value
   // What the value is.
   ValueKind kind = ValueKind::Tensor;
-  DType key_dtype = DType::Undefined;  // of a map
+  DType key_dtype = DType::Undefined;  // of a map, or of the maps in a sequence
 };
 
 // What a session says about its inputs and outputs.
@@ -240,16 +240,18 @@ struct NodeArg : TensorInfo {
   static NodeArg from_tensor_info(TensorInfo info) { return NodeArg(std::move(info)); }
 
   // "tensor(float32)", "seq(tensor(float32))", "map(int64,tensor(float32))",
-  // "optional(tensor(float32))"
+  // "seq(map(int64,tensor(float32)))", "optional(tensor(float32))"
   std::string type() const {
     std::string tensor = std::string("tensor(") + dtype_name(dtype) + ")";
+    const std::string map = std::string("map(") + dtype_name(key_dtype) + "," + tensor + ")";
+    const std::string& element = key_dtype == DType::Undefined ? tensor : map;
     switch (kind) {
       case ValueKind::Sequence:
-        return "seq(" + tensor + ")";
+        return "seq(" + element + ")";
       case ValueKind::Map:
-        return std::string("map(") + dtype_name(key_dtype) + "," + tensor + ")";
+        return map;
       case ValueKind::Optional:
-        return "optional(" + tensor + ")";
+        return "optional(" + element + ")";
       case ValueKind::Sparse:
         return "sparse_" + tensor;
       default:

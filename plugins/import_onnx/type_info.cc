@@ -124,6 +124,8 @@ void write_element(const pfrt_value_info& info, wire::TypeProto* out) {
 
 void write_value_info(const pfrt_value_info& info, wire::ValueInfoProto* out) {
   out->set_name(info.name.data, info.name.size);
+  // Readers find out by themselves what has no type, and refuse a type without elements.
+  if (info.dtype == PFRT_DTYPE_UNSET) return;
   switch (info.kind) {
     case PFRT_VALUE_TENSOR:
       write_tensor(info, out->mutable_type()->mutable_tensor_type());

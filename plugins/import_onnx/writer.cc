@@ -11,6 +11,7 @@
 #include "pfrt_onnx.pb.h"
 #include "plugins/import_onnx/arena.h"
 #include "plugins/import_onnx/host.h"
+#include "plugins/import_onnx/optionals.h"
 #include "plugins/import_onnx/order.h"
 #include "plugins/import_onnx/type_info.h"
 #include "plugins/import_onnx/wire.h"
@@ -164,6 +165,7 @@ Status ModelWriter::build(bool sidecar) {
     to->set_value(entry.value.data, entry.value.size);
   }
   PFRT_TRY(write_graph(request_.graph, model_.mutable_graph()));
+  declare_optional_sequences(model_.mutable_graph());
   model_.set_ir_version(std::max(model_.ir_version(), ir_version_));
   return {};
 }

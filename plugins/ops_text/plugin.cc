@@ -58,13 +58,20 @@ struct Match {
 };
 
 constexpr uint64_t kBlock = 256;
+constexpr uint64_t kPace = uint64_t{1} << 16;  // bytes between two looks at whether to stop
 
 void match_block(void* arg, uint64_t block, uint32_t) {
   const Match& m = *static_cast<const Match*>(arg);
   const auto* x = static_cast<const pfrt_string*>(m.call->inputs[0].data);
   auto* y = static_cast<uint8_t*>(m.call->outputs[0].data);
-  for (uint64_t i = block * kBlock; i < m.count && i < (block + 1) * kBlock; ++i)
+  uint64_t walked = 0;
+  for (uint64_t i = block * kBlock; i < m.count && i < (block + 1) * kBlock; ++i) {
     y[i] = re2::RE2::FullMatch(piece(x[i]), *m.pattern);
+    walked += x[i].size;
+    if (walked < kPace) continue;
+    walked = 0;
+    if (m.call->stop(m.call) != PFRT_CODE_OK) return;
+  }
 }
 
 pfrt_code compute(void*, const pfrt_op_compute* context) {

@@ -113,7 +113,7 @@ def test_a_busy_process_ends_with_its_parent():
 
 
 class Args:
-    peer_isa, llama, pair = None, None, ROOT / "bench" / "models" / "pair.py"
+    peer_isa, llama = None, None
     models = None
 
 

@@ -10,7 +10,7 @@ import pyflame_rt
 import pytest
 
 from network import serialize
-from transformers import decoder, decoder_step
+from transformers import bert_axes, decoder, decoder_axes, decoder_step, encoder_axes
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = {"tokens": 6, "vocabulary": 11, "width": 8, "heads": 2, "inner": 16, "layers": 2}
@@ -53,6 +53,24 @@ def test_chains_of_convolutions_keep_their_shape(tmp_path):
         data = np.random.default_rng(2).standard_normal((1, channels, side, side), dtype=np.float32)
         (found,) = session_of(serialize(model)).run(None, {"data": data})
         assert found.shape == data.shape and (found > 0).any()
+
+
+@pytest.mark.parametrize("make", [encoder_axes, decoder_axes, bert_axes])
+def test_symbolic_axes_give_what_fixed_ones_give(make):
+    ids = np.random.default_rng(4).integers(0, 1000, (1, 128))
+    feed = {"ids": ids}
+    if make is bert_axes:
+        feed |= {"types": ids % 2, "mask": np.int64(np.arange(128) < 100)[None]}
+    (fixed,) = session_of(serialize(make(fixed=True))).run(None, feed)
+    symbolic = session_of(serialize(make()))
+    for rows, tokens in ((2, 40), (1, 128), (3, 7)):
+        cut = {name: np.repeat(x[:, :tokens], rows, axis=0) for name, x in feed.items()}
+        (found,) = symbolic.run(None, cut)
+        assert found.shape[:2] == (rows, tokens)
+        if make is decoder_axes:  # a token sees those before it alone
+            np.testing.assert_allclose(found[0], fixed[0, :tokens], rtol=1e-3, atol=1e-4)
+    (found,) = symbolic.run(None, feed)
+    np.testing.assert_allclose(found, fixed, rtol=1e-3, atol=1e-4)
 
 
 def test_a_name_that_is_not_known_is_refused(tmp_path):

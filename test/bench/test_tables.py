@@ -180,3 +180,24 @@ def test_tiny_models_are_those_of_b_that_take_the_peer_little_time(tmp_path, mon
     Args.threads = [2]
     tables.latency_tables(Timed(), report, ["tiny"], Args)
     assert report.tables[-1]["threads"] == 1 and runs[3:] == [("small", 1), ("large", 1), ("odd", 1)]
+
+
+def test_axes_are_held_against_the_same_of_one_size(tmp_path, monkeypatch):
+    monkeypatch.setattr("cases.write_models", lambda folder, names: None)
+
+    class Bench:
+        def pair(self, case, precision, other, other_precision):
+            if "bert" in case.path.name:
+                return {"refused": "no kernel"}
+            assert (case.path.name, other.path.name) in {(f"{m}_fixed.onnx", f"{m}_axes.onnx") for m in ("encoder", "decoder")}
+            return {"median_s": [0.1, 0.11 if "encoder" in case.path.name else 0.1], "ratio": 1.1}
+
+    class Args:
+        precision, models = ["fp32"], tmp_path
+
+    report = tables.Report(True, MACHINE)
+    tables.axes_tables(Bench(), report, Args)
+    (table,) = report.tables
+    assert [r["model"] for r in table["rows"]] == ["encoder", "decoder", "bert"]
+    assert table["rows"][0]["axes_ms"] == pytest.approx(110) and table["rows"][2]["refused"] == "no kernel"
+    assert table["summary"]["worst"] == 1.1 and not table["summary"]["worst_met"]

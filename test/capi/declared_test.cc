@@ -130,6 +130,27 @@ TEST(Declared, types_that_nodes_contradict_give_one_warning) {
   EXPECT_TRUE(warnings_of(make_model(env.get(), add_graph()).get()).empty());
 }
 
+TEST(Declared, element_type_of_an_output_that_its_node_contradicts_is_an_error_naming_both) {
+  const auto env = make_env();
+  GraphBuilder g;
+  g.input("x", PFRT_DTYPE_FLOAT32, {2});
+  g.node("Relu", {"x"}, {"a"}, {}, "first");
+  const pfrt_value_info wrong = info("a", {2}, PFRT_DTYPE_FLOAT16);
+  ASSERT_TRUE(ok(api().graph->set_value_info(g.get(), &wrong)));
+  g.node("Cast", {"a"}, {"y"}, {Attr::of_int("to", PFRT_DTYPE_INT64)}, "second");
+  g.output("y");
+  EXPECT_EQ(warnings_of(make_model(env.get(), g).get()).size(), 1u) << "of an inner value";
+  EXPECT_TRUE(ok(try_session(env.get(), g)));
+  const pfrt_value_info declared = info("y", {2}, PFRT_DTYPE_FLOAT32);
+  ASSERT_TRUE(ok(api().graph->set_value_info(g.get(), &declared)));
+  for (const char* level : kLevels) {
+    const auto options = make_options(PFRT_OPTIONS_SESSION, {{"optimization_level", level}});
+    EXPECT_TRUE(fails(try_session(env.get(), g, options.get()), PFRT_CODE_INVALID_MODEL,
+                      {"Cast 'second'", "output 'y'", "declared as float32", "makes int64"}))
+        << level;
+  }
+}
+
 // An expression in a name of an input's dimension is not computed: the input may be as long as the
 // caller likes.
 TEST(Declared, names_that_read_as_expressions_tie_nothing) {

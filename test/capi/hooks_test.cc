@@ -149,7 +149,7 @@ TEST(Allocator, has_its_functions) {
 struct Loops {
   std::atomic<int> loops{0}, calls{0}, releases{0}, tasks{0};
   std::atomic<uint32_t> widest{0};
-  enum { kRight, kLeavesOut, kWrongWorker } way = kRight;
+  enum { kRight, kLeavesOut, kWrongWorker, kTwice, kTwiceAndLeavesOut } way = kRight;
   std::vector<std::thread> task_threads;
 
   pfrt_executor table(uint32_t width) {
@@ -166,8 +166,9 @@ struct Loops {
       std::atomic<uint64_t> next{0};
       const auto work = [&](uint32_t worker) {
         for (uint64_t i; (i = next++) < n;) {
-          if (self.way == kLeavesOut && i == n - 1) continue;
+          if ((self.way == kLeavesOut || self.way == kTwiceAndLeavesOut) && i == n - 1) continue;
           fn(arg, i, self.way == kWrongWorker ? workers : worker);
+          if (i == 0 && (self.way == kTwice || self.way == kTwiceAndLeavesOut)) fn(arg, i, worker);
           ++self.calls;
         }
       };
@@ -211,7 +212,8 @@ TEST(Executor, that_errs_fails_the_run) {
   const pfrt_executor table = loops.table(2);
   ASSERT_TRUE(ok(api().env->set_executor(env.get(), &table)));
   const auto session = make_session(env.get(), hooked_graph());
-  for (const auto way : {Loops::kLeavesOut, Loops::kWrongWorker}) {
+  for (const auto way :
+       {Loops::kLeavesOut, Loops::kWrongWorker, Loops::kTwice, Loops::kTwiceAndLeavesOut}) {
     loops.way = way;
     EXPECT_TRUE(fails(try_run(session.get(), {hooked_input()}), PFRT_CODE_PROVIDER, {"executor"}));
   }

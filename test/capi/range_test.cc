@@ -156,6 +156,107 @@ INSTANTIATE_TEST_SUITE_P(All, Ranges,
                                          Growing{"mask", add_mask}),
                          [](const auto& of) { return std::string(of.param.name); });
 
+// Operators whose outputs have a size that only a run can tell, with the input x [P].
+struct Counting {
+  const char* name;
+  void (*add)(GraphBuilder& g);
+};
+
+void add_non_zero(GraphBuilder& g) {
+  g.node("Greater", {"x", "zero"}, {"mask"});
+  g.node("NonZero", {"mask"}, {"found"});
+  g.node("Transpose", {"found"}, {"places"});
+  g.node("GatherND", {"x", "places"}, {"y"});
+  g.output("y");
+}
+
+void add_compress(GraphBuilder& g) {
+  g.node("Less", {"x", "zero"}, {"mask"});
+  g.node("Exp", {"x"}, {"e"});
+  g.node("Compress", {"e", "mask"}, {"kept"}, {Attr::of_int("axis", 0)});
+  g.node("Neg", {"kept"}, {"y"});
+  g.output("y");
+}
+
+void add_unique(GraphBuilder& g) {
+  g.node("Abs", {"x"}, {"a"});
+  g.node("Floor", {"a"}, {"whole"});
+  g.node("Unique", {"whole"}, {"values", "first", "inverse", "counts"});
+  g.output("values");
+  g.output("inverse");
+  g.output("counts");
+}
+
+void add_suppression(GraphBuilder& g) {
+  g.constant("corners", int64s({3}, {1, -1, 1}));
+  g.node("Abs", {"x"}, {"size"});
+  g.node("Reshape", {"size", "corners"}, {"high"});
+  g.node("Neg", {"high"}, {"low"});
+  g.node("Concat", {"low", "low", "high", "high"}, {"boxes"}, {Attr::of_int("axis", 2)});
+  g.constant("row", int64s({3}, {1, 1, -1}));
+  g.node("Reshape", {"x", "row"}, {"scores"});
+  g.constant("most", int64s({1}, {100}));
+  g.constant("overlap", floats({1}, {0.5F}));
+  g.node("NonMaxSuppression", {"boxes", "scores", "most", "overlap"}, {"y"});
+  g.output("y");
+}
+
+void add_branch(GraphBuilder& g) {
+  g.node("ReduceSum", {"x"}, {"sum"}, {Attr::of_int("keepdims", 0)});
+  g.node("Greater", {"sum", "zero"}, {"condition"});
+  GraphBuilder positive(g, "positive"), negative(g, "negative");
+  positive.node("NonZero", {"x"}, {"then"});
+  positive.output("then");
+  negative.node("Relu", {"x"}, {"r"});
+  negative.node("NonZero", {"r"}, {"else"});
+  negative.output("else");
+  g.node("If", {"condition"}, {"y"},
+         {Attr::of_graph("then_branch", positive.get()),
+          Attr::of_graph("else_branch", negative.get())});
+  g.output("y");
+}
+
+class CountingRanges : public testing::TestWithParam<Counting> {
+ protected:
+  void expect_same_for(const Settings& words) {
+    GraphBuilder g;
+    g.input("x", PFRT_DTYPE_FLOAT32, {"P"});
+    g.constant("zero", floats({}, {0}));
+    GetParam().add(g);
+    const auto options = make_options(PFRT_OPTIONS_SESSION, words);
+    const auto session = make_session(env_.get(), g, options.get());
+    for (const int64_t p : {4, 5, 6, 9, 2, 3, 0, 40, 41, 7, 4100, 1}) {
+      SCOPED_TRACE(p);
+      const std::vector<Array> in = {noise({p}, static_cast<uint32_t>(p))};
+      const std::vector<Array> got = run(session.get(), in);
+      const std::vector<Array> want = run(make_session(env_.get(), g).get(), in);
+      ASSERT_EQ(got.size(), want.size());
+      for (size_t i = 0; i < got.size(); ++i) {
+        EXPECT_EQ(got[i].dims, want[i].dims) << "output " << i;
+        EXPECT_EQ(got[i].bytes, want[i].bytes) << "output " << i;
+      }
+    }
+  }
+  Handle<pfrt_env> env_ = make_env();
+};
+
+TEST_P(CountingRanges, grow_and_shrink) {
+  for (const char* level : {"none", "all"}) {
+    SCOPED_TRACE(level);
+    expect_same_for({{"optimization_level", level}});
+  }
+}
+
+TEST_P(CountingRanges, grow_and_shrink_on_threads) { expect_same_for({{"num_threads", "3"}}); }
+
+INSTANTIATE_TEST_SUITE_P(All, CountingRanges,
+                         testing::Values(Counting{"non_zero", add_non_zero},
+                                         Counting{"compress", add_compress},
+                                         Counting{"unique", add_unique},
+                                         Counting{"suppression", add_suppression},
+                                         Counting{"branch", add_branch}),
+                         [](const auto& of) { return std::string(of.param.name); });
+
 class Range : public testing::Test {
  protected:
   Handle<pfrt_env> env_ = make_env();

@@ -169,5 +169,69 @@ TEST_F(Unwanted, outputs_in_memory_of_the_caller) {
   EXPECT_EQ(room, (std::vector<float>{-1, -2, -3, 4}));
 }
 
+// A node may make what has no size before the run, and nobody reads.
+TEST_F(Unwanted, outputs_of_unknown_size_that_nobody_reads) {
+  struct Case {
+    const char* op;
+    std::vector<std::string> inputs;
+    std::vector<std::string> outputs;
+    std::string read = {};  // "" = none
+    std::vector<int64_t> wanted = {};
+  };
+  const std::vector<Case> cases = {
+      {"Unique", {"x"}, {"values", "first", "inverse", "counts"}, "counts", {1, 2, 2}},
+      {"Unique", {"x"}, {"values", "first", "inverse", "counts"}, "inverse", {1, 0, 2, 1, 2}},
+      {"Unique", {"x"}, {"values", "first", "inverse", "counts"}, "first", {1, 0, 2}},
+      {"Unique", {"x"}, {"values", "first"}},
+      {"NonZero", {"x"}, {"found"}},
+      {"Compress", {"x", "mask"}, {"kept"}},
+      {"NonMaxSuppression", {"boxes", "scores", "most"}, {"chosen"}}};
+  const std::vector<Array> inputs = {floats({5}, {1, 0, 3, 1, 3})};
+  const auto add = [&](GraphBuilder& g, const Case& of) {
+    g.node(of.op, of.inputs, of.outputs);
+    if (!of.read.empty()) g.output(of.read);
+    g.node("Neg", {"x"}, {"y"});
+    g.output("y");
+  };
+  for (const Case& of : cases) {
+    SCOPED_TRACE(of.op + (" " + of.read));
+    for (const bool in_body : {false, true}) {
+      GraphBuilder g;
+      g.input("x", PFRT_DTYPE_FLOAT32, {"P"});
+      g.constant("mask", {PFRT_DTYPE_BOOL, {2}, {1, 1}});
+      g.constant("boxes", floats({1, 1, 4}, {0, 0, 1, 1}));
+      g.constant("scores", floats({1, 1, 1}, {1}));
+      g.constant("most", int64s({1}, {3}));
+      if (in_body) {
+        GraphBuilder then(g, "then"), other(g, "other");
+        add(then, of);
+        add(other, of);
+        g.constant("condition", {PFRT_DTYPE_BOOL, {}, {1}});
+        std::vector<std::string> outputs{"y_out"};
+        if (!of.read.empty()) outputs.insert(outputs.begin(), "read_out");
+        g.node("If", {"condition"}, outputs,
+               {Attr::of_graph("then_branch", then.get()),
+                Attr::of_graph("else_branch", other.get())});
+        for (const std::string& name : outputs) g.output(name);
+      } else {
+        add(g, of);
+      }
+      for (const char* level : {"none", "all"}) {
+        SCOPED_TRACE(level);
+        const auto options =
+            make_options(PFRT_OPTIONS_SESSION, {{"optimization_level", level}});
+        const std::vector<Array> out =
+            run(make_session(env_.get(), g, options.get()).get(), inputs);
+        ASSERT_EQ(out.size(), of.read.empty() ? 1U : 2U);
+        EXPECT_EQ(out.back().as<float>()[2], -3.0F);
+        if (of.read.empty()) continue;
+        ASSERT_EQ(out[0].dims, (std::vector<int64_t>{static_cast<int64_t>(of.wanted.size())}));
+        for (size_t i = 0; i < of.wanted.size(); ++i)
+          EXPECT_EQ(out[0].as<int64_t>()[i], of.wanted[i]) << i;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace pfrt_test

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstdlib>
 #include <string>
@@ -31,6 +32,25 @@ std::string pb() {
   std::string out = {8, 2, 8, 1, 8, 8, 8, 8, 16, 1, 74};
   out += "\x80\x04";  // 512 bytes
   return out + std::string(512, '\0');
+}
+
+TEST_F(Bench, files_that_are_no_arrays_are_bad_usage) {
+  ASSERT_EQ(::mkfifo("pipe.npy", 0600), 0);
+  write_file("negative.npy", npy("-1,1,8,8", 64));
+  write_file("large.npy", npy("4294967296,4294967296,8,8", 64));
+  write_file("larger.npy", npy("99999999999999999999,1,8,8", 64));
+  write_file("short.npy", npy("1,1,8,8", 63));
+  write_file("cut.npy", npy("1,1,8,8", 64).substr(0, 40));
+  for (const auto& [file, found] : {std::pair{"pipe.npy", "it is no regular file"},
+                                    {"negative.npy", "its shape has '-1', which is no dimension"},
+                                    {"large.npy", "it is shorter than its shape says"},
+                                    {"larger.npy", "its shape is too large"},
+                                    {"short.npy", "it is shorter than its shape says"},
+                                    {"cut.npy", "it is truncated"}}) {
+    const Ran ran = run(std::string(kBench) + "--input image=" + file);
+    EXPECT_EQ(ran.code, 2) << ran.output;
+    EXPECT_NE(ran.output.find(found), std::string::npos) << ran.output;
+  }
 }
 
 TEST_F(Bench, feeds_files_in_their_shape) {

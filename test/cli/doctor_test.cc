@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "cxxapi/cli/machine/machine.h"
 #include "test/cli/tool.h"
 
 namespace pfrt_test {
@@ -14,6 +15,21 @@ std::pair<std::string, std::string> lists(const std::string& json) {
   const size_t first = json.find("\"measured\":["), second = json.find("\"not_measured\":[");
   if (first == std::string::npos || second == std::string::npos) return {};
   return {json.substr(first, second - first), json.substr(second)};
+}
+
+// Where the machine has tiles, a host hears of the stacks that its signal handlers need.
+TEST(DoctorNotes, say_what_tiles_ask_of_the_host) {
+  cli::Machine machine;
+  machine.isa = {"avx2", "avx512f"};
+  EXPECT_TRUE(cli::machine_notes(machine, "").empty());
+  machine.isa.push_back("amx_tile");
+  for (const char* cap : {"", "amx"}) {
+    const auto notes = cli::machine_notes(machine, cap);
+    ASSERT_EQ(notes.size(), 1u) << cap;
+    EXPECT_TRUE(has(notes[0], "sigaltstack")) << notes[0];
+    EXPECT_TRUE(has(notes[0], "PFRT_ISA=avx512_bf16")) << notes[0];
+  }
+  EXPECT_TRUE(cli::machine_notes(machine, "avx512").empty());
 }
 
 TEST(DoctorMeasure, prints_json) {

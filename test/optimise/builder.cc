@@ -205,6 +205,11 @@ Value Builder::want_float(int64_t min_rank, int64_t max_rank) {
 
 Dim Builder::any_size() { return {random.of<int64_t>({1, 2, 2, 3, 3, 4, 4, 5, 6, 8, 16}), 0}; }
 
+Dim Builder::varying_size() {
+  if (shared_.varying.size() < 2) shared_.varying.push_back({random.range(2, 4), new_symbol()});
+  return random.of(shared_.varying);
+}
+
 Dims Builder::random_dims(int64_t rank, bool may_vary) {
   Dims out;
   int64_t count = 1;
@@ -212,8 +217,7 @@ Dims Builder::random_dims(int64_t rank, bool may_vary) {
     Dim dim = any_size();
     while (count * dim.n > kMaxElements / 4) dim.n = (dim.n + 1) / 2;
     if (may_vary && i < 2 && count <= 64 && random.chance(15)) {
-      if (shared_.varying.size() < 2) shared_.varying.push_back({random.range(2, 4), new_symbol()});
-      dim = random.of(shared_.varying);
+      dim = varying_size();
     }
     count *= dim.n;
     out.push_back(dim);

@@ -70,6 +70,7 @@ class Builder {
   Value want_float(int64_t min_rank, int64_t max_rank);
   Dims random_dims(int64_t rank, bool may_vary = true);
   Dim any_size();
+  Dim varying_size();  // one of the model's two that inputs may have
   int new_symbol() { return ++shared_.last_symbol; }
   // Bounds of the graph's inputs.
   const std::map<std::string, Value>& inputs() const { return shared_.inputs; }

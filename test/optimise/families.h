@@ -24,7 +24,11 @@ std::span<const Family> activation_families();  // as exporters write them
 std::span<const Family> attention_families();
 std::span<const Family> quantised_families();
 std::span<const Family> control_families();
+std::span<const Family> dependent_families();  // results whose size follows from contents
+std::span<const Family> size_families();       // shapes read, computed with and used
 
+// |count| uses of sizes that are computed from the shape of |x|, which has a rank of at least 1.
+void size_arithmetic(Builder& b, const Value& x, int64_t count);
 // |steps| elementwise operators that keep type and dims.
 Value elementwise_chain(Builder& b, Value x, int64_t steps);
 Value activation(Builder& b, const Value& x);

@@ -14,7 +14,7 @@ Value any_arithmetic(Builder& b, int64_t max_rank) {
   return b.want_float(0, max_rank);
 }
 
-Value any_value(Builder& b, int64_t min_rank, int64_t max_rank) {
+Value any_plain_value(Builder& b, int64_t min_rank, int64_t max_rank) {
   const DType type =
       b.random.of({DType::Float32, DType::Float32, DType::Float32, DType::Float16, DType::Int64,
                    DType::Int32, DType::Bool, DType::UInt8, DType::Int8});
@@ -96,7 +96,7 @@ void casts(Builder& b) {
 }
 
 void does_nothing(Builder& b) {
-  Value x = any_value(b, 0, 4);
+  Value x = any_plain_value(b, 0, 4);
   const bool newer = b.opset() >= 9 || is_float(x.type);
   switch (b.random.range(0, 9)) {
     case 0:

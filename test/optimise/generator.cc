@@ -2,6 +2,7 @@
 #include "test/optimise/generator.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <set>
 
@@ -11,15 +12,35 @@ namespace pfrt_optimise {
 namespace {
 
 constexpr int64_t kFirstOpset = 7, kLastOpset = 21;
+constexpr int64_t kFirstOfSizes = 13;  // of the families that read and compute sizes
 
-// A few kinds of families a model, so that their nodes meet.
-std::vector<Family> some_families(Random& random) {
+struct Kind {
+  std::string_view name;
+  std::span<const Family> families;
+};
+
+std::vector<Kind> all_kinds() {
+  return {{"plain", plain_families()},           {"movement", movement_families()},
+          {"layer", layer_families()},           {"activation", activation_families()},
+          {"attention", attention_families()},   {"quantised", quantised_families()},
+          {"control", control_families()},       {"dependent", dependent_families()},
+          {"sizes", size_families()}};
+}
+
+// A few kinds of families a model, so that their nodes meet; of |kind| mostly, where one is given.
+std::vector<Family> some_families(Random& random, std::string_view kind) {
   std::vector<Family> out;
-  for (const auto& families :
-       {plain_families(), movement_families(), layer_families(), activation_families(),
-        attention_families(), quantised_families(), control_families()}) {
-    if (out.empty() || random.chance(45)) out.insert(out.end(), families.begin(), families.end());
+  bool found = kind.empty();
+  for (const Kind& one : all_kinds()) {
+    found |= one.name == kind;
+    if (!kind.empty() && one.name != kind && !random.chance(15)) continue;
+    if (kind.empty() && !out.empty() && !random.chance(45)) continue;
+    for (Family family : one.families) {
+      if (one.name == kind) family.weight *= 10;
+      out.push_back(family);
+    }
   }
+  if (!found) throw pyflame_rt::InputError("no kind of families '" + std::string(kind) + "'");
   return out;
 }
 
@@ -74,20 +95,23 @@ Tensor with_specials(Random& random, const Tensor& tensor) {
   return make_tensor(tensor.dtype(), tensor.shape(), values);
 }
 
-enum class Sizes { kFirst, kOther, kWithZeros };
+// What a dimension that varies is in a feed.
+using SizeOf = std::function<int64_t(const Dim&)>;
+int64_t first_size(const Dim& dim) { return dim.n; }
 
-Feed make_feed(Builder& b, Sizes sizes, bool special) {
+Feed make_feed(Builder& b, const SizeOf& size_of, bool special) {
   Feed feed;
-  std::map<int, int64_t> other_sizes;
+  std::map<int, int64_t> chosen;
   for (const auto& [name, value] : b.inputs()) {
     std::vector<int64_t> dims;
     for (const Dim& dim : value.dims) {
-      int64_t n = dim.n;
-      if (sizes != Sizes::kFirst && dim.symbol != 0) {
-        const bool zero = sizes == Sizes::kWithZeros && b.random.chance(50);
-        n = other_sizes.emplace(dim.symbol, zero ? 0 : b.random.range(1, 5)).first->second;
+      if (dim.symbol == 0) {
+        dims.push_back(dim.n);
+      } else {
+        const auto [at, fresh] = chosen.try_emplace(dim.symbol);
+        if (fresh) at->second = size_of(dim);
+        dims.push_back(at->second);
       }
-      dims.push_back(n);
     }
     const Tensor tensor = b.random_tensor(value.type, dims, value.low, value.high);
     feed[name] = special ? with_specials(b.random, tensor) : tensor;
@@ -129,20 +153,36 @@ std::string open_initializer(Builder& b) {
   return {};
 }
 
+// Sizes that grow by one, as those of a decoder do, one or all of them; then smaller and larger ones.
+void add_series(Builder& b) {
+  const int64_t one = b.random.chance(50) ? b.varying_size().symbol : 0;
+  for (const int64_t more : {0, 1, 2, 3, -1, 5, 4, 14, 1}) {
+    const SizeOf grown = [&](const Dim& dim) {
+      return one == 0 || dim.symbol == one ? std::max<int64_t>(1, dim.n + more) : dim.n;
+    };
+    b.model().feeds.push_back(make_feed(b, grown, false));
+  }
+}
+
 void add_feeds(Builder& b) {
   ModelSpec& model = b.model();
-  model.feeds.push_back(make_feed(b, Sizes::kFirst, false));
+  const SizeOf other = [&](const Dim&) { return b.random.range(1, 5); };
+  const SizeOf with_zeros = [&](const Dim&) {
+    return b.random.chance(50) ? int64_t{0} : b.random.range(1, 5);
+  };
+  model.feeds.push_back(make_feed(b, first_size, false));
   const std::string open = b.random.chance(10) ? open_initializer(b) : "";
   const bool varies = std::any_of(b.inputs().begin(), b.inputs().end(),
                                   [](const auto& entry) { return !entry.second.fixed(); });
   if (varies || !open.empty()) {
-    model.feeds.push_back(make_feed(b, Sizes::kOther, false));
+    model.feeds.push_back(make_feed(b, other, false));
     if (!open.empty())
       model.feeds.back()[open] =
           b.random_tensor(model.types.at(open).type, sizes(model.types.at(open).dims), -1, 1);
   }
-  if (b.random.chance(40)) model.feeds.push_back(make_feed(b, Sizes::kFirst, true));
-  if (varies && b.random.chance(20)) model.feeds.push_back(make_feed(b, Sizes::kWithZeros, false));
+  if (b.random.chance(40)) model.feeds.push_back(make_feed(b, first_size, true));
+  if (varies && b.random.chance(20)) model.feeds.push_back(make_feed(b, with_zeros, false));
+  if (varies && b.random.chance(40)) add_series(b);
 }
 
 // Something wrong somewhere: another input, an attribute less or an axis too many.
@@ -174,16 +214,19 @@ void spoil(Builder& b) {
 
 }  // namespace
 
-ModelSpec generate(uint64_t seed, uint64_t index) {
+ModelSpec generate(uint64_t seed, uint64_t index, std::string_view kind) {
   Random random(seed * 1'000'003 + index);
   ModelSpec model;
-  model.opset = random.range(kFirstOpset, kLastOpset + 1);
+  const bool sizes = kind == "dependent" || kind == "sizes";
+  model.opset = random.range(sizes ? kFirstOfSizes : kFirstOpset, kLastOpset + 1);
   if (model.opset > kLastOpset) model.opset = kNewestOpset;
   Builder b(random, model, model.graph, nullptr);
-  const std::vector<Family> families = some_families(random);
+  const std::vector<Family> families = some_families(random, kind);
   if (random.chance(8)) b.input(DType::Float32, {{0, 0}, {random.range(1, 4), 0}}, -1, 1);
   const auto wanted =
-      static_cast<size_t>(random.chance(60) ? random.range(3, 14) : random.range(8, 32));
+      static_cast<size_t>(kind == "sizes"     ? random.range(8, 60)
+                          : random.chance(60) ? random.range(3, 14)
+                                              : random.range(8, 32));
   for (int tries = 0; tries < 100 && b.node_count() < wanted; ++tries) {
     const Family& family = draw(random, families);
     b.takes_empty = family.takes_empty;

@@ -48,6 +48,22 @@ TEST_P(RandomModels, give_at_every_level_what_they_give_at_none) {
   EXPECT_EQ(result.failures, 0u);
 }
 
+// Models of one kind, whose sizes mostly grow and shrink from feed to feed.
+class KindsOfModels : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(All, KindsOfModels, testing::Values("dependent", "sizes"),
+                         [](const auto& kind) { return std::string(kind.param); });
+
+TEST_P(KindsOfModels, give_at_every_level_and_size_what_they_give_alone) {
+  RunOptions options;
+  options.seed = seed();
+  options.kind = GetParam();
+  options.count = models() / 4;
+  options.configs = configs();
+  const RunResult result = run_models(options);
+  for (const Report& report : result.reports) ADD_FAILURE() << report.text;
+  EXPECT_EQ(result.failures, 0u);
+}
+
 using Outcome = std::optional<std::vector<Tensor>>;  // nothing: refused
 
 std::vector<Outcome> outcomes_of(const ModelSpec& model, pyflame_rt::OptLevel level) {
@@ -206,9 +222,10 @@ TEST(Generator, covers_what_passes_rewrite) {
   std::set<std::string> ops;
   std::set<int64_t> opsets;
   std::set<DType> types;
-  size_t smallest = 1000, largest = 0, empty = 0, varying = 0, open = 0;
+  size_t smallest = 1000, largest = 0, empty = 0, varying = 0, open = 0, series = 0;
   for (uint64_t i = 0; i < 300; ++i) {
     const ModelSpec model = generate(1, i);
+    series += model.feeds.size() >= 10;
     collect(model.graph, &ops);
     opsets.insert(model.opset);
     smallest = std::min(smallest, node_count(model.graph));
@@ -272,7 +289,13 @@ TEST(Generator, covers_what_passes_rewrite) {
                          "GlobalAveragePool",
                          "ScatterND",
                          "ArgMax",
-                         "TopK"})
+                         "TopK",
+                         "NonZero",
+                         "Compress",
+                         "Unique",
+                         "NonMaxSuppression",
+                         "GatherND",
+                         "Range"})
     EXPECT_EQ(ops.count(op), 1u) << op;
   EXPECT_EQ(opsets.size(), 16u);  // 7 to 21, and the newest
   EXPECT_EQ(types.size(), 7u);
@@ -282,6 +305,7 @@ TEST(Generator, covers_what_passes_rewrite) {
   EXPECT_GT(empty, 0u);
   EXPECT_GT(varying, 50u);
   EXPECT_GT(open, 5u);
+  EXPECT_GT(series, 20u);
 }
 
 }  // namespace

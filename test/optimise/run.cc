@@ -43,7 +43,8 @@ Report report(const RunOptions& options, uint64_t index, const ModelSpec& model,
     text << "not written: " << error.what() << '\n';
   }
   text << "repeat: " << options.program << " --seed " << options.seed << " --only " << index
-       << " --config " << config.name << '\n';
+       << " --config " << config.name << (options.kind.empty() ? "" : " --kind ") << options.kind
+       << '\n';
   out.text = text.str();
   return out;
 }
@@ -68,7 +69,7 @@ void save(const ModelSpec& model, const Reference& reference, const std::filesys
 RunResult run_models(const RunOptions& options) {
   RunResult result;
   for (uint64_t index = options.first; index < options.first + options.count; ++index) {
-    const ModelSpec model = generate(options.seed, index);
+    const ModelSpec model = pfrt_optimise::generate(options.seed, index, options.kind);
     const Reference reference(model);
     for (const Config& config : options.configs) {
       const auto failure = reference.check(config);
@@ -102,6 +103,8 @@ std::optional<int> run_command_line(int argc, char** argv) {
       options.count = std::stoull(value);
     else if (name == "--config")
       options.configs = {config_named(value)};
+    else if (name == "--kind")
+      options.kind = value;
     else if (name == "--save")
       folder = value;
     else
@@ -110,9 +113,9 @@ std::optional<int> run_command_line(int argc, char** argv) {
   }
   if (!asked) return std::nullopt;
   if (only) options.count = 1;
-  if (only) std::printf("%s", text_of(generate(options.seed, options.first)).c_str());
+  if (only) std::printf("%s", text_of(pfrt_optimise::generate(options.seed, options.first, options.kind)).c_str());
   for (uint64_t i = 0; !folder.empty() && i < options.count; ++i) {
-    const ModelSpec model = generate(options.seed, options.first + i);
+    const ModelSpec model = pfrt_optimise::generate(options.seed, options.first + i, options.kind);
     save(model, Reference(model),
          std::filesystem::path(folder) / std::to_string(options.first + i));
   }

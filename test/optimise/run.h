@@ -15,6 +15,7 @@ namespace pfrt_optimise {
 struct RunOptions {
   uint64_t seed = 1;
   uint64_t first = 0, count = 1;
+  std::string kind;  // of families, as generate takes it
   std::vector<Config> configs;
   std::string program = "pfrt_optimise_test";  // for the line that repeats
   std::string folder = ".";                    // of small models
@@ -36,7 +37,7 @@ struct RunResult {
 
 RunResult run_models(const RunOptions& options);
 
-// What |argv| asks for: --seed S --only N --models M --config C --save FOLDER; nothing when it has
+// What |argv| asks for: --seed S --only N --models M --config C --kind K --save FOLDER; nothing when it has
 // none of these. The result is for exit().
 std::optional<int> run_command_line(int argc, char** argv);
 

@@ -64,6 +64,7 @@ TEST_P(CheckPlugin, names_the_rule_that_a_planted_one_breaks) {
 }
 
 #define PFRT_BAD(name) PFRT_BAD_PLUGINS "/libpyflamert_provider_" name ".so"
+#define PFRT_ALONE(name) PFRT_BROKEN_PLUGINS "/alone/libpyflamert_" name ".so"
 #define PFRT_BROKEN(name) PFRT_BROKEN_PLUGINS "/libpyflamert_" name ".so"
 INSTANTIATE_TEST_SUITE_P(
     Planted, CheckPlugin,
@@ -83,9 +84,10 @@ INSTANTIATE_TEST_SUITE_P(
         Planted{PFRT_BAD("failing_query"), {"query"}, "internal error"},
         Planted{PFRT_BAD("no_library"), {"opens"}, "no_library.so"},
         Planted{PFRT_BROKEN("provider_short_steps"), {"struct-size-plugin"}, "step_size 8"},
-        Planted{PFRT_BROKEN_PLUGINS "/alone/libpyflamert_provider_ignores_host_size.so",
-                {"struct-size-host"},
-                "it wrote byte"},
+        Planted{PFRT_ALONE("provider_ignores_host_size"), {"struct-size-host"}, "it wrote byte"},
+        Planted{PFRT_ALONE("provider_ends_at_load"), {"opens"}, "exited with 0"},
+        Planted{PFRT_ALONE("provider_ends_in_query"), {"query"}, "exited with 0"},
+        Planted{PFRT_ALONE("provider_hangs_in_query"), {"query"}, "no result after 10 s"},
         Planted{PFRT_BROKEN("provider_plain_arrays"), {"struct-size-host"}, "newer host"},
         Planted{PFRT_BROKEN("provider_double_release"), {"double-release"}, "was released"},
         Planted{PFRT_BROKEN("provider_throws"), {"throws"}, "claim threw this"},

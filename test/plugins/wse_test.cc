@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <set>
 
 #include "test/cxxapi/temporary_folder.h"
@@ -282,6 +283,237 @@ TEST_F(Wse, runs_branches_in_their_own_places) {
     const Array flag{PFRT_DTYPE_BOOL, {}, std::vector<char>(1, which)};
     EXPECT_EQ(run(s.get(), {floats({4}, {4, -1, 9, 1}), flag})[0].as<float>(),
               which ? (std::vector<float>{8, 0, 18, 2}) : (std::vector<float>{2, 0, 3, 1}));
+  }
+}
+
+// Dimensions that a run alone knows, and none at all: branches of different ranks, data-dependent
+// outputs, loops, sequences, empty tensors.
+struct Late {
+  const char* name;
+  std::function<void(GraphBuilder&)> build;
+  std::vector<std::vector<Array>> feeds;
+};
+
+Array flag(bool value) { return {PFRT_DTYPE_BOOL, {}, std::vector<char>(1, value)}; }
+
+// What follows is an If whose branches give |x| as it is and as a matrix.
+void branch(GraphBuilder& g) {
+  g.input("x", PFRT_DTYPE_FLOAT32, {4});
+  g.input("which", PFRT_DTYPE_BOOL, {});
+  g.constant("square", int64s({2}, {2, 2}));
+  GraphBuilder yes(g, "yes"), no(g, "no");
+  yes.node("Neg", {"x"}, {"line"});
+  yes.output("line");
+  no.node("Reshape", {"x", "square"}, {"matrix"});
+  no.output("matrix");
+  g.node("If", {"which"}, {"y"},
+         {Attr::of_graph("then_branch", yes.get()), Attr::of_graph("else_branch", no.get())});
+}
+
+std::vector<Late> late_models() {
+  const std::vector<std::vector<Array>> either = {{floats({4}, {1, 2, 3, 4}), flag(true)},
+                                                  {floats({4}, {4, 3, 2, 1}), flag(false)},
+                                                  {floats({4}, {1, 0, 2, 0}), flag(true)}};
+  const std::vector<std::vector<Array>> lines = {{floats({5}, {1, -1, 2, 0, 3})},
+                                                 {floats({5}, {1, 1, 1, 1, 1})},
+                                                 {floats({5}, {-1, -1, -1, -1, -1})}};
+  const std::vector<std::vector<Array>> counted = {
+      {int64s({}, {3}), floats({4}, {1, 2, 3, 4})}, {int64s({}, {5}), floats({4}, {4, 3, 2, 1})}};
+  std::vector<Late> out;
+  for (const char* op : {"Relu", "Softmax", "Identity", "Exp", "ReduceSum", "Shape", "Transpose"})
+    out.push_back({op,
+                   [op](GraphBuilder& g) {
+                     branch(g);
+                     g.node(op, {"y"}, {"z"});
+                     g.output("z");
+                   },
+                   either});
+  out.push_back({"If and MatMul",
+                 [](GraphBuilder& g) {
+                   branch(g);
+                   g.constant("shape", int64s({2}, {1, 4}));
+                   g.constant("w", floats({4, 3}, random_floats(12, 1)));
+                   g.node("Reshape", {"y", "shape"}, {"row"});
+                   g.node("MatMul", {"row", "w"}, {"z"});
+                   g.output("z");
+                 },
+                 either});
+  out.push_back({"NonZero",
+                 [](GraphBuilder& g) {
+                   g.input("x", PFRT_DTYPE_FLOAT32, {5});
+                   g.constant("axis", int64s({1}, {0}));
+                   g.node("Relu", {"x"}, {"positive"});
+                   g.node("NonZero", {"positive"}, {"places"});
+                   g.node("Squeeze", {"places", "axis"}, {"list"});
+                   g.node("Gather", {"x", "list"}, {"chosen"});
+                   g.node("Exp", {"chosen"}, {"z"});
+                   g.output("z");
+                 },
+                 lines});
+  out.push_back({"Compress and MatMul",
+                 [](GraphBuilder& g) {
+                   g.input("x", PFRT_DTYPE_FLOAT32, {5});
+                   g.constant("zero", floats({}, {0}));
+                   g.constant("m", floats({5, 6}, random_floats(30, 2)));
+                   g.constant("w", floats({6, 3}, random_floats(18, 3)));
+                   g.node("Greater", {"x", "zero"}, {"kept"});
+                   g.node("Compress", {"m", "kept"}, {"rows"}, {Attr::of_int("axis", 0)});
+                   g.node("MatMul", {"rows", "w"}, {"y"});
+                   g.node("Softmax", {"y"}, {"z"});
+                   g.output("z");
+                 },
+                 lines});
+  out.push_back({"Loop",
+                 [](GraphBuilder& g) {
+                   g.input("n", PFRT_DTYPE_INT64, {});
+                   g.input("x", PFRT_DTYPE_FLOAT32, {4});
+                   GraphBuilder body(g, "body");
+                   body.input("i", PFRT_DTYPE_INT64, {});
+                   body.input("go", PFRT_DTYPE_BOOL, {});
+                   body.input("sum", PFRT_DTYPE_FLOAT32, {4});
+                   body.node("Identity", {"go"}, {"on"});
+                   body.node("Add", {"sum", "x"}, {"next"});
+                   body.node("Relu", {"next"}, {"seen"});
+                   for (const char* name : {"on", "next", "seen"}) body.output(name);
+                   g.node("Loop", {"n", "", "x"}, {"last", "all"},
+                          {Attr::of_graph("body", body.get())});
+                   g.node("Softmax", {"all"}, {"z"});
+                   g.output("last");
+                   g.output("z");
+                 },
+                 counted});
+  out.push_back({"Scan",
+                 [](GraphBuilder& g) {
+                   g.input("x", PFRT_DTYPE_FLOAT32, {"steps", 4});
+                   g.constant("start", floats({4}, {0, 0, 0, 0}));
+                   GraphBuilder body(g, "body");
+                   body.input("sum", PFRT_DTYPE_FLOAT32, {4});
+                   body.input("row", PFRT_DTYPE_FLOAT32, {4});
+                   body.node("Add", {"sum", "row"}, {"next"});
+                   body.node("Tanh", {"next"}, {"seen"});
+                   body.output("next");
+                   body.output("seen");
+                   g.node("Scan", {"start", "x"}, {"last", "all"},
+                          {Attr::of_graph("body", body.get()), Attr::of_int("num_scan_inputs", 1)});
+                   g.node("Neg", {"all"}, {"z"});
+                   g.output("z");
+                 },
+                 {{noise({3, 4}, 1)}, {noise({6, 4}, 2)}, {noise({1, 4}, 3)}}});
+  out.push_back({"sequence",
+                 [](GraphBuilder& g) {
+                   g.input("x", PFRT_DTYPE_FLOAT32, {"n", 4});
+                   g.constant("second", int64s({}, {-1}));
+                   g.node("SplitToSequence", {"x"}, {"rows"}, {Attr::of_int("keepdims", 0)});
+                   g.node("SequenceAt", {"rows", "second"}, {"last"});
+                   g.node("Exp", {"last"}, {"e"});
+                   g.node("ConcatFromSequence", {"rows"}, {"whole"}, {Attr::of_int("axis", 0)});
+                   g.node("Neg", {"whole"}, {"z"});
+                   g.output("e");
+                   g.output("z");
+                 },
+                 {{noise({3, 4}, 1)}, {noise({5, 4}, 2)}, {noise({1, 4}, 3)}}});
+  return out;
+}
+
+std::vector<Late> empty_models() {
+  const std::vector<std::vector<Array>> rows = {{noise({0, 4}, 1)}, {noise({3, 4}, 2)}};
+  const auto one = [&](const char* name, const char* op, std::vector<Attr> attrs = {}) {
+    return Late{name,
+                [op, attrs](GraphBuilder& g) {
+                  g.input("x", PFRT_DTYPE_FLOAT32, {"n", 4});
+                  g.node(op, {"x"}, {"y"}, attrs);
+                  g.output("y");
+                },
+                rows};
+  };
+  std::vector<Late> out = {one("Relu", "Relu"),
+                           one("Softmax", "Softmax"),
+                           one("Softmax of nothing", "Softmax", {Attr::of_int("axis", 0)}),
+                           one("LogSoftmax", "LogSoftmax"),
+                           one("ReduceSum", "ReduceSum"),
+                           one("Transpose", "Transpose"),
+                           one("Shape", "Shape"),
+                           one("Flatten", "Flatten")};
+  out.push_back({"products",
+                 [](GraphBuilder& g) {
+                   g.input("x", PFRT_DTYPE_FLOAT32, {"n", 4});
+                   g.constant("w", floats({4, 3}, random_floats(12, 1)));
+                   g.constant("b", floats({3}, {1, 2, 3}));
+                   g.node("MatMul", {"x", "w"}, {"y"});
+                   g.node("Gemm", {"x", "w", "b"}, {"z"});
+                   g.node("Concat", {"y", "z"}, {"all"}, {Attr::of_int("axis", 1)});
+                   g.output("all");
+                 },
+                 rows});
+  out.push_back({"a product over nothing",
+                 [](GraphBuilder& g) {
+                   g.input("x", PFRT_DTYPE_FLOAT32, {2, "n"});
+                   g.input("w", PFRT_DTYPE_FLOAT32, {"n", 3});
+                   g.constant("b", floats({3}, {1, 2, 3}));
+                   g.node("MatMul", {"x", "w"}, {"y"});
+                   g.node("Gemm", {"x", "w", "b"}, {"z"});
+                   g.output("y");
+                   g.output("z");
+                 },
+                 {{noise({2, 0}, 1), noise({0, 3}, 2)}, {noise({2, 5}, 3), noise({5, 3}, 4)}}});
+  out.push_back({"images",
+                 [](GraphBuilder& g) {
+                   g.input("x", PFRT_DTYPE_FLOAT32, {"n", 2, 6, 6});
+                   g.constant("w", floats({4, 2, 3, 3}, random_floats(72, 1)));
+                   g.constant("s", floats({4}, {1, 2, 3, 4}));
+                   g.node("Conv", {"x", "w"}, {"c"});
+                   g.node("BatchNormalization", {"c", "s", "s", "s", "s"}, {"b"});
+                   g.node("MaxPool", {"b"}, {"p"}, {Attr::of_ints("kernel_shape", {2, 2})});
+                   g.node("GlobalAveragePool", {"p"}, {"y"});
+                   g.output("y");
+                 },
+                 {{noise({0, 2, 6, 6}, 1)}, {noise({2, 2, 6, 6}, 2)}}});
+  return out;
+}
+
+void expect_as_on_the_cpu(pfrt_env* env, const Late& model) {
+  SCOPED_TRACE(model.name);
+  GraphBuilder graph;
+  model.build(graph);
+  const auto cpu = make_session(env, graph);
+  const auto chosen = make_options(PFRT_OPTIONS_SESSION,
+                                   {{"device", "wse2"}, {"provider.wse.arithmetic", "fp32"}});
+  const auto wafer = make_session(env, graph, chosen.get());
+  ASSERT_TRUE(cpu && wafer);
+  for (int repeat = 0; repeat < 2; ++repeat)
+    for (const std::vector<Array>& feed : model.feeds) {
+      const std::vector<Array> want = run(cpu.get(), feed), got = run(wafer.get(), feed);
+      ASSERT_EQ(got.size(), want.size());
+      for (size_t i = 0; i < want.size(); ++i) {
+        EXPECT_EQ(got[i].dims, want[i].dims) << "output " << i;
+        if (want[i].dtype == PFRT_DTYPE_FLOAT32)
+          expect_near(got[i].as<float>(), want[i].as<float>(), 1e-5F, model.name);
+        else
+          EXPECT_EQ(got[i].bytes, want[i].bytes);
+      }
+    }
+  pfrt_report* report = nullptr;
+  EXPECT_TRUE(ok(api().session->explain(wafer.get(), &report)));
+  const Handle<pfrt_report> own(report);
+}
+
+TEST_F(Wse, runs_models_whose_dimensions_only_a_run_knows) {
+  for (const Late& model : late_models()) expect_as_on_the_cpu(env_.get(), model);
+}
+
+TEST_F(Wse, runs_models_with_empty_tensors) {
+  for (const Late& model : empty_models()) expect_as_on_the_cpu(env_.get(), model);
+}
+
+// Nothing has run: explain, and a plan, all the same.
+TEST_F(Wse, explains_models_whose_dimensions_only_a_run_knows) {
+  for (const Late& model : late_models()) {
+    GraphBuilder graph;
+    model.build(graph);
+    const auto chosen = options("wse2", "fp32");
+    const auto s = make_session(env_.get(), graph, chosen.get());
+    ASSERT_TRUE(s) << model.name;
+    EXPECT_FALSE(providers_of(s.get()).empty()) << model.name;
   }
 }
 

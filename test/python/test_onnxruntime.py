@@ -15,7 +15,7 @@ import pytest
 
 import pyflame_rt
 import pyflame_rt.onnxruntime as ort
-from conftest import FLOAT, node, onnx_model, port
+from conftest import FLOAT, field, node, onnx_model, port
 from pyflame_rt.onnxruntime import _environment, _options
 from pyflame_rt.onnxruntime.capi import onnxruntime_pybind11_state as state
 
@@ -208,8 +208,12 @@ def test_providers_as_in_that_api(add_model):
     for options in ([{}, {}], {"CPUExecutionProvider": {}}):
         with pytest.raises(state.InvalidArgument, match="'provider_options'"):
             ort.InferenceSession(add_model, providers=["CPUExecutionProvider"], provider_options=options)
-    with pytest.raises(state.InvalidArgument, match="no_such_option"):
-        ort.InferenceSession(add_model, providers=[("CPUExecutionProvider", {"no_such_option": 1})])
+    for name in ("arena_extend_strategy", "no_such_option"):
+        with pytest.warns(UserWarning, match=f"'{name}' has no meaning here: the CPU"):
+            session = ort.InferenceSession(add_model, providers=[("CPUExecutionProvider", {name: "1"})])
+        assert session.get_provider_options() == {"CPUExecutionProvider": {}}
+    with pytest.warns(UserWarning, match="'use_arena' has no meaning here"):
+        ort.InferenceSession(add_model, providers=["CPUExecutionProvider"], provider_options=[{"use_arena": "1"}])
     options = ort.SessionOptions()
     assert not options.has_providers()
     options.add_provider("CPUExecutionProvider", {})
@@ -390,3 +394,100 @@ def test_memory_options_are_passed_on():
     assert ort.SessionOptions()._to_native().enable_mem_pattern
     with pytest.raises(pyflame_rt.InvalidArgumentError):
         options.add_session_config_entry("session.use_env_allocators", "2")
+
+
+def weighted_model(weights, bias):
+    """y = x @ w + b, where |weights| and |bias| are the fields of their data."""
+    def tensor(name, dims, data):
+        return field(5, b"".join(field(1, dim) for dim in dims) + field(2, FLOAT) + field(8, name) + data)
+    graph = (field(1, node("MatMul", ["x", "w"], ["m"])) + field(1, node("Add", ["m", "b"], ["y"])) + field(2, "made") +
+             tensor("w", [3, 2], weights) + tensor("b", [2], bias) + field(11, port("x", FLOAT, ["N", 3])) +
+             field(12, port("y", FLOAT, ["N", 2])))
+    return field(1, 8) + field(7, graph) + field(8, field(2, 17))
+
+
+def in_file(name, offset=None):
+    entries = {"location": name, **({} if offset is None else {"offset": str(offset)})}
+    return b"".join(field(13, field(1, key) + field(2, text)) for key, text in entries.items()) + field(14, 1)
+
+
+W, BIAS = np.arange(6, dtype=np.float32).reshape(3, 2), np.array([10, 20], np.float32)
+
+
+def test_external_initializers_are_given(tmp_path):
+    options = ort.SessionOptions()
+    options.add_external_initializers(["w"], [ort.OrtValue.ortvalue_from_numpy(W)])
+    model = weighted_model(in_file("nowhere"), field(9, BIAS.tobytes()))
+    for source in (model, tmp_path / "model.onnx"):
+        (tmp_path / "model.onnx").write_bytes(model)
+        session = ort.InferenceSession(source, options)
+        assert session.run(None, {"x": A})[0].tolist() == (A @ W + BIAS).tolist()
+        assert [arg.name for arg in session.get_inputs()] == ["x"]
+        assert pickle.loads(pickle.dumps(session)).run(None, {"x": A})[0].tolist() == (A @ W + BIAS).tolist()
+
+
+def test_external_initializers_that_are_not_given_are_read_beside_the_model(tmp_path):
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner/data").write_bytes(b"1234" + BIAS.tobytes())
+    path = tmp_path / "model.onnx"
+    options = ort.SessionOptions()
+    options.add_external_initializers(["w"], [ort.OrtValue.ortvalue_from_numpy(W)])
+    path.write_bytes(weighted_model(in_file("nowhere"), in_file("inner/data", 4)))
+    assert ort.InferenceSession(path, options).run(None, {"x": A})[0].tolist() == (A @ W + BIAS).tolist()
+    for bias, why in ((in_file("inner/data", 9), "ends after 3 of 8 bytes"), (in_file("../data"), "is not below"),
+                      (in_file("absent"), "No such file")):
+        path.write_bytes(weighted_model(in_file("nowhere"), bias))
+        with pytest.raises(state.InvalidProtobuf, match=f"'b': .*{why}"):
+            ort.InferenceSession(path, options)
+    with pytest.raises(state.InvalidArgument, match="a model of bytes has no files"):
+        ort.InferenceSession(path.read_bytes(), options)
+
+
+@pytest.mark.parametrize("names, values, why", [
+    (["u"], [W], "no external initializer 'u'; it has 'w'"), (["b"], [BIAS], "no external initializer 'b'"),
+    (["w"], [W.T.copy()], r"float32 \[3, 2\], and the value given is float32 \[2, 3\]"),
+    (["w"], [W.astype(np.float64)], "given is float64")])
+def test_external_initializers_that_do_not_fit(names, values, why):
+    options = ort.SessionOptions()
+    options.add_external_initializers(names, [ort.OrtValue.ortvalue_from_numpy(value) for value in values])
+    with pytest.raises(state.InvalidArgument, match=why):
+        ort.InferenceSession(weighted_model(in_file("nowhere"), field(9, BIAS.tobytes())), options)
+
+
+def test_external_initializers_without_values():
+    options = ort.SessionOptions()
+    value = ort.OrtValue.ortvalue_from_numpy(W)
+    for names, values in ((["w"], []), (["w", "w"], [value, value]), (["w"], [W]), ([3], [value])):
+        with pytest.raises(state.InvalidArgument):
+            options.add_external_initializers(names, values)
+    options.add_external_initializers(["w"], [value])
+    for cut in (b"\x3a", weighted_model(in_file("nowhere"), b"")[:-30]):
+        with pytest.raises(state.InvalidProtobuf, match="no ONNX model, or it is cut short"):
+            ort.InferenceSession(cut, options)
+
+
+def test_an_optimised_model_has_its_initializers_in_another_file(tmp_path):
+    path = tmp_path / "optimised.onnx"
+    for least, outside in (("8", 2), ("9", 1), ("", 0)):
+        options = ort.SessionOptions()
+        options.optimized_model_filepath = str(path)
+        options.add_session_config_entry("session.optimized_model_external_initializers_file_name", "weights.bin")
+        if least:
+            options.add_session_config_entry("session.optimized_model_external_initializers_min_size_in_bytes", least)
+        ort.InferenceSession(weighted_model(field(9, W.tobytes()), field(9, BIAS.tobytes())), options)
+        assert sorted(p.name for p in tmp_path.iterdir()) == ["optimised.onnx", "weights.bin"]
+        assert (W.tobytes() in (tmp_path / "weights.bin").read_bytes()) == (outside > 0)
+        assert (W.tobytes() in path.read_bytes()) == (outside == 0) and (BIAS.tobytes() in path.read_bytes()) == (
+            outside < 2)
+        assert ort.InferenceSession(path).run(None, {"x": A})[0].tolist() == (A @ W + BIAS).tolist()
+
+
+@pytest.mark.parametrize("file, name, least", [
+    ("o.onnx", "a/w.bin", "1"), ("o.onnx", "o.onnx", "1"), ("o.pfm", "w.bin", "1"), ("o.onnx", "w.bin", "-1")])
+def test_other_files_are_refused(tmp_path, file, name, least, add_model):
+    options = ort.SessionOptions()
+    options.optimized_model_filepath = str(tmp_path / file)
+    options.add_session_config_entry("session.optimized_model_external_initializers_file_name", name)
+    options.add_session_config_entry("session.optimized_model_external_initializers_min_size_in_bytes", least)
+    with pytest.raises((state.NotImplemented, state.InvalidArgument), match="external initializer"):
+        ort.InferenceSession(add_model, options)

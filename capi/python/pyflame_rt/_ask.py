@@ -11,7 +11,6 @@ import numpy as np
 from . import _abi, _interrupt, _library as lib
 from ._model import ProgressCall
 from ._options import NativeOptions
-from ._tensor import Tensor
 from ._values import python_of, value_of
 
 
@@ -50,8 +49,7 @@ def ask(provider: str, verb: str, request: str, tensors: Sequence[Any], device: 
         ) -> Answer:
     """Environment.ask"""
     native = _options(provider, device, options, timeout_ms)
-    values = [value_of(tensor.numpy() if isinstance(tensor, Tensor) else tensor, f"tensors[{i}]")
-              for i, tensor in enumerate(tensors)]
+    values = [value_of(tensor, f"tensors[{i}]") for i, tensor in enumerate(tensors)]
     addresses = (ctypes.c_void_p * max(len(values), 1))(*(value.address for value in values))
     desc = _abi.AskDesc(struct_size=ctypes.sizeof(_abi.AskDesc), provider=lib.text(provider), verb=lib.text(verb),
                         request=lib.text(request), values=ctypes.cast(addresses, ctypes.c_void_p),

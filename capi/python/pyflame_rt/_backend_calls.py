@@ -11,7 +11,7 @@ from ._dtype import FROM_ABI, DType
 from ._graph import Graph
 from ._info import TensorInfo
 from ._tensor import Tensor
-from ._values import TENSOR_SIZE, address_of, array_of_view
+from ._values import TENSOR_SIZE, address_of, memory_of_view
 
 if TYPE_CHECKING:
     from ._backend import Backend
@@ -129,7 +129,7 @@ class _Executable:
         view = _abi.Tensor(struct_size=TENSOR_SIZE, dtype=value.dtype, rank=value.rank, data=value.data,
                            bytes=value.bytes, dims=value.dims)
         dims = calls.list_of(ctypes.c_int64, value.dims, value.rank)
-        self.graph.add_initializer(name, Tensor._over(array_of_view(view, None), FROM_ABI[value.dtype], dims).clone())
+        self.graph.add_initializer(name, Tensor._over(memory_of_view(view, None), FROM_ABI[value.dtype], dims).clone())
 
 
 class _Program:

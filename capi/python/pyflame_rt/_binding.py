@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, 
 import numpy as np
 
 from . import _abi, _interrupt, _library as lib
-from ._dtype import DType, dtype_of
+from ._dtype import DType, dtype_of, memory_dtype
 from ._errors import InputError, InvalidArgumentError, UnsupportedError
 from ._options import RunOptions, check_run
 from ._ort_value import OrtValue, describe, expect_first
@@ -135,7 +135,7 @@ class IOBinding:
         if not ortvalue.is_tensor() or ortvalue._dtype() == DType.String:
             raise UnsupportedError(f"binding output '{name}' to a {ortvalue.data_type()}: only tensors of numbers have "
                                    f"memory to write to; use bind_output('{name}')")
-        if host is not None and not host.numpy().flags.writeable:
+        if host is not None and not host.memory().flags.writeable:
             raise InvalidArgumentError(f"binding output '{name}' to a read-only array; bind a copy of it")
         self._forget(name)
         io = self._outputs[index]
@@ -191,7 +191,11 @@ class IOBinding:
                                                      value.dtype.isnative):
             raise InvalidArgumentError(f"binding output '{name}': runs write to row-major NumPy arrays, Tensors and "
                                        f"OrtValues, got {type(value).__name__}; make one by numpy.empty(shape, dtype)")
-        return self._value_class.ortvalue_from_numpy(value)
+        made = self._value_class.ortvalue_from_numpy(value)
+        if 0 < made._dtype().bits < 8:
+            raise InvalidArgumentError(f"binding output '{name}' to an array of {value.dtype}, whose elements are a byte "
+                                       "each, where runs write packed ones; bind a Tensor")
+        return made
 
     def _at(self, what: str, device_type: str, element_type: Any, shape: Sequence[int], address: int) -> OrtValue:
         if device_type != "cpu":
@@ -200,13 +204,12 @@ class IOBinding:
         dtype = self._dtype_of(element_type)
         if dtype.bits == 0:
             raise UnsupportedError(f"binding {what} to an address: a tensor of strings has none")
-        numpy_dtype = Tensor([0] * (len(shape) > 0), dtype).numpy().dtype
         count = int(np.prod(shape, dtype=np.int64))
         size = (count * dtype.bits + 7) // 8
         if count and not address:
             raise InvalidArgumentError(f"binding {what} to the address 0, with {count} elements")
         dims = tuple(shape) if dtype.bits >= 8 else (size,)
-        array = array_over(None, int(address), size, numpy_dtype, dims)
+        array = array_over(None, int(address), size, memory_dtype(dtype), dims)
         return self._value_class(Tensor._over(array, dtype, shape))
 
     def _dtype_of(self, element_type: Any) -> DType:

@@ -7,7 +7,7 @@ import math
 from typing import TYPE_CHECKING, Any, Dict, List, Optional
 
 from . import _abi, _callbacks, _exit, _library as lib
-from ._dtype import FROM_ABI, TO_ABI, DType
+from ._dtype import FROM_ABI, TO_ABI, DType, numpy_name
 from ._op_call import Leases, attributes_of, forget_frames, list_of, refusal, result_of
 from ._tensor import Tensor
 from ._values import address_of
@@ -144,10 +144,10 @@ def _give(op: "CustomOp", call: Any, address: int, results: Any) -> None:
         array, dtype, dims = result_of(results[i], f"output {i}, '{name}'", "its kernel")
         if TO_ABI[dtype] != output.dtype:
             wanted = FROM_ABI[output.dtype]
-            raise refusal(f"its kernel gave {dtype.text} for output {i}, '{name}', which is {wanted.text}; return it "
-                          f"with .astype(numpy.{wanted.text})" if wanted.numpy is not None else
-                          f"its kernel gave {dtype.text} for output {i}, '{name}', which is {wanted.text}; return a "
-                          f"Tensor of that type", _abi.CODE_DTYPE_MISMATCH)
+            numpy = numpy_name(wanted)
+            nearest = "a Tensor of that type" if numpy is None else f"it with .astype({numpy})"
+            raise refusal(f"its kernel gave {dtype.text} for output {i}, '{name}', which is {wanted.text}; return "
+                          f"{nearest}", _abi.CODE_DTYPE_MISMATCH)
         if array.nbytes != (math.prod(dims) * dtype.bits + 7) // 8:
             raise refusal(f"its kernel gave {array.nbytes} bytes as {dtype.text} {list(dims)} for output {i}, '{name}'")
         memory = ctypes.c_void_p()

@@ -67,7 +67,8 @@ class TensorInfo:
     """The ``name``, element type and shape of a value without its data.
 
     ``shape`` and ``dim_names`` as in NodeArg; ``dtype`` None = not known. ``kind`` is "tensor", "sequence", "map",
-    "optional" or "sparse_tensor", and ``dtype`` then that of the tensors in it; ``key_dtype`` is a map's.
+    "optional" or "sparse_tensor", and ``dtype`` then that of the tensors in it; ``key_dtype`` is a map's,
+    or that of the maps in a sequence.
     ``has_initializer``: an input with a default value.
     """
 
@@ -143,13 +144,13 @@ class PortInfo:
 
 
 def _type_text(kind: int, dtype: Optional[DType], key_dtype: Optional[DType]) -> str:
-    element = "?" if dtype is None else dtype.text
-    if kind == _abi.VALUE_MAP:
-        return f"map({'?' if key_dtype is None else key_dtype.text},tensor({element}))"
+    element = f"tensor({'?' if dtype is None else dtype.text})"
     if kind == _abi.VALUE_SPARSE:
-        return f"sparse_tensor({element})"
+        return f"sparse_{element}"
+    if kind == _abi.VALUE_MAP or key_dtype is not None:
+        element = f"map({'?' if key_dtype is None else key_dtype.text},{element})"
     outer = _KINDS.get(kind)
-    return f"{outer}(tensor({element}))" if outer else f"tensor({element})"
+    return f"{outer}({element})" if outer else element
 
 
 def read_info(info: Any) -> PortInfo:

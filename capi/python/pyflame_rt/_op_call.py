@@ -11,9 +11,9 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 import numpy as np
 
 from . import _abi, _callbacks, _library as lib
-from ._dtype import ABI_OF_NUMPY, FROM_ABI, DType
+from ._dtype import FROM_ABI, DType, dtype_of_numpy
 from ._tensor import Tensor
-from ._values import array_of_view, dims_of, plain
+from ._values import dims_of, memory_of_view, plain, stored
 
 ATTRIBUTES = {_abi.ATTR_FLOAT: "float", _abi.ATTR_INT: "int", _abi.ATTR_STRING: "string", _abi.ATTR_TENSOR: "tensor",
               _abi.ATTR_FLOATS: "floats", _abi.ATTR_INTS: "ints", _abi.ATTR_STRINGS: "strings"}
@@ -51,7 +51,7 @@ def _attribute(attr: Any) -> Any:
         return list_of(ctypes.c_int64, attr.ints, attr.count)
     if attr.type == _abi.ATTR_STRINGS:
         return [_text_of(string) for string in list_of(_abi.String, attr.strings, attr.count)]
-    return Tensor._over(array_of_view(attr.tensor, None), FROM_ABI[attr.tensor.dtype], dims_of(attr.tensor)).clone()
+    return Tensor._over(memory_of_view(attr.tensor, None), FROM_ABI[attr.tensor.dtype], dims_of(attr.tensor)).clone()
 
 
 def attributes_of(node: Any, size: int) -> Iterator[Tuple[str, str, Any]]:
@@ -80,7 +80,7 @@ class Leases:
     def lend(self, key: Any, view: Any) -> Tensor:
         """A tensor over the memory of a Tensor struct, read-only."""
         lease = _Lease()
-        array = array_of_view(view, lease)
+        array = memory_of_view(view, lease)
         array.flags.writeable = False
         self._lent[key] = weakref.ref(lease)
         return Tensor._over(array, FROM_ABI[view.dtype], dims_of(view))
@@ -112,11 +112,11 @@ def forget_frames(fault: Optional[BaseException], seen: Optional[List[int]] = No
 def result_of(what: Any, where: str, maker: str) -> Tuple["np.ndarray[Any, Any]", DType, Sequence[int]]:
     if isinstance(what, Tensor):
         if what.dtype != DType.String:
-            return plain(what.numpy()), what.dtype, what.shape
-        what = what.numpy()
+            return plain(what.memory()), what.dtype, what.shape
+        what = what.memory()
     array = np.asarray(what)
-    if array.dtype.newbyteorder("=") not in ABI_OF_NUMPY:
+    if dtype_of_numpy(array.dtype) is None:
         raise refusal(f"{maker} gave {where}, as {type(what).__name__} of {array.dtype}; outputs are tensors of "
                       "numbers or bools")
-    array = plain(array)
-    return array, FROM_ABI[ABI_OF_NUMPY[array.dtype]], array.shape
+    memory, dtype = stored(array)
+    return memory, dtype, array.shape

@@ -146,8 +146,9 @@ class SessionOptions:
     device: "cpu" or another device word; short for a list of providers.
     num_threads: threads a run may use; 0 = as many as the process may use.
     enable_profiling: time every step and keep every run until ``InferenceSession.end_profiling``.
-    profile_file_prefix: where the profile goes: PREFIX_YYYY-MM-DD_HH-MM-SS_N.json; None = "pyflame_rt_profile". Where it
-        is given, a profile that nobody ended is written when the session goes.
+    profile_file_prefix: where the profile goes: PREFIX_YYYY-MM-DD_HH-MM-SS_P_N.json, P being the process's number and N the
+        session's; None = "pyflame_rt_profile". Where it is given, a profile that nobody ended is written when the
+        session goes.
     execution_mode: "sequential", or "parallel" for independent steps at once.
     optimization_level: an ``OptLevel``.
     verbose_optimization: log what each optimisation pass did.
@@ -179,6 +180,8 @@ class SessionOptions:
     enable_mem_pattern: the block that a run works in is kept for the next; False: freed after each run.
     halve_batch: a run that memory does not suffice for is done in parts of fewer rows of its batch, where the graph
         computes each row by itself; not without fallback, nor with a state.
+    strict_dimension_names: a run whose inputs have other sizes for dimensions of one name is refused; False: there is one
+        warning, and such runs take a plan in which names tie nothing.
     extra_outputs: inner values to return after the model's outputs.
     extra: further options by the keys of the library's or a provider's schema, as text.
     """
@@ -194,7 +197,7 @@ class SessionOptions:
                  extra: Optional[Mapping[str, str]] = None,
                  cache_dir: "Union[str, os.PathLike[str], None]" = None, tune_budget_s: Optional[float] = None,
                  tune_search: Optional[TuneSearch] = None, tune_iterations: Optional[int] = None,
-                 tune_repeats: Optional[int] = None) -> None:
+                 tune_repeats: Optional[int] = None, strict_dimension_names: bool = False) -> None:
         self.device: str = device
         self.num_threads: int = num_threads
         self.enable_profiling: bool = enable_profiling
@@ -219,6 +222,7 @@ class SessionOptions:
         self.enable_mem_reuse: bool = enable_mem_reuse
         self.enable_mem_pattern: bool = enable_mem_pattern
         self.halve_batch: bool = halve_batch
+        self.strict_dimension_names: bool = strict_dimension_names
         self.extra_outputs: List[str] = _names("extra_outputs", extra_outputs)
         self.extra: Dict[str, str] = dict(extra or {})
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, List, Optional, Sequence
 import numpy as np
 
 from . import _abi, _library as lib
-from ._dtype import FROM_ABI, TO_ABI, DType, dtype_of
+from ._dtype import FROM_ABI, TO_ABI, DType, dtype_of, memory_dtype
 from ._errors import DTypeMismatchError, InvalidArgumentError, ShapeMismatchError, UnsupportedError
 from ._tensor import Tensor, from_dlpack, from_numpy
-from ._values import TENSOR_SIZE, address_of, array_of, dims_of, python_of, string_tensor, value_of
+from ._values import TENSOR_SIZE, address_of, dims_of, memory_of_view, python_of, string_tensor, value_of
 
 if TYPE_CHECKING:
     from ._session import InferenceSession
@@ -38,7 +38,7 @@ class OrtValue:
     @classmethod
     def ortvalue_from_numpy(cls, numpy_obj: Any, device_type: str = "cpu", device_id: int = 0, *,
                             session: Optional["InferenceSession"] = None) -> "OrtValue":
-        """A tensor over the array's memory; on a device, or when the array is not row-major, a copy of it."""
+        """A tensor over the array's memory; a copy on a device and where ``from_numpy`` copies."""
         expect_first(device_type, device_id)
         host = from_numpy(numpy_obj)
         if device_type == "cpu":
@@ -49,16 +49,19 @@ class OrtValue:
 
     @classmethod
     def ortvalue_from_numpy_with_onnx_type(cls, data: np.ndarray, onnx_element_type: int) -> "OrtValue":
-        """A tensor of the element type that ONNX numbers so, over an array of integers of the same size.
+        """A tensor of the element type that ONNX numbers so, over an array of integers of the same size or of the type's
+        own dtype in ml_dtypes.
 
         For types that NumPy does not have: bfloat16 (16) over uint16, the float8 types (17 to 20) over uint8.
         """
         dtype = FROM_ABI.get(int(onnx_element_type))
+        if dtype is not None and data.dtype == dtype.numpy:
+            return cls(from_numpy(data))
         if dtype is None or dtype.bits < 8 or dtype.bits != 8 * data.itemsize or data.dtype.kind not in "iuf":
             raise DTypeMismatchError(f"an array of {data.dtype} cannot hold ONNX's element type {onnx_element_type}" +
                                      (f" ({dtype.text}, {dtype.bits} bits)" if dtype is not None else ""))
         host = from_numpy(data)
-        array = host.numpy().view(dtype.numpy or (np.uint16 if dtype.bits == 16 else np.uint8))
+        array = host.memory().view(memory_dtype(dtype))
         return cls(Tensor._over(array, dtype, host.shape))
 
     @classmethod
@@ -87,7 +90,7 @@ class OrtValue:
         if is_bool_tensor:
             if host.dtype not in (DType.UInt8, DType.Bool):
                 raise DTypeMismatchError(f"from_dlpack: booleans are bytes, the tensor given is of {host.dtype.text}")
-            host = from_numpy(host.numpy().view(np.bool_))
+            host = from_numpy(host.memory().view(np.bool_))
         return cls(host)
 
     @classmethod
@@ -110,7 +113,7 @@ class OrtValue:
         view = _view(handle)
         if view.memory != _abi.MEMORY_HOST:
             return cls(None, handle, device)
-        return cls(Tensor._over(array_of(handle), FROM_ABI[view.dtype], dims_of(view)))
+        return cls(Tensor._over(memory_of_view(view, handle), FROM_ABI[view.dtype], dims_of(view)))
 
     # ------------------------------------------------------------------ what it is
 
@@ -170,7 +173,7 @@ class OrtValue:
     def data_ptr(self) -> int:
         """The address of a tensor's first element, 0 when it has none; on a device, the device's address."""
         if self._host is not None:
-            return address_of(self._host.numpy()) if self._host.num_elements else 0
+            return address_of(self._host.memory()) if self._host.num_elements else 0
         if not self.is_tensor():
             raise InvalidArgumentError(f"the value is a {self.data_type()}; only tensors have an address")
         return int(_view(self._handle).data or 0)
@@ -186,7 +189,7 @@ class OrtValue:
     # ------------------------------------------------------------------ its elements
 
     def numpy(self) -> np.ndarray:
-        """A tensor's elements: not copied in host memory, copied from a device."""
+        """A tensor's elements as ``Tensor.numpy`` gives them, from a device a copy."""
         if self._host is not None:
             return self._host.numpy()
         if not self.is_tensor():
@@ -229,10 +232,10 @@ class OrtValue:
 
     def _copy_from(self, host: Tensor) -> None:
         if self._host is not None:
-            array = self._host.numpy()
+            array = self._host.memory()
             if not array.flags.writeable:
                 raise InvalidArgumentError("update_inplace: the tensor is over a read-only array; make it of a copy")
-            np.copyto(array, host.numpy())
+            np.copyto(array, host.memory())
         else:
             _copy(_wrap(host), self._handle)
 
@@ -267,12 +270,12 @@ def describe(io: Any, value: OrtValue, name: str) -> Any:
     io.tensor.dtype = io.tensor.rank = io.tensor.bytes = 0
     handle, host = value._handle, value._host
     if host is not None and host.dtype == DType.String:
-        handle = string_tensor(host.numpy(), name)
+        handle = string_tensor(host.memory(), name)
     if handle is not None:
         io.value = handle.address
         return handle
     assert host is not None
-    array, shape = host.numpy(), host.shape
+    array, shape = host.memory(), host.shape
     dims = (ctypes.c_int64 * max(len(shape), 1))(*shape)
     io.tensor.dtype, io.tensor.rank = TO_ABI[host.dtype], len(shape)
     io.tensor.data, io.tensor.bytes, io.tensor.dims = address_of(array), array.nbytes, ctypes.addressof(dims)
@@ -290,7 +293,7 @@ def _wrap(host: Tensor) -> lib.Handle:
     if host.dtype == DType.String:
         raise UnsupportedError("strings cannot live in a device's memory")
     dims = (ctypes.c_int64 * max(host.ndim, 1))(*host.shape)
-    view = _abi.Tensor(struct_size=TENSOR_SIZE, dtype=TO_ABI[host.dtype], rank=host.ndim, data=address_of(host.numpy()),
+    view = _abi.Tensor(struct_size=TENSOR_SIZE, dtype=TO_ABI[host.dtype], rank=host.ndim, data=address_of(host.memory()),
                        bytes=host.size_bytes, dims=ctypes.addressof(dims))
     return lib.make(lib.value.wrap_tensor, lib.value.release, ctypes.byref(view), None, None)
 

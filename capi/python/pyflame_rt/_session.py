@@ -12,7 +12,7 @@ import numpy as np
 
 from . import _abi, _async, _interrupt, _library as lib
 from ._binding import IOBinding, run_values
-from ._dtype import ABI_OF_NUMPY, FROM_ABI, TO_ABI, DType
+from ._dtype import ABI_OF_NUMPY, FROM_ABI, OWN_NUMPY, TO_ABI, DType
 from ._errors import (DTypeMismatchError, InputError, InvalidArgumentError, NotFoundError, OutOfMemoryError,
                       PyFlameRTError, ShapeMismatchError)
 from ._graph import Graph
@@ -24,7 +24,7 @@ from ._ort_value import OrtValue
 from ._memory_report import MemoryReport, memory_report, phase_of, trimmed
 from ._providers import ProviderState, provider_states, word_of
 from ._state import Pair, State, create_state
-from ._tensor import Tensor
+from ._tensor import Tensor, from_numpy
 from ._values import (TENSOR_SIZE, SparseTensor, address_of, array_over, as_array, check_tensor, number_array, plain,
                       string_tensor, taken, value_of)
 
@@ -162,7 +162,7 @@ class InferenceSession:
         for port in self._outputs:
             dtype = FROM_ABI.get(port.dtype)
             fixed = port.kind == _abi.VALUE_TENSOR and port.dims is not None and all(d > 0 for d in port.dims)
-            numpy = dtype.numpy if dtype is not None and dtype != DType.String else None
+            numpy = OWN_NUMPY.get(dtype) if dtype is not None and dtype != DType.String else None
             self._known.append((tuple(port.dims or ()), numpy, port.dtype) if fixed and numpy is not None else None)
         self._all_outputs = range(len(self._outputs))
         self._frames: List[_Frame] = []
@@ -513,6 +513,11 @@ class InferenceSession:
             if value is not None:
                 words[at + _VALUE] = value.address or 0
                 return value
+            if isinstance(what, Tensor):
+                memory = what.memory()
+                frame.dims[i] = _put(words, at, TO_ABI[what.dtype], tuple(what.shape), memory.nbytes)
+                words[at + _DATA] = address_of(memory)
+                return what
         what = plain(what)
         frame.dims[i] = _put(words, at, ABI_OF_NUMPY[what.dtype], what.shape, what.nbytes)
         frame.shapes[i], frame.dtypes[i] = what.shape, what.dtype
@@ -520,26 +525,24 @@ class InferenceSession:
         return what
 
     def _convert(self, port: Any, what: Any) -> Tuple[Any, Optional[lib.Handle]]:
-        """An array to view, or a value of the library's."""
+        """An array or, of bytes that only their Tensor tells the type of, a Tensor to view; or a value of the library's."""
         if isinstance(what, OrtValue):
             if what._handle is not None:
                 return None, what._handle
             what = what._host
         if isinstance(what, Tensor):
-            if what.dtype.numpy is not None and what.dtype != DType.String:
-                return plain(what.numpy()), None
             if what.dtype != DType.String:
-                return None, _tensor_of(what)
-            what = what.numpy()
+                return plain(what.memory()) if what.dtype in OWN_NUMPY else what, None
+            what = what.memory()
         if port.kind not in (_abi.VALUE_TENSOR, _abi.VALUE_UNSET):
-            return None, value_of(what, port.name)
+            return None, value_of(what, port.name, FROM_ABI.get(port.dtype), FROM_ABI.get(port.key_dtype))
         dtype = FROM_ABI.get(port.dtype)
         if dtype is not None:
             what = number_array(what, dtype, port.name)
         array = as_array(what, port.name)
         if array.dtype.kind in "OUS":
             return None, string_tensor(array, port.name)
-        return array, None
+        return array if array.dtype in ABI_OF_NUMPY else from_numpy(array), None
 
     def _feed_fault(self, feeds: Mapping[str, Any], lent: Container[str]) -> str:
         names = [port.name for port in self._inputs]
@@ -600,11 +603,6 @@ class InferenceSession:
                     words[i * _WORDS + _VALUE] = 0
                     made[i] = taken(value)
         return made if wanted is self._all_outputs else [made[i] for i in wanted]
-
-
-def _tensor_of(tensor: Tensor) -> lib.Handle:
-    from ._values import tensor_value
-    return tensor_value(tensor.numpy(), TO_ABI[tensor.dtype], tensor.shape)
 
 
 def _load(source: Any, options: SessionOptions) -> lib.Handle:

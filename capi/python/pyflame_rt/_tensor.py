@@ -8,17 +8,17 @@ from typing import Any, List, Sequence, Union
 import numpy as np
 
 from . import _abi, _callbacks, _library as lib
-from ._dtype import FROM_ABI, TO_ABI, DType, dtype_of
+from ._dtype import FROM_ABI, TO_ABI, DType, dtype_of, memory_dtype
 from ._errors import DTypeMismatchError
-from ._values import (TENSOR_SIZE, SparseTensor, address_of, array_of, array_over, dims_of, plain, python_of,
-                      string_tensor, tensor_value, value_of)
+from ._values import (TENSOR_SIZE, SparseTensor, address_of, array_over, dims_of, memory_of_view, plain, presented,
+                      python_of, stored, string_tensor, tensor_value, value_of, view_of)
 
 
 class Tensor:
     """A dense tensor in host memory.
 
-    ``Tensor(shape, dtype)`` has memory of its own, zeroed. Element types that NumPy does not have are kept as their
-    bytes: 16-bit ones in a uint16 array, shorter ones in a uint8 array, packed as ONNX packs them.
+    ``Tensor(shape, dtype)`` has memory of its own, zeroed. The elements' bytes are kept as ONNX has them, several packed
+    into one where they are of fewer than 8 bits; ``numpy`` says as what they are given.
     """
 
     __slots__ = ("_array", "_dtype", "_shape")
@@ -29,19 +29,16 @@ class Tensor:
         self._shape = [int(dim) for dim in shape]
         if any(dim < 0 for dim in self._shape):
             raise ValueError(f"a tensor of shape {self._shape}: no dimension may be negative")
-        self._array = np.zeros(self._storage_shape(), self._storage_dtype())
+        # The bytes, as memory_of_view gives them.
+        self._array = np.zeros(self._storage_shape(), memory_dtype(self._dtype))
         if self._dtype == DType.String:
             self._array.fill("")
 
-    def _storage_dtype(self) -> "np.dtype[Any]":
-        if self._dtype.numpy is not None:
-            return self._dtype.numpy
-        return np.dtype(np.uint16 if self._dtype.bits == 16 else np.uint8)
+    def _packed(self) -> bool:
+        return 0 < self._dtype.bits < 8
 
     def _storage_shape(self) -> List[int]:
-        if self._dtype == DType.String or self._dtype.bits >= 8:
-            return self._shape
-        return [(self.num_elements * self._dtype.bits + 7) // 8]
+        return [(self.num_elements * self._dtype.bits + 7) // 8] if self._packed() else self._shape
 
     @classmethod
     def _over(cls, array: np.ndarray, dtype: DType, shape: Sequence[int]) -> "Tensor":
@@ -88,7 +85,16 @@ class Tensor:
         return True
 
     def numpy(self) -> np.ndarray:
-        """The elements, not copied."""
+        """The elements, not copied. Where the package ml_dtypes can be imported, those of types that NumPy lacks are of
+        its dtypes, and a read-only copy where they are packed in the tensor; where not, they come as ``memory``."""
+        array = presented(self._array, self._dtype, self._shape)
+        if self._packed():
+            array.flags.writeable = array is self._array and array.flags.writeable
+        return array
+
+    def memory(self) -> np.ndarray:
+        """The elements' bytes, not copied: an array of the type itself where NumPy has it, otherwise of uint16 or uint8;
+        flat and packed as ONNX packs them where elements are of fewer than 8 bits."""
         return self._array
 
     def clone(self) -> "Tensor":
@@ -107,15 +113,14 @@ class Tensor:
         if -1 in wanted or any(dim < 0 for dim in wanted) or known != self.num_elements:
             raise ValueError(f"a tensor of shape {self._shape} has {self.num_elements} elements and cannot become "
                              f"{list(shape)}")
-        packed = self._dtype != DType.String and self._dtype.bits < 8
-        return Tensor._over(self._array if packed else self._array.reshape(wanted), self._dtype, wanted)
+        return Tensor._over(self._array if self._packed() else self._array.reshape(wanted), self._dtype, wanted)
 
     def zero(self) -> None:
         """Makes every element 0 (or the empty string)."""
         self._array.fill("" if self._dtype == DType.String else 0)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
-        array = self._array if dtype is None else self._array.astype(dtype, copy=False)
+        array = self.numpy() if dtype is None else self.numpy().astype(dtype, copy=False)
         return array.copy() if copy else array
 
     def __dlpack__(self, **arguments: Any) -> Any:
@@ -136,13 +141,14 @@ class Tensor:
 def from_numpy(array: Any) -> Tensor:
     """A tensor over the array's memory, which stays for as long as the tensor does.
 
-    An array that is not row-major or of another byte order, and anything else that NumPy makes arrays of, is copied.
+    An array that is not row-major or of another byte order, one whose elements have to be packed (int4 of ml_dtypes), and
+    anything else that NumPy makes arrays of, is copied.
     """
     array = np.asarray(array)
-    dtype = dtype_of(array.dtype)
-    if dtype == DType.String:
-        array = array.astype(object)
-    return Tensor._over(plain(array), dtype, array.shape)
+    if dtype_of(array.dtype) == DType.String:
+        return Tensor._over(plain(array.astype(object)), DType.String, array.shape)
+    memory, dtype = stored(array)
+    return Tensor._over(memory, dtype, array.shape)
 
 
 def from_dlpack(source: Any) -> Tensor:
@@ -161,7 +167,7 @@ def _extent(array: np.ndarray) -> int:
 
 
 def to_numpy(tensor: Tensor) -> np.ndarray:
-    """The elements of a tensor, not copied."""
+    """The elements of a tensor, as ``Tensor.numpy`` gives them."""
     return tensor.numpy()
 
 
@@ -175,9 +181,8 @@ def tensor_at(address: int, writeable: bool = False) -> Union[Tensor, SparseTens
     if lib.value.kind(address) == _abi.VALUE_SPARSE:
         sparse: SparseTensor = python_of(handle)
         return sparse
-    view = _abi.Tensor(struct_size=TENSOR_SIZE)
-    lib.check(lib.value.tensor(address, ctypes.byref(view)))
-    array = array_of(handle)
+    view = view_of(handle)
+    array = memory_of_view(view, handle)
     array.flags.writeable = writeable
     return Tensor._over(array, FROM_ABI[view.dtype], dims_of(view))
 
@@ -192,7 +197,7 @@ def value_of_constant(what: Any, doing: str, share: bool) -> lib.Handle:
             tensor = from_numpy(what)
         except TypeError as fault:
             raise DTypeMismatchError(f"{doing}: {fault}") from None
-    array, dtype = tensor.numpy(), TO_ABI[tensor.dtype]
+    array, dtype = tensor.memory(), TO_ABI[tensor.dtype]
     if tensor.dtype == DType.String:
         wrong = next((e for e in array.ravel().tolist() if not isinstance(e, (str, bytes))), None)
         if wrong is not None:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from dataclasses import dataclass
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
 from . import _abi, _library as lib
-from ._dtype import ABI_OF_NUMPY, FROM_ABI, DType
+from ._dtype import (ABI_OF_NUMPY, FROM_ABI, OWN_NUMPY, TO_ABI, DType, dtype_of_numpy, memory_dtype, numpy_name)
 from ._errors import DTypeMismatchError, InputError, OutOfMemoryError, PyFlameRTError, ShapeMismatchError
 
 TENSOR_SIZE = ctypes.sizeof(_abi.Tensor)
-_NUMPY_OF_ABI = {number: dtype for dtype, number in ABI_OF_NUMPY.items()}
+_NUMPY_OF_ABI = {TO_ABI[dtype]: numpy for dtype, numpy in OWN_NUMPY.items() if dtype != DType.String}
 _SMALL = 16384  # bytes of a tensor that is cheaper to copy than to keep
 
 
@@ -78,7 +79,7 @@ def as_array(what: Any, name: str) -> np.ndarray:
         return plain(array)
     if array.dtype.kind in "OUS":
         return array
-    if array.dtype.newbyteorder("=") in ABI_OF_NUMPY:
+    if dtype_of_numpy(array.dtype) is not None:
         return plain(array)
     raise DTypeMismatchError(f"input '{name}': arrays of {array.dtype} have no element type here; convert it, "
                              "for example with .astype(numpy.float32)")
@@ -87,18 +88,23 @@ def as_array(what: Any, name: str) -> np.ndarray:
 def number_array(what: Any, dtype: DType, name: str) -> np.ndarray:
     """An array of Python's numbers as |dtype|, so that lists of floats are not float64; other arrays as they are."""
     array = array_from(what, name)
-    target = dtype.numpy
-    if target is None or hasattr(what, "dtype") or target.kind not in _EXACT.get(array.dtype.kind, ""):
+    if hasattr(what, "dtype") or dtype == DType.String:
+        return array
+    target, kind = dtype.numpy, _KIND_OF_NAME.get(dtype.text.rstrip("0123456789"), "f")
+    if target is None or kind not in _EXACT.get(array.dtype.kind, ""):
         return array
     with np.errstate(all="ignore"):
         made = array.astype(target)
-    exact = array.dtype.kind in "iu" and target.kind in "iu"
-    lost = made != array if exact else np.isfinite(array) & ~np.isfinite(made)
+    exact = array.dtype.kind in "iu" and kind in "iu"
+    wide = made.astype(np.int64) if target.itemsize == 1 else made  # types of ml_dtypes compare with none of NumPy's
+    lost = wide != array if exact else np.isfinite(array) & ~np.isfinite(made)
     if np.any(lost):
         raise InputError(f"input '{name}': {array[lost].flat[0]} is no number of {dtype.text}, which the model takes")
     return made
 
 
+# Kinds as NumPy has them, of all element types but the floating-point ones.
+_KIND_OF_NAME = {"bool": "b", "int": "i", "uint": "u", "complex": "c"}
 _EXACT = {"b": "b", "i": "iuf", "u": "iuf", "f": "f", "c": "c"}
 
 
@@ -113,14 +119,15 @@ def check_tensor(port: Any, fed: Any) -> None:
         lib.check(lib.value.tensor(fed.address, ctypes.byref(view)))
         dtype, shape = view.dtype, dims_of(view)
     else:
-        dtype, shape = ABI_OF_NUMPY[fed.dtype], fed.shape
+        dtype = TO_ABI[fed.dtype] if isinstance(fed.dtype, DType) else ABI_OF_NUMPY[fed.dtype]
+        shape = tuple(fed.shape)
     if port.dtype != dtype and port.dtype in FROM_ABI:
         want, got = FROM_ABI[port.dtype], FROM_ABI[dtype].text
         nearest = f"give a pyflame_rt.Tensor of {want}"
         if want == DType.String:
             nearest = "give an array of str"
-        elif want.numpy is not None:
-            nearest = f"convert it, for example with numpy.asarray(value, numpy.{want.numpy})"
+        elif numpy_name(want) is not None:
+            nearest = f"convert it, for example with numpy.asarray(value, {numpy_name(want)})"
         raise DTypeMismatchError(f"running: input '{port.name}' expects {want.text}, got {got}; {nearest}") from None
     if port.dims is not None and len(port.dims) != len(shape):
         rank = len(shape)
@@ -130,6 +137,41 @@ def check_tensor(port: Any, fed: Any) -> None:
         dims = ",".join(str(dim) if dim >= 0 else text or "?" for dim, text in zip(port.dims, port.dim_names))
         raise ShapeMismatchError(f"running: input '{port.name}' expects [{dims}], got [{','.join(map(str, shape))}] "
                                  f"(rank {rank} instead of {len(port.dims)}); {nearest}") from None
+
+
+# ------------------------------------------------------------------ elements in memory and as arrays
+
+
+def stored(array: np.ndarray) -> Tuple[np.ndarray, DType]:
+    """The bytes of an array of numbers as the library keeps them, row-major, and their element type. A view where
+    nothing has to be packed or moved."""
+    array, dtype = plain(array), dtype_of_numpy(array.dtype)
+    assert dtype is not None
+    if dtype in OWN_NUMPY:
+        return array, dtype
+    if dtype.bits >= 8:
+        return array.view(memory_dtype(dtype)), dtype
+    each = 8 // dtype.bits
+    flat = np.zeros(-(-array.size // each) * each, np.uint8)
+    flat[:array.size] = array.reshape(-1).view(np.uint8) & (1 << dtype.bits) - 1
+    out = flat[::each].copy()
+    for i in range(1, each):
+        np.bitwise_or(out, np.left_shift(flat[i::each], i * dtype.bits), out=out)
+    return out, dtype
+
+
+def presented(memory: np.ndarray, dtype: DType, shape: Sequence[int]) -> np.ndarray:
+    """The inverse of ``stored``, where NumPy or ml_dtypes has the type; the bytes as they are where none has it."""
+    numpy = dtype.numpy
+    if dtype in OWN_NUMPY or numpy is None:
+        return memory
+    if dtype.bits >= 8:
+        return memory.view(numpy)
+    each = 8 // dtype.bits
+    out = np.empty((memory.size, each), np.uint8)
+    for i in range(each):
+        out[:, i] = memory >> i * dtype.bits & (1 << dtype.bits) - 1
+    return out.reshape(-1)[:math.prod(shape)].reshape(shape).view(numpy)
 
 
 # ------------------------------------------------------------------ to the library
@@ -166,30 +208,44 @@ def tensor_value(array: np.ndarray, dtype: int, dims: Sequence[int]) -> lib.Hand
     return handle
 
 
-def value_of(what: Any, name: str) -> lib.Handle:
-    """A value of any kind: arrays are tensors, lists and tuples sequences, dicts maps, None an empty optional."""
+def _as_dtype(what: List[Any], dtype: Optional[DType], name: str) -> np.ndarray:
+    if dtype is None:
+        return np.array(what)
+    return np.array(what, object) if dtype == DType.String else number_array(what, dtype, name)
+
+
+def value_of(what: Any, name: str, dtype: Optional[DType] = None, key_dtype: Optional[DType] = None) -> lib.Handle:
+    """A value of any kind: arrays are tensors, lists and tuples sequences, dicts maps, None an empty optional. Where
+    |dtype| is given, numbers of Python's are of that type, and keys of maps of |key_dtype|."""
+    from ._tensor import Tensor  # which is made of what is here
+    if isinstance(what, Tensor):
+        if what.dtype == DType.String:
+            return string_tensor(what._array, name)
+        return tensor_value(what._array, TO_ABI[what.dtype], what.shape)
     if what is None:
         return lib.make(lib.value.create_optional, lib.value.release, None)
     if isinstance(what, dict):
-        keys = np.array(list(what.keys()))
-        if keys.dtype.kind == "i":
+        keys = _as_dtype(list(what.keys()), key_dtype, name)
+        if key_dtype is None and keys.dtype.kind == "i":
             keys = keys.astype(np.int64)
-        parts = [value_of(part, name) for part in (keys, np.asarray(list(what.values())))]
+        parts = [value_of(part, name) for part in (keys, _as_dtype(list(what.values()), dtype, name))]
         return lib.make(lib.value.create_map, lib.value.release, parts[0].address, parts[1].address)
     if isinstance(what, (list, tuple)):
-        elements = [value_of(element, name) for element in what]
+        elements = [value_of(element, name, dtype, key_dtype) for element in what]
         addresses = (ctypes.c_void_p * max(len(elements), 1))(*(e.address for e in elements))
-        dtype = lib.value.dtype(elements[0].address) if elements else _abi.DTYPE_FLOAT32
-        return lib.make(lib.value.create_sequence, lib.value.release, dtype, addresses, len(elements))
+        none = _abi.DTYPE_FLOAT32 if dtype is None else TO_ABI[dtype]
+        of = lib.value.dtype(elements[0].address) if elements else none
+        return lib.make(lib.value.create_sequence, lib.value.release, of, addresses, len(elements))
     if isinstance(what, SparseTensor):
         values, indices = value_of(what.values, name), value_of(np.asarray(what.indices, np.int64), name)
         dims = (ctypes.c_int64 * max(len(what.shape), 1))(*what.shape)
         return lib.make(lib.value.create_sparse, lib.value.release, values.address, indices.address, dims,
                         len(what.shape))
-    array = as_array(what, name)
+    array = as_array(what if dtype is None else number_array(what, dtype, name), name)
     if array.dtype.kind in "OUS":
         return string_tensor(array, name)
-    return tensor_value(array, ABI_OF_NUMPY[array.dtype], array.shape)
+    memory, dtype = stored(array)
+    return tensor_value(memory, TO_ABI[dtype], array.shape)
 
 
 # ------------------------------------------------------------------ from the library
@@ -219,24 +275,27 @@ def _strings(view: Any, dims: Tuple[int, ...]) -> np.ndarray:
 
 
 def array_of(handle: lib.Handle) -> np.ndarray:
-    """A tensor's elements, not copied; packed and short float types come as their bytes (uint8 or uint16)."""
+    """A tensor's elements, copied only to unpack them; without ml_dtypes, types that NumPy lacks come as their bytes."""
+    view = view_of(handle)
+    return presented(memory_of_view(view, handle), FROM_ABI[view.dtype], dims_of(view))
+
+
+def view_of(handle: lib.Handle) -> Any:
+    """A tensor in host memory as a Tensor struct."""
     view = _abi.Tensor(struct_size=TENSOR_SIZE)
     lib.check(lib.value.tensor(handle.address, ctypes.byref(view)))
     if view.memory != _abi.MEMORY_HOST:
         raise InputError("the tensor is in a device's memory; copy it to the host first")
-    return array_of_view(view, handle)
+    return view
 
 
-def array_of_view(view: Any, owner: Any) -> np.ndarray:
-    """The elements of a Tensor struct, whose memory |owner| keeps alive; strings are copied."""
+def memory_of_view(view: Any, owner: Any) -> np.ndarray:
+    """The bytes of a Tensor struct, whose memory |owner| keeps alive, as ``memory_dtype``: in the tensor's shape, or flat
+    where elements are packed. Strings are copied."""
     dims, dtype = dims_of(view), FROM_ABI[view.dtype]
     if dtype == DType.String:
         return _strings(view, dims)
-    if dtype.numpy is not None:
-        return array_over(owner, view.data, view.bytes, dtype.numpy, dims)
-    if dtype.bits == 16:
-        return array_over(owner, view.data, view.bytes, np.dtype(np.uint16), dims)
-    return array_over(owner, view.data, view.bytes, np.dtype(np.uint8), (view.bytes,) if dtype.bits < 8 else dims)
+    return array_over(owner, view.data, view.bytes, memory_dtype(dtype), (view.bytes,) if dtype.bits < 8 else dims)
 
 
 def taken(value: int) -> Any:

@@ -41,6 +41,14 @@ Result<std::shared_ptr<MappedFile>> MappedFile::open(const std::string& path, bo
   return of(std::move(fd), path, guarded);
 }
 
+Result<std::shared_ptr<MappedFile>> MappedFile::open_private(const std::string& path,
+                                                             bool guarded) {
+  uint64_t size = 0;
+  PFRT_ASSIGN(Descriptor fd, open_regular(path, &size, O_NOFOLLOW));
+  PFRT_TRY(check_private(fd.get(), path));
+  return of(std::move(fd), path, guarded);
+}
+
 Result<std::shared_ptr<MappedFile>> MappedFile::open_beside(const std::string& model,
                                                             const std::string& location,
                                                             Confine confine, bool guarded) {

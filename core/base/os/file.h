@@ -22,6 +22,8 @@ class MappedFile {
   // |guarded|: the file is mapped, and a fault on the mapping is handled and marks the file's
   // health (mapping_guard.h). Otherwise the bytes are a copy, which takes their size in memory.
   static Result<std::shared_ptr<MappedFile>> open(const std::string& path, bool guarded);
+  // The same for a file that check_private finds right; not through a link.
+  static Result<std::shared_ptr<MappedFile>> open_private(const std::string& path, bool guarded);
   // The file that the model at |model| calls |location|: relative to the model's folder, which it
   // may not leave by "..", an absolute path or, as |confine| says, a link: INVALID_MODEL.
   static Result<std::shared_ptr<MappedFile>> open_beside(const std::string& model,

@@ -39,10 +39,21 @@ Result<FileStamp> stamp_of(int fd, const std::string& path) {
   return stamp_from(info);
 }
 
-bool is_private_file(const std::string& path) {
+Status check_private(int fd, const std::string& path) {
   struct stat info {};
-  return ::lstat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == ::geteuid() &&
-         (info.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+  if (::fstat(fd, &info) != 0) return io_error("looking at", path, errno);
+  if (info.st_uid == ::geteuid() && (info.st_mode & (S_IWGRP | S_IWOTH)) == 0) return {};
+  return error(Code::kIO, "opening '", path,
+               "': it is no file of this user's, or others may write to it");
+}
+
+Status check_own_folder(const std::string& path) {
+  PFRT_TRY(check_path("looking at", path));
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return io_error("looking at", path, errno);
+  if (info.st_uid == ::geteuid() || info.st_uid == 0) return {};
+  return error(Code::kIO, "using the folder '", path, "': it belongs to user ", info.st_uid,
+               ", this process is of user ", ::geteuid(), "; name a folder of its own");
 }
 
 Status make_folders(const std::string& path) {

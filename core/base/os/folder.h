@@ -22,8 +22,11 @@ struct FileStamp {
 Result<FileStamp> stamp_of(const std::string& path);
 Result<FileStamp> stamp_of(int fd, const std::string& path);
 
-// Whether |path| is a regular file of this process's user that nobody else may write to.
-bool is_private_file(const std::string& path);
+// That the file open as |fd| is of this process's user, and nobody else may write to it. |path| is
+// for the message; what stands there may be another file by now.
+Status check_private(int fd, const std::string& path);
+// That the folder is of this user, or of the system's, so that no other user says what is in it.
+Status check_own_folder(const std::string& path);
 
 // |path| and the folders above it that are missing, for this user alone.
 Status make_folders(const std::string& path);

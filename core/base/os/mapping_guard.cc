@@ -184,7 +184,8 @@ FileHealth::~FileHealth() {
 bool FileHealth::read_stamp(Stamp& out) const {
   struct stat info {};
   if (::fstat(fd_, &info) != 0) return false;
-  out = {static_cast<uint64_t>(info.st_size), info.st_mtim.tv_sec, info.st_mtim.tv_nsec};
+  out = {info.st_dev, info.st_ino, static_cast<uint64_t>(info.st_size), info.st_mtim.tv_sec,
+         info.st_mtim.tv_nsec};
   return true;
 }
 
@@ -236,14 +237,17 @@ void remove_mapping(const void* data) {
   if (r.mappings.empty()) r.uninstall();
 }
 
-std::shared_ptr<FileHealth> health_of(const void* data) {
+MappedPlace mapped_place(const void* data) {
   const auto address = reinterpret_cast<uintptr_t>(data);
   Registry& r = registry();
   const std::lock_guard lock(r.mutex);
   auto after = r.mappings.upper_bound(address);
-  if (after == r.mappings.begin()) return nullptr;
+  if (after == r.mappings.begin()) return {};
   const auto& [begin, mapping] = *--after;
-  return address < mapping.end ? mapping.health : nullptr;
+  if (address >= mapping.end) return {};
+  return {mapping.health, address - begin};
 }
+
+std::shared_ptr<FileHealth> health_of(const void* data) { return mapped_place(data).file; }
 
 }  // namespace pfrt::os

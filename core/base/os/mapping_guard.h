@@ -33,6 +33,10 @@ class FileHealth {
   bool lost() const { return lost_.load(); }
   // Also asks the file's size and when it was written; a system call.
   bool check();
+  // Whether both are of one file in one state, neither of them lost.
+  bool same_file(const FileHealth& other) const {
+    return !lost() && !other.lost() && stamp_ == other.stamp_;
+  }
   // Async-signal-safe.
   void lose() { lost_.store(true); }
   // DATA_LOSS, naming the file.
@@ -40,7 +44,7 @@ class FileHealth {
 
  private:
   struct Stamp {
-    uint64_t size = 0;
+    uint64_t device = 0, inode = 0, size = 0;
     int64_t seconds = 0, nanoseconds = 0;  // of the last write
     bool operator==(const Stamp&) const = default;
   };
@@ -59,7 +63,12 @@ void add_mapping(const void* data, uint64_t size, std::shared_ptr<FileHealth> he
 // Before the mapping goes.
 void remove_mapping(const void* data);
 
-// The file whose mapping has the byte at |data|; nullptr when none has.
-std::shared_ptr<FileHealth> health_of(const void* data);
+// Where in which file the byte at |data| is; |file| is nullptr when no mapping has it.
+struct MappedPlace {
+  std::shared_ptr<FileHealth> file;
+  uint64_t offset = 0;
+};
+MappedPlace mapped_place(const void* data);
+std::shared_ptr<FileHealth> health_of(const void* data);  // its file
 
 }  // namespace pfrt::os

@@ -30,9 +30,9 @@ Result<uint64_t> regular_size(int fd, const std::string& path) {
   return static_cast<uint64_t>(info.st_size);
 }
 
-Result<Descriptor> open_regular(const std::string& path, uint64_t* size) {
+Result<Descriptor> open_regular(const std::string& path, uint64_t* size, int flags) {
   PFRT_TRY(check_path("opening", path));
-  Descriptor fd(::open(path.c_str(), kReadFlags));
+  Descriptor fd(::open(path.c_str(), kReadFlags | flags));
   // A socket cannot be opened at all.
   if (fd.get() < 0 && errno == ENXIO) return not_regular(path, S_IFSOCK);
   if (fd.get() < 0) return io_error("opening", path, errno);

@@ -16,8 +16,8 @@ namespace pfrt::os {
 // Opening a pipe or device must neither wait nor change it.
 inline constexpr int kReadFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
 
-// The regular file |path| and its size. Never waits for a peer.
-Result<Descriptor> open_regular(const std::string& path, uint64_t* size);
+// The regular file |path| and its size. Never waits for a peer. |flags| are added to kReadFlags.
+Result<Descriptor> open_regular(const std::string& path, uint64_t* size, int flags = 0);
 
 // The size of the open file |path|; an error where it is no regular one.
 Result<uint64_t> regular_size(int fd, const std::string& path);

@@ -21,6 +21,7 @@ struct Call {
   const std::vector<ValuePtr>& in;  // null where absent
   std::vector<ValuePtr>& out;       // one an output of the node, at least one
   const RunControl& control;
+  mutable BytePace pace{control};
 
   const Value* input(size_t i) const { return i < in.size() ? in[i].get() : nullptr; }
   // For loops over elements: a status once the run is to stop. Every few of |i| it looks.
@@ -29,7 +30,20 @@ struct Call {
     if (i % 64 != 0) return {};
     return control.stopped();
   }
+  // For loops over texts, which may be long: looks after so many of their |bytes|.
+  Status walked(uint64_t bytes) const {
+    constexpr uint64_t kElement = 64;
+    return pace.after(bytes + kElement);
+  }
 };
+
+// The sign of |a| - |b| as bytes.
+Result<int> compare(const Call& call, std::string_view a, std::string_view b);
+inline Result<bool> equal(const Call& call, std::string_view a, std::string_view b) {
+  if (a.size() != b.size()) return false;
+  PFRT_ASSIGN(const int order, compare(call, a, b));
+  return order == 0;
+}
 
 struct HostOp {
   std::string_view domain, name;

@@ -138,8 +138,8 @@ Result<double> real(std::string_view text, int64_t i, pfrt_dtype to) {
 template <typename T>
 Status integers(const Call& call, const Tensor& from, Tensor& to) {
   for (int64_t i = 0; i < from.count(); ++i) {
-    PFRT_TRY(call.look(i));
     const std::string_view text = view(from.as<const pfrt_string>()[i]);
+    PFRT_TRY(call.walked(text.size()));
     std::string_view number = trimmed(text);
     if (number.size() > 1 && number.front() == '+' && number[1] != '-') number.remove_prefix(1);
     T value = 0;
@@ -160,8 +160,9 @@ Status integers(const Call& call, const Tensor& from, Tensor& to) {
 template <typename T, typename Convert>
 Status reals(const Call& call, const Tensor& from, Tensor& to, Convert convert) {
   for (int64_t i = 0; i < from.count(); ++i) {
-    PFRT_TRY(call.look(i));
-    PFRT_ASSIGN(const double value, real(view(from.as<const pfrt_string>()[i]), i, to.dtype));
+    const std::string_view text = view(from.as<const pfrt_string>()[i]);
+    PFRT_TRY(call.walked(text.size()));
+    PFRT_ASSIGN(const double value, real(text, i, to.dtype));
     to.as<T>()[i] = convert(value);
   }
   return {};
@@ -180,8 +181,8 @@ float narrowed(double value) {
 
 Status booleans(const Call& call, const Tensor& from, Tensor& to) {
   for (int64_t i = 0; i < from.count(); ++i) {
-    PFRT_TRY(call.look(i));
     const std::string_view text = view(from.as<const pfrt_string>()[i]);
+    PFRT_TRY(call.walked(text.size()));
     const std::string_view word = trimmed(text);
     if (word == "True" || word == "true") {
       to.as<uint8_t>()[i] = 1;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <string_view>
 
 #include "core/exec/host/call.h"
@@ -16,13 +17,18 @@ uint32_t word(std::string_view text, size_t from, size_t count) {
   return out;
 }
 
-// The hash of |text|, as Austin Appleby's MurmurHash3_x86_32 (public domain) has it.
-uint32_t hashed(std::string_view text, uint32_t seed) {
+// The hash of |text|, paced by |call|, as Austin Appleby's MurmurHash3_x86_32 (public domain) has
+// it.
+Result<uint32_t> hashed(const Call& call, std::string_view text, uint32_t seed) {
   const auto mixed = [](uint32_t k) { return rotated(k * 0xcc9e2d51u, 15) * 0x1b873593u; };
   const size_t whole = text.size() / 4 * 4;
   uint32_t h = seed;
-  for (size_t i = 0; i < whole; i += 4)
-    h = rotated(h ^ mixed(word(text, i, 4)), 13) * 5 + 0xe6546b64u;
+  PFRT_TRY(call.walked(0));
+  for (size_t i = 0; i < whole;) {
+    const size_t begin = i, end = std::min(whole, i + BytePace::kBytes);
+    for (; i < end; i += 4) h = rotated(h ^ mixed(word(text, i, 4)), 13) * 5 + 0xe6546b64u;
+    PFRT_TRY(call.walked(end - begin));
+  }
   h ^= mixed(word(text, whole, text.size() - whole));
   h ^= static_cast<uint32_t>(text.size());
   h = (h ^ h >> 16) * 0x85ebca6bu;
@@ -38,10 +44,8 @@ Status murmur_hash3(const Call& call) {
   PFRT_ASSIGN(Tensor out,
               Tensor::allocate(natural ? PFRT_DTYPE_UINT32 : PFRT_DTYPE_INT32, input->dims, false));
   uint32_t* to = out.as<uint32_t>();
-  size_t i = 0;
   for (const pfrt_string& text : input->strings()) {
-    PFRT_TRY(call.look(i++));
-    *to++ = hashed(view(text), seed);
+    PFRT_ASSIGN(*to++, hashed(call, view(text), seed));
   }
   call.out[0] = Value::of(std::move(out));
   return {};

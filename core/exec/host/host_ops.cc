@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/exec/host/host_ops.h"
 
+#include <algorithm>
+#include <cstring>
+
 #include "core/exec/host/call.h"
 
 namespace pfrt {
@@ -10,6 +13,16 @@ Result<const Value*> need(const Call& call, size_t i, pfrt_value_kind kind, cons
   const Value* v = call.input(i);
   if (!v || v->kind != kind) return error(Code::kINVALID_MODEL, "input ", i, " must be ", what);
   return v;
+}
+
+Result<int> compare(const Call& call, std::string_view a, std::string_view b) {
+  PFRT_TRY(call.walked(0));
+  for (size_t at = 0; at < a.size() && at < b.size(); at += BytePace::kBytes) {
+    const size_t size = std::min({BytePace::kBytes, a.size() - at, b.size() - at});
+    if (const int order = std::memcmp(a.data() + at, b.data() + at, size)) return order;
+    PFRT_TRY(call.walked(size));
+  }
+  return a.size() < b.size() ? -1 : a.size() > b.size();
 }
 
 Result<const Tensor*> need_tensor(const Call& call, size_t i, pfrt_dtype dtype) {

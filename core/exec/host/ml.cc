@@ -57,13 +57,22 @@ Status label_encoder(const Call& call) {
   PFRT_ASSIGN(const Tensor fallback, tensor_attribute(call, "default_tensor"));
   PFRT_ASSIGN(const Tensor* x, need_tensor(call, 0, keys.dtype));
   std::unordered_map<std::string, int64_t> positions;
-  for (int64_t i = 0; i < keys.count(); ++i) positions[key_of(keys.dtype, bytes_at(keys, i))] = i;
+  size_t longest = 0;  // what is longer is no key, and not hashed
+  for (int64_t i = 0; i < keys.count(); ++i) {
+    const std::string_view key = bytes_at(keys, i);
+    PFRT_TRY(call.walked(key.size()));
+    longest = std::max(longest, key.size());
+    positions[key_of(keys.dtype, key)] = i;
+  }
   PFRT_ASSIGN(Tensor y, Tensor::allocate(values.dtype, x->dims));
   for (int64_t i = 0; i < x->count(); ++i) {
-    PFRT_TRY(call.look(i));
-    const auto found = positions.find(key_of(x->dtype, bytes_at(*x, i)));
-    PFRT_TRY(set_at(
-        y, i, found == positions.end() ? bytes_at(fallback, 0) : bytes_at(values, found->second)));
+    const std::string_view text = bytes_at(*x, i);
+    const auto found =
+        text.size() > longest ? positions.end() : positions.find(key_of(x->dtype, text));
+    const std::string_view label =
+        found == positions.end() ? bytes_at(fallback, 0) : bytes_at(values, found->second);
+    PFRT_TRY(call.walked(std::min(text.size(), longest) + label.size()));
+    PFRT_TRY(set_at(y, i, label));
   }
   call.out[0] = Value::of(std::move(y));
   return {};
@@ -75,19 +84,24 @@ Status one_hot_encoder(const Call& call) {
   if (!cats || cats->strings.empty())
     return error(Code::kINVALID_MODEL, "attribute 'cats_strings' is empty or absent");
   std::unordered_map<std::string_view, int64_t> positions;
-  for (size_t i = 0; i < cats->strings.size(); ++i)
+  size_t longest = 0;  // what is longer is no category, and not hashed
+  for (size_t i = 0; i < cats->strings.size(); ++i) {
+    PFRT_TRY(call.walked(cats->strings[i].size()));
+    longest = std::max(longest, cats->strings[i].size());
     positions[cats->strings[i]] = static_cast<int64_t>(i);
+  }
   const auto width = static_cast<int64_t>(cats->strings.size());
   Dims dims = x->dims;
   dims.push_back(width);
   PFRT_ASSIGN(Tensor y, Tensor::allocate(PFRT_DTYPE_FLOAT32, std::move(dims)));
   for (int64_t i = 0; i < x->count(); ++i) {
-    PFRT_TRY(call.look(i));
-    const auto found = positions.find(view(x->as<const pfrt_string>()[i]));
+    const std::string_view text = view(x->as<const pfrt_string>()[i]);
+    PFRT_TRY(call.walked(std::min(text.size(), longest)));
+    const auto found = text.size() > longest ? positions.end() : positions.find(text);
     if (found != positions.end())
       y.as<float>()[i * width + found->second] = 1;
     else if (call.node.attr_int("zeros", 1) == 0)
-      return error(Code::kINVALID_ARGUMENT, "'", view(x->as<const pfrt_string>()[i]),
+      return error(Code::kINVALID_ARGUMENT, "'", text.substr(0, 40),
                    "' is in no category of 'cats_strings', and 'zeros' is 0");
   }
   call.out[0] = Value::of(std::move(y));
@@ -112,8 +126,9 @@ Status array_feature_extractor(const Call& call) {
     if (at < 0 || at >= columns)
       return error(Code::kINVALID_ARGUMENT, "index ", given, " is outside ", columns, " features");
     for (int64_t r = 0; r < rows; ++r) {
-      PFRT_TRY(call.look(i + r));
-      PFRT_TRY(set_at(y, r * count + i, bytes_at(x, r * columns + at)));
+      const std::string_view element = bytes_at(x, r * columns + at);
+      PFRT_TRY(call.walked(element.size()));
+      PFRT_TRY(set_at(y, r * count + i, element));
     }
   }
   call.out[0] = Value::of(std::move(y));
@@ -287,6 +302,7 @@ Status cast_map(const Call& call) {
     if (at < 0 || at >= length)
       return error(Code::kINVALID_ARGUMENT, "key ", key, " of input 0 is outside [0, ", length,
                    "), which 'max_map' allows");
+    PFRT_TRY(call.walked(values.dtype == PFRT_DTYPE_STRING ? bytes_at(values, i).size() : 0));
     PFRT_TRY(cast_entry(values, i, y, at));
   }
   call.out[0] = Value::of(std::move(y));
@@ -306,7 +322,10 @@ Status dict_vectorizer(const Call& call) {
   if (dtype_size(values.dtype) == 0)
     return error(Code::kDTYPE_MISMATCH, "input 0 maps to ", dtype_name(values.dtype));
   std::unordered_map<std::string_view, int64_t> entries;
-  for (int64_t i = 0; i < keys.count(); ++i) entries[bytes_at(keys, i)] = i;
+  for (int64_t i = 0; i < keys.count(); ++i) {
+    PFRT_TRY(call.walked(bytes_at(keys, i).size()));
+    entries[bytes_at(keys, i)] = i;
+  }
   const size_t length = text ? (strings ? strings->strings.size() : 0) : ints->ints.size();
   PFRT_ASSIGN(Tensor y, Tensor::allocate(values.dtype, {1, static_cast<int64_t>(length)}));
   for (size_t i = 0; i < length; ++i) {
@@ -314,6 +333,8 @@ Status dict_vectorizer(const Call& call) {
         text ? std::string_view(strings->strings[i])
              : std::string_view(reinterpret_cast<const char*>(&ints->ints[i]), sizeof(int64_t));
     const auto found = entries.find(key);
+    PFRT_TRY(call.walked(key.size() +
+                         (found == entries.end() ? 0 : bytes_at(values, found->second).size())));
     if (found != entries.end())
       PFRT_TRY(set_at(y, static_cast<int64_t>(i), bytes_at(values, found->second)));
   }

@@ -25,12 +25,15 @@ void copy_packed(const Tensor& from, int64_t from_at, Tensor& to, int64_t to_at,
 }
 
 // |count| elements that lie together in both.
-Status copy_run(const Tensor& from, int64_t from_at, Tensor& to, int64_t to_at, int64_t count) {
+Status copy_run(BytePace& pace, const Tensor& from, int64_t from_at, Tensor& to, int64_t to_at,
+                int64_t count) {
   if (count <= 0) return {};
   if (from.dtype == PFRT_DTYPE_STRING) {
-    for (int64_t i = 0; i < count; ++i)
-      PFRT_TRY(to.buffer->set_string(static_cast<uint64_t>(to_at + i),
-                                     view(from.as<const pfrt_string>()[from_at + i])));
+    for (int64_t i = 0; i < count; ++i) {
+      const std::string_view text = view(from.as<const pfrt_string>()[from_at + i]);
+      PFRT_TRY(pace.after(text.size()));
+      PFRT_TRY(to.buffer->set_string(static_cast<uint64_t>(to_at + i), text));
+    }
     return {};
   }
   if (packed(from.dtype)) {
@@ -78,7 +81,7 @@ Result<Tensor> slice(const RunControl& control, const Tensor& from, size_t axis,
   if (out.count() == 0) return out;
   BytePace pace(control);
   for (int64_t o = 0; o < outer; ++o) {
-    PFRT_TRY(copy_run(from, (o * from.dims[axis] + begin) * inner, out, o * length * inner,
+    PFRT_TRY(copy_run(pace, from, (o * from.dims[axis] + begin) * inner, out, o * length * inner,
                       length * inner));
     PFRT_TRY(pace.after(run_bytes(out, length * inner)));
   }
@@ -113,7 +116,7 @@ Result<Tensor> concat(const RunControl& control, std::span<const Tensor> parts, 
   for (const Tensor& p : parts) {
     const int64_t run = p.dims[axis] * inner;
     for (int64_t o = 0; o < outer && run > 0; ++o) {
-      PFRT_TRY(copy_run(p, o * run, whole, (o * dims[axis] + at) * inner, run));
+      PFRT_TRY(copy_run(pace, p, o * run, whole, (o * dims[axis] + at) * inner, run));
       PFRT_TRY(pace.after(run_bytes(p, run)));
     }
     at += p.dims[axis];
@@ -192,7 +195,8 @@ Result<Tensor> Stack::finish(const RunControl& control, const Type& like) {
   BytePace pace(control);
   for (int64_t o = 0; o < outer; ++o)
     for (int64_t t = 0; t < times; ++t) {
-      PFRT_TRY(copy_run(out, (t * outer + o) * inner, turned, (o * times + t) * inner, inner));
+      PFRT_TRY(
+          copy_run(pace, out, (t * outer + o) * inner, turned, (o * times + t) * inner, inner));
       PFRT_TRY(pace.after(run_bytes(out, inner)));
     }
   return turned;

@@ -32,22 +32,34 @@ Status positions(const Call& call) {
   return {};
 }
 
-// The standard's algorithm has no other way out than an exception, which does not leave here.
-Status sort(const Call& call, std::vector<std::string_view>& texts) {
-  struct Stopped {
-    Code code;
-  };
-  uint64_t comparisons = 0;
-  try {
-    std::sort(texts.begin(), texts.end(), [&](std::string_view a, std::string_view b) {
-      if (++comparisons % 4096 == 0)
-        if (const Code code = call.control.stop(); code != Code::kOK) throw Stopped{code};
-      return a < b;
-    });
-    return {};
-  } catch (const Stopped& stopped) {
-    return stop_status(stopped.code);
+// Thrown by an Order, since the standard's algorithms have no other way out.
+struct Stopped {
+  Code code;
+};
+
+// Of texts as bytes.
+struct Order {
+  const Call& call;
+  bool operator()(std::string_view a, std::string_view b) const {
+    const Result<int> order = compare(call, a, b);
+    if (!order.ok()) throw Stopped{order.status().code()};
+    return order.value() < 0;
   }
+};
+
+Status sort(const Call& call, std::vector<std::string_view>& texts) try {
+  std::sort(texts.begin(), texts.end(), Order{call});
+  return {};
+} catch (const Stopped& stopped) {
+  return stop_status(stopped.code);
+}
+
+// The place of |text|, which is among |sorted|.
+Result<int64_t> place_of(const Call& call, const std::vector<std::string_view>& sorted,
+                         std::string_view text) try {
+  return std::lower_bound(sorted.begin(), sorted.end(), text, Order{call}) - sorted.begin();
+} catch (const Stopped& stopped) {
+  return stop_status(stopped.code);
 }
 
 Status codes(const Call& call) {
@@ -65,16 +77,14 @@ Status codes(const Call& call) {
   PFRT_TRY(sort(call, distinct));
   size_t kept = 1;
   for (size_t k = 1; k < count; ++k) {
-    PFRT_TRY(call.look(k));
-    if (distinct[k] != distinct[kept - 1]) distinct[kept++] = distinct[k];
+    PFRT_ASSIGN(const bool repeated, equal(call, distinct[k], distinct[kept - 1]));
+    if (!repeated) distinct[kept++] = distinct[k];
   }
   distinct.resize(kept);
   for (size_t i = 0; i < texts.size() && i < call.out.size(); ++i) {
     PFRT_ASSIGN(Tensor numbers, Tensor::allocate(PFRT_DTYPE_INT64, call.in[i]->tensor.dims, false));
     for (size_t k = 0; k < texts[i].size(); ++k) {
-      PFRT_TRY(call.look(k));
-      numbers.as<int64_t>()[k] =
-          std::lower_bound(distinct.begin(), distinct.end(), view(texts[i][k])) - distinct.begin();
+      PFRT_ASSIGN(numbers.as<int64_t>()[k], place_of(call, distinct, view(texts[i][k])));
     }
     call.out[i] = Value::of(std::move(numbers));
   }
@@ -82,7 +92,7 @@ Status codes(const Call& call) {
   PFRT_ASSIGN(Tensor all,
               Tensor::allocate(PFRT_DTYPE_STRING, {static_cast<int64_t>(distinct.size())}));
   for (size_t k = 0; k < distinct.size(); ++k) {
-    PFRT_TRY(call.look(k));
+    PFRT_TRY(call.walked(distinct[k].size()));
     PFRT_TRY(all.buffer->set_string(k, distinct[k]));
   }
   call.out[texts.size()] = Value::of(std::move(all));
@@ -94,13 +104,13 @@ Status take(const Call& call) {
   PFRT_ASSIGN(const auto texts, texts_of(call, 1));
   PFRT_ASSIGN(Tensor out, Tensor::allocate(PFRT_DTYPE_STRING, numbers->dims));
   for (int64_t i = 0; i < numbers->count(); ++i) {
-    PFRT_TRY(call.look(i));
     const int64_t number = numbers->as<const int64_t>()[i];
     if (number < 0) return error(Code::kINVALID_ARGUMENT, "there is no string ", number);
     auto at = static_cast<uint64_t>(number);
     size_t part = 0;
     while (part < texts.size() && at >= texts[part].size()) at -= texts[part++].size();
     if (part == texts.size()) return error(Code::kINVALID_ARGUMENT, "there is no string ", number);
+    PFRT_TRY(call.walked(texts[part][at].size));
     PFRT_TRY(out.buffer->set_string(static_cast<uint64_t>(i), view(texts[part][at])));
   }
   call.out[0] = Value::of(std::move(out));

@@ -35,22 +35,23 @@ Status string_normalizer(const Call& call) {
   const std::string_view action = call.node.attr_string("case_change_action", "NONE");
   const bool sensitive = call.node.attr_int("is_case_sensitive", 0) != 0;
   const Attribute* list = call.node.attr("stopwords");
-  BytePace pace(call.control);
   std::unordered_set<std::string> stop;
+  size_t longest = 0;
   for (size_t i = 0; list && i < list->strings.size(); ++i) {
-    PFRT_TRY(call.look(i));
+    PFRT_TRY(call.walked(list->strings[i].size()));
     PFRT_ASSIGN(std::string word,
-                change_case(pace, list->strings[i], sensitive ? "NONE" : "LOWER"));
+                change_case(call.pace, list->strings[i], sensitive ? "NONE" : "LOWER"));
+    longest = std::max(longest, word.size());
     stop.insert(std::move(word));
   }
   std::vector<std::string> kept;
-  size_t at = 0;
   for (const pfrt_string& s : t.strings()) {
-    PFRT_TRY(call.look(at++));
+    PFRT_TRY(call.walked(s.size));
+    // A text that is longer than every stop word, in whatever case, is not hashed.
     PFRT_ASSIGN(const std::string compared,
-                change_case(pace, view(s), sensitive ? "NONE" : "LOWER"));
-    if (stop.count(compared) != 0) continue;
-    PFRT_ASSIGN(std::string changed, change_case(pace, view(s), action));
+                change_case(call.pace, view(s), sensitive ? "NONE" : "LOWER"));
+    if (compared.size() <= longest && stop.count(compared) != 0) continue;
+    PFRT_ASSIGN(std::string changed, change_case(call.pace, view(s), action));
     kept.push_back(std::move(changed));
   }
   if (kept.empty()) kept.emplace_back();  // the standard asks for one empty string
@@ -58,7 +59,7 @@ Status string_normalizer(const Call& call) {
   dims.back() = static_cast<int64_t>(kept.size());
   PFRT_ASSIGN(Tensor out, Tensor::allocate(PFRT_DTYPE_STRING, dims));
   for (size_t i = 0; i < kept.size(); ++i) {
-    PFRT_TRY(call.look(i));
+    PFRT_TRY(call.walked(kept[i].size()));
     PFRT_TRY(out.buffer->set_string(i, kept[i]));
   }
   call.out[0] = Value::of(std::move(out));
@@ -108,6 +109,17 @@ class Walk {
   int64_t at_ = 0;
 };
 
+Status append(const Call& call, std::string_view part, std::string& text) {
+  constexpr size_t kPiece = size_t{1} << 20;
+  do {
+    const std::string_view piece = part.substr(0, kPiece);
+    PFRT_TRY(call.walked(piece.size()));
+    text += piece;
+    part.remove_prefix(piece.size());
+  } while (!part.empty());
+  return {};
+}
+
 Status string_concat(const Call& call) {
   PFRT_ASSIGN(const Tensor* a, need_tensor(call, 0, PFRT_DTYPE_STRING));
   PFRT_ASSIGN(const Tensor* b, need_tensor(call, 1, PFRT_DTYPE_STRING));
@@ -115,9 +127,11 @@ Status string_concat(const Call& call) {
   PFRT_ASSIGN(Tensor out, Tensor::allocate(PFRT_DTYPE_STRING, dims));
   Walk first(dims, a->dims), second(dims, b->dims);
   for (int64_t i = 0; i < out.count(); ++i, first.next(), second.next()) {
-    PFRT_TRY(call.look(i));
-    std::string text(view(a->strings()[first.at()]));
-    text += view(b->strings()[second.at()]);
+    std::string text;
+    const std::string_view parts[] = {view(a->strings()[first.at()]),
+                                      view(b->strings()[second.at()])};
+    text.reserve(parts[0].size() + parts[1].size());
+    for (const std::string_view part : parts) PFRT_TRY(append(call, part, text));
     PFRT_TRY(out.buffer->set_string(static_cast<uint64_t>(i), text));
   }
   call.out[0] = Value::of(std::move(out));
@@ -189,7 +203,7 @@ Status string_split(const Call& call) {
   const int64_t most = given < 0 ? INT64_MAX : given;
   PFRT_ASSIGN(Tensor counts, Tensor::allocate(PFRT_DTYPE_INT64, input->dims));
   int64_t* const count = counts.as<int64_t>();
-  BytePace pace(call.control);
+  BytePace& pace = call.pace;
   int64_t longest = 0;
   size_t i = 0;
   for (const pfrt_string& s : input->strings()) {
@@ -207,8 +221,11 @@ Status string_split(const Call& call) {
   for (const pfrt_string& s : input->strings()) {
     uint64_t at = row;
     PFRT_TRY(pace.after(1));
-    PFRT_TRY(split(pace, view(s), delimiter, most,
-                   [&](std::string_view part) { return out.buffer->set_string(at++, part); }));
+    const auto put = [&](std::string_view part) -> Status {
+      PFRT_TRY(call.walked(part.size()));
+      return out.buffer->set_string(at++, part);
+    };
+    PFRT_TRY(split(pace, view(s), delimiter, most, put));
     row += static_cast<uint64_t>(longest);
   }
   call.out[0] = Value::of(std::move(out));

@@ -12,6 +12,10 @@
 namespace pfrt::host {
 namespace {
 
+// What finding an item may compare, about.
+size_t compared_bytes(int64_t) { return sizeof(int64_t); }
+size_t compared_bytes(std::string_view text) { return text.size(); }
+
 // N-grams of items of type T.
 template <typename T>
 class Grams {
@@ -27,9 +31,11 @@ class Grams {
       const bool wanted = static_cast<int64_t>(size) >= least && static_cast<int64_t>(size) <= most;
       for (size_t at = begin; at + size <= end; at += size, ++gram) {
         if (!wanted) continue;
-        PFRT_TRY(call.look(gram));
         Place* place = &root_;
-        for (size_t i = 0; i < size; ++i) place = &place->next[pool[at + i]];
+        for (size_t i = 0; i < size; ++i) {
+          PFRT_TRY(call.walked(compared_bytes(pool[at + i])));
+          place = &place->next[pool[at + i]];
+        }
         place->gram = gram;
       }
     }
@@ -47,10 +53,10 @@ class Grams {
       const int64_t shortest = distance == 1 ? least : std::max<int64_t>(least, 2);
       if (shortest > most) return {};
       for (int64_t start = 0; start < length; ++start) {
-        PFRT_TRY(call.look(start));
         const Place* place = &root_;
         int64_t size = 1;
         for (int64_t at = start; at < length && size <= most; at += distance, ++size) {
+          PFRT_TRY(call.walked(compared_bytes(row[static_cast<size_t>(at)])));
           const auto next = place->next.find(row[static_cast<size_t>(at)]);
           if (next == place->next.end()) break;
           place = &next->second;
@@ -125,6 +131,7 @@ Status tf_idf(const Call& call) {
     PFRT_ASSIGN(const Tensor* strings, need_tensor(call, 0, PFRT_DTYPE_STRING));
     const std::vector<std::string_view> pool(texts->strings.begin(), texts->strings.end());
     std::vector<std::string_view> items;
+    items.reserve(strings->strings().size());
     for (const pfrt_string& s : strings->strings()) items.push_back(view(s));
     PFRT_TRY(count_all(call, pool, std::span<const std::string_view>(items), rows, width, counts));
   } else {

@@ -67,7 +67,7 @@ inline Status stop_status(Code code) {
         return "running: no memory left for what a step works with";
       default:
         return "running: the environment's executor returned before it had called everything, or "
-               "with a worker out of range";
+               "gave an index twice, or one or a worker out of range";
     }
   };
   return Status(code, text());

@@ -227,9 +227,13 @@ Status infer_rotary(Inference& in) {
     return in.fail("the head size ", rotated.value(), " is odd; rotation takes pairs");
   const Dim half = in.symbols().floor_div(rotated, 2);
   PFRT_TRY(expect_shape(in, 3, {batch, length}));
-  for (size_t i : {1u, 2u})
-    PFRT_TRY(
-        expect_shape(in, i, in.has_input(3) ? Shape{Dim(), half} : Shape{batch, length, half}));
+  for (size_t i : {1u, 2u}) {
+    Shape wanted = in.has_input(3) ? Shape{Dim(), half} : Shape{batch, length, half};
+    // Without positions the caches are broadcast to batch and sequence.
+    for (size_t d = 0; d < 2 && in.has_shape(i) && in.rank(i) == 3; ++d)
+      if (in.shape(i)[d].is(1)) wanted[d] = 1;
+    PFRT_TRY(expect_shape(in, i, wanted));
+  }
   return {};
 }
 

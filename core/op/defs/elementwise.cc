@@ -112,6 +112,16 @@ Status infer_comparison(Inference& in) {
   return infer_broadcast(in, PFRT_DTYPE_BOOL, fold);
 }
 
+Status infer_logical(Inference& in) {
+  for (const size_t i : {0u, 1u}) PFRT_TRY(expect_dtype(in, i, PFRT_DTYPE_BOOL));
+  return infer_comparison<>(in);
+}
+
+Status infer_not(Inference& in) {
+  PFRT_TRY(expect_dtype(in, 0, PFRT_DTYPE_BOOL));
+  return infer_same(in);
+}
+
 // The exponent may have a type of its own.
 Status infer_pow(Inference& in) { return infer_broadcast(in, in.input(0).dtype, nullptr); }
 
@@ -186,9 +196,7 @@ Status infer_clip(Inference& in) {
 }
 
 Status infer_where(Inference& in) {
-  const pfrt_dtype condition = in.input(0).dtype;
-  if (condition != PFRT_DTYPE_UNSET && condition != PFRT_DTYPE_BOOL)
-    return wrong_dtype(in, 0, PFRT_DTYPE_BOOL);
+  PFRT_TRY(expect_dtype(in, 0, PFRT_DTYPE_BOOL));
   PFRT_TRY(same_dtypes(in, 1, 3));
   const pfrt_dtype dtype = in.input(1).dtype ? in.input(1).dtype : in.input(2).dtype;
   PFRT_TRY(infer_broadcast(in, dtype, nullptr));
@@ -208,13 +216,6 @@ Status infer_where(Inference& in) {
   }
   in.set_data(0, std::move(*yes));
   return {};
-}
-
-Status infer_mod(Inference& in) {
-  if (dtype_is_float(in.input(0).dtype) && in.node().attr_int("fmod", 0) == 0)
-    return in.fail("attribute 'fmod' is 0, which has no meaning for ",
-                   dtype_name(in.input(0).dtype), "; set it to 1");
-  return infer_arithmetic<remainder>(in);
 }
 
 constexpr auto kPlain = canonical_elementwise;
@@ -276,7 +277,7 @@ constexpr OperatorDef kElementwiseOperators[] = {
     {"", "Mul", 7, 0, 2, 2, 1, 1, kOpPlain, 0, nullptr, infer_arithmetic<mul>, nullptr},
     {"", "Div", 1, 6, 2, 2, 1, 1, kOpPlain, 0, kLegacy, infer_arithmetic<quotient>, nullptr},
     {"", "Div", 7, 0, 2, 2, 1, 1, kOpPlain, 0, nullptr, infer_arithmetic<quotient>, nullptr},
-    {"", "Mod", 10, 0, 2, 2, 1, 1, kOpPlain, 0, kPlain, infer_mod, nullptr},
+    {"", "Mod", 10, 0, 2, 2, 1, 1, kOpPlain, 0, kPlain, infer_arithmetic<remainder>, nullptr},
     {"", "Pow", 1, 6, 2, 2, 1, 1, kOpPlain, 0, kLegacy, infer_pow, nullptr},
     {"", "Pow", 7, 0, 2, 2, 1, 1, kOpPlain, 0, nullptr, infer_pow, nullptr},
     {"", "Max", 1, 0, 1, -1, 1, 1, kOpPlain, 0, kPlain, infer_arithmetic<most>, nullptr},
@@ -284,13 +285,13 @@ constexpr OperatorDef kElementwiseOperators[] = {
     {"", "Sum", 1, 0, 1, -1, 1, 1, kOpPlain, 0, kPlain, infer_arithmetic<>, nullptr},
     {"", "Mean", 1, 0, 1, -1, 1, 1, kOpPlain, 0, kPlain, infer_arithmetic<>, nullptr},
 
-    {"", "Not", 1, 0, 1, 1, 1, 1, kOpPlain, 0, nullptr, infer_same, nullptr},
-    {"", "And", 1, 6, 2, 2, 1, 1, kOpPlain, 0, kLegacy, infer_comparison<>, nullptr},
-    {"", "And", 7, 0, 2, 2, 1, 1, kOpPlain, 0, nullptr, infer_comparison<>, nullptr},
-    {"", "Or", 1, 6, 2, 2, 1, 1, kOpPlain, 0, kLegacy, infer_comparison<>, nullptr},
-    {"", "Or", 7, 0, 2, 2, 1, 1, kOpPlain, 0, nullptr, infer_comparison<>, nullptr},
-    {"", "Xor", 1, 6, 2, 2, 1, 1, kOpPlain, 0, kLegacy, infer_comparison<>, nullptr},
-    {"", "Xor", 7, 0, 2, 2, 1, 1, kOpPlain, 0, nullptr, infer_comparison<>, nullptr},
+    {"", "Not", 1, 0, 1, 1, 1, 1, kOpPlain, 0, nullptr, infer_not, nullptr},
+    {"", "And", 1, 6, 2, 2, 1, 1, kOpPlain, 0, kLegacy, infer_logical, nullptr},
+    {"", "And", 7, 0, 2, 2, 1, 1, kOpPlain, 0, nullptr, infer_logical, nullptr},
+    {"", "Or", 1, 6, 2, 2, 1, 1, kOpPlain, 0, kLegacy, infer_logical, nullptr},
+    {"", "Or", 7, 0, 2, 2, 1, 1, kOpPlain, 0, nullptr, infer_logical, nullptr},
+    {"", "Xor", 1, 6, 2, 2, 1, 1, kOpPlain, 0, kLegacy, infer_logical, nullptr},
+    {"", "Xor", 7, 0, 2, 2, 1, 1, kOpPlain, 0, nullptr, infer_logical, nullptr},
     {"", "Equal", 1, 6, 2, 2, 1, 1, kOpPlain, 0, kLegacy, infer_comparison<equal>, nullptr},
     {"", "Equal", 7, 0, 2, 2, 1, 1, kOpPlain, 0, nullptr, infer_comparison<equal>, nullptr},
     {"", "Less", 1, 6, 2, 2, 1, 1, kOpPlain, 0, kLegacy, infer_comparison<>, nullptr},

@@ -80,7 +80,7 @@ Status canonical_legacy_broadcast(Rewriter& rewriter) {
   for (const char* name : {"broadcast", "axis", "consumed_inputs"}) node.drop_attr(name);
   if (!aligned) return {};
   if (!rewriter.has_shape(0) || !rewriter.has_shape(1))
-    return rewriter.fail(
+    return rewriter.unsupported(
         "attribute 'axis' needs inputs of known rank; run shape inference on the model first");
   const int64_t rank = static_cast<int64_t>(rewriter.rank(0));
   if (axis < 0) axis += rank;
@@ -97,7 +97,7 @@ Status canonical_legacy_prelu(Rewriter& rewriter) {
   if (!rewriter.has_shape(1) || rewriter.rank(1) != 1 || rewriter.input(1).shape[0].is(1))
     return {};
   if (!rewriter.has_shape(0))
-    return rewriter.fail("a slope for each channel needs an input of known rank");
+    return rewriter.unsupported("a slope for each channel needs an input of known rank");
   return rewriter.rank(0) > 2 ? unsqueeze_after(rewriter, rewriter.rank(0) - 2) : Status();
 }
 
@@ -123,7 +123,7 @@ Status canonical_legacy_clip(Rewriter& rewriter) {
     if (bound->type != PFRT_ATTR_FLOAT)
       return rewriter.fail("attribute '", name, "' has type ", bound->type, ", expected a float");
     if (rewriter.input(0).dtype == PFRT_DTYPE_UNSET)
-      return rewriter.fail("the type of the input is not known, and a bound must have it");
+      return rewriter.unsupported("the type of the input is not known, and a bound must have it");
     PFRT_ASSIGN(const ValueId value, rewriter.scalar(name, rewriter.input(0).dtype, bound->f));
     rewriter.set_input(input, value);
     node.drop_attr(name);
@@ -151,7 +151,7 @@ Status canonical_cast(Rewriter& rewriter) {
 Status canonical_cast_like(Rewriter& rewriter) {
   Node& node = rewriter.node();
   const pfrt_dtype to = rewriter.input(1).dtype;
-  if (to == PFRT_DTYPE_UNSET) return rewriter.fail("the type of input 1 is not known");
+  if (to == PFRT_DTYPE_UNSET) return rewriter.unsupported("the type of input 1 is not known");
   node.op = "Cast";
   node.inputs.resize(1);
   node.set_attr(Attribute::of_int("to", to));
@@ -202,7 +202,8 @@ Status canonical_dropout(Rewriter& rewriter) {
   node.inputs.resize(1);
   if (rewriter.opset() < 10 && node.has_output(1)) {
     if (rewriter.is_used(node.outputs[1]))
-      return rewriter.fail("the mask of that opset, which inference leaves undefined, is used");
+      return rewriter.unsupported(
+          "the mask of that opset, which inference leaves undefined, is used");
     const ValueId mask = node.outputs[1];
     rewriter.graph().at(mask).producer = kNoId;
     node.outputs.resize(1);

@@ -262,9 +262,18 @@ Status infer_gather_nd(Inference& inference) {
 }
 
 // Scatter is the first name of ScatterElements.
+Status canonical_reduction(Rewriter& rewriter) {
+  PFRT_TRY(fill_string(rewriter, "reduction", "none"));
+  const std::string_view given = rewriter.node().attr_string("reduction", "");
+  for (const std::string_view word : {"none", "add", "mul", "max", "min"})
+    if (given == word) return {};
+  return rewriter.fail("attribute 'reduction' is '", given,
+                       "', expected one of none, add, mul, max, min");
+}
+
 Status canonical_scatter_elements(Rewriter& rewriter) {
   rewriter.node().op = "ScatterElements";
-  PFRT_TRY(fill_string(rewriter, "reduction", "none"));
+  PFRT_TRY(canonical_reduction(rewriter));
   return canonical_axis(rewriter, "axis", 0);
 }
 
@@ -275,10 +284,6 @@ Status infer_scatter_elements(Inference& inference) {
   }
   if (inference.has_shape(1)) PFRT_TRY(expect_shape(inference, 2, inference.shape(1)));
   return infer_same(inference);
-}
-
-Status canonical_scatter_nd(Rewriter& rewriter) {
-  return fill_string(rewriter, "reduction", "none");
 }
 
 Status infer_scatter_nd(Inference& inference) {
@@ -305,6 +310,7 @@ Status canonical_optional_axis(Rewriter& rewriter) {
 
 Status infer_compress(Inference& inference) {
   PFRT_TRY(expect_rank(inference, 1, 1));
+  PFRT_TRY(expect_dtype(inference, 1, PFRT_DTYPE_BOOL));
   const Type& in = inference.input(0);
   const Attribute* axis = inference.node().attr("axis");
   if (!axis) {
@@ -340,7 +346,7 @@ constexpr OperatorDef kIndexOperators[] = {
     {"", "Scatter", 9, 10, 3, 3, 1, 1, kOpPlain, 0, canonical_scatter_elements, nullptr, nullptr},
     {"", "ScatterElements", 11, 0, 3, 3, 1, 1, kOpPlain, 0, canonical_scatter_elements,
      infer_scatter_elements, nullptr},
-    {"", "ScatterND", 11, 0, 3, 3, 1, 1, kOpPlain, 0, canonical_scatter_nd, infer_scatter_nd,
+    {"", "ScatterND", 11, 0, 3, 3, 1, 1, kOpPlain, 0, canonical_reduction, infer_scatter_nd,
      nullptr},
     {"", "Compress", 9, 0, 2, 2, 1, 1, kOpDataDependent, 0, canonical_optional_axis, infer_compress,
      nullptr},

@@ -17,6 +17,14 @@ constexpr uint64_t kBfloat16 = bit(PFRT_DTYPE_BFLOAT16);
 constexpr uint64_t kHalves = kBfloat16 | bit(PFRT_DTYPE_FLOAT16);
 constexpr uint64_t kFloat8 = bit(PFRT_DTYPE_FLOAT8E4M3FN) | bit(PFRT_DTYPE_FLOAT8E4M3FNUZ) |
                              bit(PFRT_DTYPE_FLOAT8E5M2) | bit(PFRT_DTYPE_FLOAT8E5M2FNUZ);
+constexpr uint64_t kSubBytes = bit(PFRT_DTYPE_INT4) | bit(PFRT_DTYPE_UINT4) |
+                               bit(PFRT_DTYPE_INT2) | bit(PFRT_DTYPE_UINT2) |
+                               bit(PFRT_DTYPE_FLOAT4E2M1);
+constexpr uint64_t kInOptionals28 =
+    kBfloat16 | kFloat8 | bit(PFRT_DTYPE_FLOAT8E8M0) | kSubBytes;
+constexpr uint64_t kFloats = kHalves | bit(PFRT_DTYPE_FLOAT32) | bit(PFRT_DTYPE_FLOAT64);
+constexpr uint64_t kSignedInts =
+    bit(PFRT_DTYPE_INT8) | bit(PFRT_DTYPE_INT16) | bit(PFRT_DTYPE_INT32) | bit(PFRT_DTYPE_INT64);
 constexpr uint64_t kInt16s = bit(PFRT_DTYPE_INT16) | bit(PFRT_DTYPE_UINT16);
 
 struct Operator {
@@ -65,7 +73,7 @@ constexpr TypesOpset kOpsetsOfTypes[] = {
     {"", 25, bit(PFRT_DTYPE_INT2) | bit(PFRT_DTYPE_UINT2)},
     {"DequantizeLinear", 19, kHalves},
     {"Equal", 19, bit(PFRT_DTYPE_STRING)},
-    {"QuantizeLinear", 19, kHalves},
+    {"QuantizeLinear", 19, kHalves | bit(PFRT_DTYPE_INT32)},
     {"ConstantOfShape", 20, kBfloat16 | kFloat8},
     {"IsInf", 20, kHalves | kFloat8},
     {"IsNaN", 20, kFloat8},
@@ -83,6 +91,15 @@ constexpr TypesOpset kOpsetsOfTypes[] = {
     {"SplitToSequence", 24, kBfloat16},
     {"TopK", 24, kBfloat16},
     {"Range", 27, kHalves},
+    {"Compress", 28, kBfloat16},
+    {"Einsum", 28, kBfloat16},
+    {"OneHot", 28, kBfloat16},
+    {"Optional", 28, kInOptionals28},
+    {"OptionalGetElement", 28, kInOptionals28},
+    {"OptionalHasElement", 28, kInOptionals28},
+    {"ReverseSequence", 28, kBfloat16},
+    {"Unique", 28, kBfloat16},
+    {"BitShift", 28, kSignedInts},
     {"Celu", 28, kHalves | bit(PFRT_DTYPE_FLOAT64)},
 };
 
@@ -161,6 +178,7 @@ constexpr Attr kAttrs[] = {
     {"Attention", "left_window_size", 25, -1, ""},
     {"Attention", "right_window_size", 25, -1, ""},
     {"Range", "stash_type", 27, 1, ""},
+    {"SpaceToDepth", "mode", 28, 0, "DCR"},
 };
 
 // Values that came with |opset|, of attributes that are older. A node needs that opset if the
@@ -225,6 +243,7 @@ int64_t lowest_of_standard(const Graph& graph, const Node& node) {
     const Attribute* attr = row.op == node.op ? node.attr(row.name) : nullptr;
     needs(attr && has_value(*attr, row), row.opset);
   }
+  needs(node.op == "Mod" && (dtypes & kFloats) && node.attr_int("fmod", 0) == 0, 28);
   // Input 6 is nonpad_kv_seqlen.
   needs(node.op == "Attention" && node.has_input(6), 24);
   // Before opset 23 the scale has the type of the input.

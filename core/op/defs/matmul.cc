@@ -72,8 +72,8 @@ Status canonical_qlinear_matmul(Rewriter& rewriter) {
     // A list is one parameter a row of the left matrix, or a column of the right one.
     const size_t back = i == 0 ? 2 : 1;
     if (rewriter.has_shape(x + 1) && rewriter.rank(x + 1) > 1)
-      return rewriter.fail("scales of rank ", rewriter.rank(x + 1),
-                           " are not supported with 8-bit floats, only numbers and lists");
+      return rewriter.unsupported("scales of rank ", rewriter.rank(x + 1),
+                                  " are not supported with 8-bit floats, only numbers and lists");
     const int64_t rank = rewriter.has_shape(x) ? static_cast<int64_t>(rewriter.rank(x)) : 2;
     PFRT_ASSIGN(
         factors[i],

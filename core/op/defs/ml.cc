@@ -141,7 +141,7 @@ Status canonical_feature_vectorizer(Rewriter& rewriter) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     const int64_t size = sizes.empty() ? -1 : sizes[i];
     if (!rewriter.has_shape(i) || rewriter.rank(i) < 1 || rewriter.rank(i) > 2)
-      return rewriter.fail("input ", i, " must be known to be [C] or [N, C]");
+      return rewriter.unsupported("input ", i, " must be known to be [C] or [N, C]");
     if (!sizes.empty() && size < 0)
       return rewriter.fail("attribute 'inputdimensions' has ", size, " for input ", i);
     const Dim columns = rewriter.input(i).shape.back();
@@ -223,7 +223,7 @@ Status canonical_normalizer(Rewriter& rewriter) {
   PFRT_TRY(ml_expect_number(rewriter));
   PFRT_ASSIGN(const std::string norm, ml_word(rewriter, "norm", {"MAX", "L1", "L2"}));
   if (!rewriter.has_shape(0) || rewriter.rank(0) < 1 || rewriter.rank(0) > 2)
-    return rewriter.fail("input 0 must be known to be [C] or [N, C]");
+    return rewriter.unsupported("input 0 must be known to be [C] or [N, C]");
   const pfrt_dtype dtype = ml_compute_type(rewriter.input(0).dtype);
   PFRT_ASSIGN(const ValueId x,
               ml_cast(rewriter, rewriter.node().inputs[0], rewriter.input(0).dtype, dtype));

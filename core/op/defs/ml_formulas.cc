@@ -199,7 +199,8 @@ pfrt_dtype ml_compute_type(pfrt_dtype dtype) {
 Status ml_expect(Rewriter& rewriter, const std::vector<pfrt_dtype>& dtypes) {
   const pfrt_dtype found = rewriter.input(0).dtype;
   if (found == PFRT_DTYPE_UNSET)
-    return rewriter.fail("the element type of input 0 is not known; declare it in the model");
+    return rewriter.unsupported(
+        "the element type of input 0 is not known; declare it in the model");
   if (std::find(dtypes.begin(), dtypes.end(), found) != dtypes.end()) return {};
   std::string list;
   for (pfrt_dtype d : dtypes) list += (list.empty() ? "" : ", ") + std::string(dtype_name(d));

@@ -268,7 +268,13 @@ Result<Dim> exact(const Inference& inference, Dim dim, int64_t divisor) {
   return inference.symbols().floor_div(dim, divisor);
 }
 
-Status canonical_depth_to_space(Rewriter& rewriter) { return fill_string(rewriter, "mode", "DCR"); }
+// Of DepthToSpace and SpaceToDepth.
+Status canonical_blocks(Rewriter& rewriter) {
+  PFRT_TRY(fill_string(rewriter, "mode", "DCR"));
+  const std::string_view mode = rewriter.node().attr_string("mode", "");
+  if (mode == "DCR" || mode == "CRD") return {};
+  return rewriter.fail("attribute 'mode' is '", mode, "', expected 'DCR' or 'CRD'");
+}
 
 Status infer_depth_to_space(Inference& inference) {
   PFRT_ASSIGN(const int64_t block, block_size(inference));
@@ -405,9 +411,10 @@ constexpr OperatorDef kMovementOperators[] = {
     {"", "Concat", 1, 0, 1, -1, 1, 1, kOpPlain, 0, canonical_concat, infer_concat, nullptr},
     {"", "Split", 1, 0, 1, 2, 1, -1, kOpPlain, 1u << 1, canonical_split, infer_split, nullptr},
     {"", "Pad", 1, 0, 1, 4, 1, 1, kOpPlain, 1u << 1 | 1u << 3, canonical_pad, infer_pad, nullptr},
-    {"", "DepthToSpace", 1, 0, 1, 1, 1, 1, kOpPlain, 0, canonical_depth_to_space,
-     infer_depth_to_space, nullptr},
-    {"", "SpaceToDepth", 1, 0, 1, 1, 1, 1, kOpPlain, 0, nullptr, infer_space_to_depth, nullptr},
+    {"", "DepthToSpace", 1, 0, 1, 1, 1, 1, kOpPlain, 0, canonical_blocks, infer_depth_to_space,
+     nullptr},
+    {"", "SpaceToDepth", 1, 0, 1, 1, 1, 1, kOpPlain, 0, canonical_blocks, infer_space_to_depth,
+     nullptr},
     {"", "Trilu", 14, 0, 1, 2, 1, 1, kOpPlain, 0, canonical_trilu, infer_trilu, nullptr},
     {"", "ReverseSequence", 10, 0, 2, 2, 1, 1, kOpPlain, 0, canonical_reverse_sequence,
      infer_reverse_sequence, nullptr},

@@ -69,7 +69,8 @@ Status canonical_batch_normalization(Rewriter& rewriter) {
   }
   const bool flattens = rewriter.opset() < 9 && rewriter.node().attr_int("spatial", 1) == 0;
   if (flattens && rewriter.node().outputs.size() > 1 && trains)
-    return rewriter.fail("spatial = 0 (statistics of every element) is not supported in training");
+    return rewriter.unsupported(
+        "spatial = 0 (statistics of every element) is not supported in training");
   if (flattens) PFRT_TRY(flatten_images(rewriter));
   Node& node = rewriter.node();
   for (std::string_view name : {"training_mode", "spatial", "is_test"}) node.drop_attr(name);
@@ -105,12 +106,40 @@ Status infer_instance_normalization(Inference& inference) {
   return infer_same(inference);
 }
 
+// ONNX Runtime's LayerNormalization of older opsets, and RMSNormalization of any, have a type of
+// their own for scale, bias and Y.
 Status canonical_layer_normalization(Rewriter& rewriter) {
   PFRT_TRY(fill_defaults(rewriter, kNormDefaults));
-  return canonical_axis(rewriter, "axis", -1);
+  PFRT_TRY(canonical_axis(rewriter, "axis", -1));
+  constexpr int64_t kStandard = 17;
+  const bool one_type = rewriter.node().op == "LayerNormalization" && rewriter.opset() >= kStandard;
+  return one_type ? Status() : join_norm_types(rewriter);
+}
+
+// Scale and bias are broadcast to X, along any of its dimensions.
+Status check_row_inputs(const Inference& inference) {
+  PFRT_TRY(same_dtypes(inference, 0, 3));
+  for (const size_t i : {1u, 2u}) {
+    if (!inference.has_shape(0) || !inference.has_shape(i)) continue;
+    const Shape &x = inference.shape(0), &given = inference.shape(i);
+    size_t from_right = 0;
+    for (auto dim = given.rbegin(); dim != given.rend(); ++dim, ++from_right) {
+      const Dim to = from_right < x.size() ? x[x.size() - 1 - from_right] : Dim(1);
+      if (!dim->known() || dim->is(1) || !to.known() || *dim == to) continue;
+      return inference.fail("input ", i, " of shape ", inference.symbols().text(given),
+                            " does not broadcast to X of shape ", inference.symbols().text(x));
+    }
+  }
+  return {};
+}
+
+Status infer_rms_normalization(Inference& inference) {
+  PFRT_TRY(check_row_inputs(inference));
+  return infer_same(inference);
 }
 
 Status infer_layer_normalization(Inference& inference) {
+  PFRT_TRY(check_row_inputs(inference));
   PFRT_TRY(infer_same(inference));
   const pfrt_dtype stash =
       static_cast<pfrt_dtype>(inference.node().attr_int("stash_type", PFRT_DTYPE_FLOAT32));
@@ -197,7 +226,8 @@ Status canonical_lp_normalization(Rewriter& rewriter) {
 Status canonical_mean_variance(Rewriter& rewriter) {
   Node& node = rewriter.node();
   if (node.attr_int("normalize_variance", 1) == 0)
-    return rewriter.fail("normalize_variance = 0 is not supported; subtract ReduceMean instead");
+    return rewriter.unsupported(
+        "normalize_variance = 0 is not supported; subtract ReduceMean instead");
   const bool across = node.attr_int("across_channels", 0) != 0;
   node.drop_attr("normalize_variance");
   node.drop_attr("across_channels");
@@ -245,7 +275,7 @@ constexpr OperatorDef kNormOperators[] = {
     {"", "GroupNormalization", 18, 0, 3, 3, 1, 1, kOpPlain, 0, canonical_group_normalization,
      infer_group_normalization, norm_flops},
     {"", "RMSNormalization", 23, 0, 2, 2, 1, 1, kOpPlain, 0, canonical_layer_normalization,
-     infer_same, norm_flops},
+     infer_rms_normalization, norm_flops},
     {"", "LpNormalization", 1, 0, 1, 1, 1, 1, kOpPlain, 0, canonical_lp_normalization, infer_same,
      norm_flops},
     {"", "MeanVarianceNormalization", 1, 0, 1, 1, 1, 1, kOpPlain, 0, canonical_mean_variance,

@@ -39,9 +39,9 @@ constexpr Note kNotes[] = {
     {"", "Conv", kSamePadding},
     {"", "GlobalMaxPool", kNanInWindow},
     {"", "GridSample",
-     "With padding border and mode cubic a place outside is first moved to the border, as the text "
-     "and the reference have it; ONNX Runtime moves only the pixels. A place of NaN counts as "
-     "-1."},
+     "With padding border and mode cubic each pixel that is read is moved to the border, not the "
+     "place, as in PyTorch and ONNX Runtime; the reference moves the place. A place of NaN counts "
+     "as -1."},
     {"", "Hardmax",
      "NaN counts as the greatest, as NumPy's argmax of the reference has it. ONNX Runtime then "
      "gives zeros alone."},

@@ -55,7 +55,7 @@ Status canonical_legacy_softmax(Rewriter& rewriter) {
   } else if (axis == -1) {
     return {};  // the last dimension alone, however many there are
   } else if (axis < 0) {
-    return rewriter.fail("axis ", axis, " needs an input of known rank");
+    return rewriter.unsupported("axis ", axis, " needs an input of known rank");
   }
   ValueId shape = kNoId;
   if (type.fixed()) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Resampling: Resize (with Upsample, its first name), GridSample, AffineGrid.
+#include "core/op/defs/resize.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -146,7 +148,7 @@ Status replace_tf_half_pixel(Rewriter& rewriter) {
   if (nearest == "floor") rounding = "round_prefer_ceil";
   if (nearest == "round_prefer_floor") rounding = "ceil";
   if (node.attr_string("mode", "") != "nearest" || rounding.empty())
-    return rewriter.fail(
+    return rewriter.unsupported(
         "tf_half_pixel_for_nn is supported with mode nearest and nearest_mode floor or "
         "round_prefer_floor");
   node.set_attr(Attribute::of_string("nearest_mode", std::string(rounding)));
@@ -368,7 +370,53 @@ constexpr OperatorDef kResizeOperators[] = {
      infer_affine_grid, nullptr},
 };
 
+// The first length, after resizing, that is no whole number; empty where all are whole. A length
+// that only a run knows counts where its scale is not whole.
+std::string fractional_length(const Graph& graph, const Node& node) {
+  if (node.op != "Resize" || !node.domain.empty() || node.has_input(3) || !node.has_input(2) ||
+      node.attr_string("coordinate_transformation_mode", "") != "align_corners")
+    return {};
+  const Type& in = graph.at(node.inputs[0]).type;
+  const std::vector<float> scales = floats_of(graph.constant(node.inputs[2]));
+  const std::vector<int64_t>* axes = node.attr_ints("axes");
+  for (size_t i = 0; i < scales.size() && in.has_shape; ++i) {
+    const auto axis = axes && i < axes->size() ? static_cast<size_t>((*axes)[i]) : i;
+    if (axis >= in.shape.size()) continue;
+    const Dim& dim = in.shape[axis];
+    const float length = scales[i] * (dim.known() ? static_cast<float>(dim.value()) : 1.0f);
+    if (length == std::floor(length)) continue;
+    return message(graph.symbols->text(dim), " times ", static_cast<double>(scales[i]));
+  }
+  return {};
+}
+
+void find_fractional(const Graph& graph, std::string& first, size_t& count) {
+  for (const NodeId id : graph.node_ids()) {
+    const Node& node = *graph.node(id);
+    if (const std::string length = fractional_length(graph, node); !length.empty())
+      if (count++ == 0) first = message(describe(graph, node), ": ", length);
+    for (const Attribute& attr : node.attrs) {
+      if (attr.graph) find_fractional(*attr.graph, first, count);
+      for (const auto& body : attr.graphs)
+        if (body) find_fractional(*body, first, count);
+    }
+  }
+}
+
 }  // namespace
+
+std::string fractional_lengths(const Graph& graph) {
+  std::string first;
+  size_t count = 0;
+  find_fractional(graph, first, count);
+  if (count == 0) return {};
+  return message(first,
+                 " is no whole length. With align_corners its corners lie by that length, as "
+                 "the standard's tests have it; PyTorch and ONNX Runtime round it down first and "
+                 "give other values",
+                 count > 1 ? message(" (", count, " nodes)") : std::string(),
+                 "; give sizes in place of scales to have theirs");
+}
 
 std::span<const OperatorDef> resize_operators() { return kResizeOperators; }
 

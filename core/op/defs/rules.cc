@@ -68,10 +68,32 @@ Status canonical_axes(Rewriter& rewriter, size_t i) {
   return {};
 }
 
+Status join_norm_types(Rewriter& rewriter) {
+  const pfrt_dtype x = rewriter.input(0).dtype, y = rewriter.input(1).dtype;
+  if (x == y || !dtype_is_float(x) || !dtype_is_float(y)) return {};
+  const bool wide = x == PFRT_DTYPE_FLOAT64 || y == PFRT_DTYPE_FLOAT64;
+  const pfrt_dtype joint = wide ? PFRT_DTYPE_FLOAT64 : PFRT_DTYPE_FLOAT32;
+  const auto cast = [](pfrt_dtype to) {
+    return std::vector<Attribute>{Attribute::of_int("to", to), Attribute::of_int("saturate", 1)};
+  };
+  for (size_t i = 0; i < rewriter.node().inputs.size(); ++i) {
+    if (!rewriter.has_input(i) || rewriter.input(i).dtype == joint) continue;
+    PFRT_ASSIGN(const ValueId value,
+                rewriter.before("Cast", {rewriter.node().inputs[i]}, cast(joint)));
+    rewriter.set_input(i, value);
+  }
+  return y == joint ? Status() : rewriter.after("Cast", {}, cast(y));
+}
+
 Status wrong_dtype(const Inference& inference, size_t input, pfrt_dtype expected) {
   return error(Code::kDTYPE_MISMATCH, describe(inference.graph(), inference.node()), ": input ",
                input, " has type ", dtype_name(inference.input(input).dtype), ", expected ",
                dtype_name(expected), "; a Cast before it would convert it");
+}
+
+Status expect_dtype(const Inference& inference, size_t i, pfrt_dtype dtype) {
+  const pfrt_dtype found = inference.input(i).dtype;
+  return found == PFRT_DTYPE_UNSET || found == dtype ? Status() : wrong_dtype(inference, i, dtype);
 }
 
 Status same_dtypes(const Inference& inference, size_t begin, size_t end) {

@@ -31,8 +31,14 @@ Status canonical_axis(Rewriter& rewriter, std::string_view name, int64_t fallbac
 // repetition.
 Status canonical_axes(Rewriter& rewriter, size_t i);
 
+// A normalisation of X, input 0, whose scale and bias have another type, which is Y's too: all are
+// cast to the wider type, and Y to theirs.
+Status join_norm_types(Rewriter& rewriter);
+
 // DTYPE_MISMATCH, prefixed with the node.
 Status wrong_dtype(const Inference& inference, size_t input, pfrt_dtype expected);
+// Input |i| is absent, not known yet, or of |dtype|.
+Status expect_dtype(const Inference& inference, size_t i, pfrt_dtype dtype);
 // Inputs [begin, end) that are present and known have one element type.
 Status same_dtypes(const Inference& inference, size_t begin, size_t end);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <string_view>
 
+#include "core/base/dtype.h"
 #include "core/op/defs/families.h"
 #include "core/op/defs/rules.h"
 #include "core/op/engine/body.h"
@@ -81,7 +83,8 @@ Status infer_sequence_erase(Inference& in) {
 
 Status infer_sequence_at(Inference& in) {
   PFRT_TRY(require_kind(in, 0, PFRT_VALUE_SEQUENCE, "a sequence"));
-  in.set_output(0, with_kind(in.input(0), PFRT_VALUE_TENSOR));
+  const bool maps = in.input(0).key_dtype != PFRT_DTYPE_UNSET;
+  in.set_output(0, with_kind(in.input(0), maps ? PFRT_VALUE_MAP : PFRT_VALUE_TENSOR));
   return {};
 }
 
@@ -139,10 +142,20 @@ Status infer_concat_from_sequence(Inference& in) {
   return {};
 }
 
+// The element type that attribute |type| of Optional names, as in "seq(tensor(float,[2,N]))".
+pfrt_dtype dtype_in(const Attribute* type) {
+  constexpr std::string_view kTensor = "tensor(";
+  const std::string_view text = type ? std::string_view(type->s) : std::string_view();
+  const size_t at = text.find(kTensor);
+  if (at == text.npos) return PFRT_DTYPE_UNSET;
+  const std::string_view rest = text.substr(at + kTensor.size());
+  return dtype_from_name(rest.substr(0, rest.find_first_of(",)")));
+}
+
 Status infer_optional(Inference& in) {
-  // Without an input, attribute |type| says what is absent; the declared type of the output keeps
-  // it.
-  in.set_output(0, with_kind(in.input(0), PFRT_VALUE_OPTIONAL));
+  Type type = with_kind(in.input(0), PFRT_VALUE_OPTIONAL);
+  if (!in.node().has_input(0)) type.dtype = dtype_in(in.node().attr("type"));
+  in.set_output(0, std::move(type));
   return {};
 }
 

@@ -358,7 +358,8 @@ Status canonical_tile(Rewriter& rewriter) {
     return values.empty() ? std::nullopt : std::optional(values[0]);
   };
   const std::optional<int64_t> copies = number(1), axis = number(2);
-  if (!rewriter.has_shape(0)) return rewriter.fail("the opset 1 form needs an input of known rank");
+  if (!rewriter.has_shape(0))
+    return rewriter.unsupported("the opset 1 form needs an input of known rank");
   if (!copies || !axis) return place_repeats(rewriter);
   if (*axis < 0 || *axis >= static_cast<int64_t>(rewriter.rank(0)))
     return rewriter.fail("axis ", *axis, " is not one of an input of rank ", rewriter.rank(0));

@@ -112,10 +112,12 @@ Result<Dim> frame_count(const Inference& inference, Dim length, Dim frame, Dim s
   return symbols.add(symbols.floor_div(rest, step), 1);
 }
 
+// A signal [batch, samples], as PyTorch exports it, is real.
 Status infer_stft(Inference& inference) {
-  PFRT_TRY(expect_rank(inference, 0, 3));
+  if (!inference.has_shape(0) || inference.rank(0) != 2) PFRT_TRY(expect_rank(inference, 0, 3));
   PFRT_TRY(expect_rank(inference, 2, 1));
-  const Shape signal = inference.has_shape(0) ? inference.shape(0) : Shape(3);
+  Shape signal = inference.has_shape(0) ? inference.shape(0) : Shape(3);
+  if (signal.size() == 2) signal.push_back(1);
   if (signal[2].known() && !signal[2].is(1) && !signal[2].is(2))
     return inference.fail("the last dimension is ", signal[2].value(),
                           ", must be 1 (real) or 2 (complex)");
@@ -177,12 +179,13 @@ Status infer_mel(Inference& inference) {
 Status along_last(Rewriter& rewriter) {
   Node& node = rewriter.node();
   if (node.attr_int("signal_ndim", 1) != 1)
-    return rewriter.fail("signal_ndim is ", node.attr_int("signal_ndim", 1),
-                         "; transforms along one dimension are supported");
+    return rewriter.unsupported("signal_ndim is ", node.attr_int("signal_ndim", 1),
+                                "; transforms along one dimension are supported");
   if (node.attr_int("normalized", 0) != 0)
-    return rewriter.fail("normalized = 1 has no meaning that is written down; divide the result");
+    return rewriter.unsupported(
+        "normalized = 1 has no meaning that is written down; divide the result");
   if (node.attr_int("onesided", 1) == 0)
-    return rewriter.fail("onesided = 0 is not supported; use the operator DFT");
+    return rewriter.unsupported("onesided = 0 is not supported; use the operator DFT");
   node.attrs.clear();
   node.set_attr(Attribute::of_int("onesided", 1));
   node.set_attr(Attribute::of_int("inverse", node.op == "Irfft"));

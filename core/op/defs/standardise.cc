@@ -147,8 +147,14 @@ Status standard_attentions(Graph& graph) {
   return {};
 }
 
-// The newest Scan has no batches, and so no way to say what the first one did.
-Status check_scans(Graph& graph) {
+}  // namespace
+
+bool is_canonical(const Graph& graph) {
+  return !any_node(graph, [](const Node& n) { return !n.canonical; });
+}
+
+Status check_sayable(const Graph& graph) {
+  // The newest Scan has no batches, and so no way to say what the first one did.
   for (const NodeId id : graph.node_ids()) {
     const Node& node = *graph.node(id);
     if (node.op == "Scan" && node.domain.empty() && node.attr_int("batched", 0))
@@ -156,17 +162,11 @@ Status check_scans(Graph& graph) {
                    ": the Scan of opset 8 works on batches, which no later opset has; save the "
                    "model as .pfm");
   }
-  return {};
-}
-
-}  // namespace
-
-bool is_canonical(const Graph& graph) {
-  return !any_node(graph, [](const Node& n) { return !n.canonical; });
+  return for_each_body(graph, check_sayable);
 }
 
 Status standardise(Graph& graph) {
-  PFRT_TRY(for_each_graph(graph, check_scans));
+  PFRT_TRY(check_sayable(graph));
   PFRT_TRY(for_each_graph(graph, restore_strings));
   PFRT_TRY(for_each_graph(graph, standard_attentions));
   PFRT_TRY(for_each_graph(graph, own_outputs));

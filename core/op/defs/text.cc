@@ -23,8 +23,8 @@ Status canonical_string_normalizer(Rewriter& rewriter) {
   const std::string_view locale = node.attr_string("locale", "");
   const std::string_view language = locale.substr(0, locale.find_first_of("_.@-"));
   if (action != "NONE" && (language == "tr" || language == "az"))
-    return rewriter.fail("attribute 'locale' is '", locale,
-                         "'; the case rules of Turkish and Azerbaijani are not supported");
+    return rewriter.unsupported("attribute 'locale' is '", locale,
+                                "'; the case rules of Turkish and Azerbaijani are not supported");
   return {};
 }
 
@@ -113,8 +113,8 @@ Status canonical_tf_idf(Rewriter& rewriter) {
     return rewriter.fail("attribute 'ngram_indexes' is absent or empty");
   constexpr size_t kMostLength = 1000;
   if (counts->size() > kMostLength)
-    return rewriter.fail("attribute 'ngram_counts' has n-grams of ", counts->size(),
-                         " items, the most supported are ", kMostLength);
+    return rewriter.unsupported("attribute 'ngram_counts' has n-grams of ", counts->size(),
+                                " items, the most supported are ", kMostLength);
   const Attribute *ints = node.attr("pool_int64s"), *strings = node.attr("pool_strings");
   if (!ints == !strings)
     return rewriter.fail("needs one of the attributes 'pool_int64s' and 'pool_strings'");

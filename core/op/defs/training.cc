@@ -112,7 +112,7 @@ Status infer_optimizer(Inference& inference) {
 }
 
 Status refuse_gradient(Rewriter& rewriter) {
-  return rewriter.fail(
+  return rewriter.unsupported(
       "differentiating a graph is part of training, which is not supported; "
       "export the model for inference");
 }

@@ -61,12 +61,13 @@ Result<ValueId> score_bias(Rewriter& rewriter, Chain& chain, const MaskInputs& m
   if (mask == kNoId) return bias;
   const pfrt_dtype dtype = m.dtype;
   if (dtype == PFRT_DTYPE_UNSET || !rewriter.has_shape(m.mask))
-    return rewriter.fail("the mask's rank and the input's type must be known");
+    return rewriter.unsupported("the mask's rank and the input's type must be known");
   const size_t rank = rewriter.rank(m.mask);
   const Shape dims = rewriter.input(m.mask).shape;
   if (rank < 1 || rank > 3)
-    return rewriter.fail("a mask of rank ", rank,
-                         " is not supported; ONNX Runtime's CPU provider takes 1 to 3 as well");
+    return rewriter.unsupported(
+        "a mask of rank ", rank,
+        " is not supported; ONNX Runtime's CPU provider takes 1 to 3 as well");
   if (rank == 2 && dims[1].is(1)) return bias;  // a placeholder: a lone key always counts
   const ValueId kept = rank == 1 ? ranges_mask(chain, mask, m)
                                  : chain.op("Greater", {mask, chain.scalar(PFRT_DTYPE_INT32, 0)});
@@ -174,7 +175,8 @@ Status canonical_qattention(Rewriter& rewriter) {
     if (!rewriter.has_input(i))
       return rewriter.fail("needs the inputs bias, input_scale and weight_scale");
   const pfrt_dtype dtype = rewriter.input(3).dtype;
-  if (dtype == PFRT_DTYPE_UNSET) return rewriter.fail("the type of input_scale must be known");
+  if (dtype == PFRT_DTYPE_UNSET)
+    return rewriter.unsupported("the type of input_scale must be known");
   Chain chain(rewriter);
   const ValueId product =
       chain.op("MatMulInteger", trimmed({chain.in(0), chain.in(1), chain.in(6), chain.in(7)}));
@@ -204,11 +206,11 @@ Status check_multi_head(Rewriter& rewriter) {
   PFRT_TRY(refuse_input(rewriter, 9, "cache_indirection"));
   for (size_t i : {0u, 1u, 2u})
     if (rewriter.has_shape(i) && rewriter.rank(i) == 5)
-      return rewriter.fail(
+      return rewriter.unsupported(
           "input ", i, " holds packed projections (rank 5), which is for GPUs; export them apart");
   if (!rewriter.has_input(1) || !rewriter.has_input(2))
     return rewriter.fail("key and value are needed");
-  if (!rewriter.has_shape(1)) return rewriter.fail("the rank of the key must be known");
+  if (!rewriter.has_shape(1)) return rewriter.unsupported("the rank of the key must be known");
   if (rewriter.has_input(6) != rewriter.has_input(7))
     return rewriter.fail("past_key and past_value must be given together");
   return {};

@@ -24,11 +24,12 @@ Status check_heads(Rewriter& rewriter, std::string_view name) {
 
 Status refuse_attr(Rewriter& rewriter, std::string_view name) {
   if (rewriter.node().attr_int(name, 0) == 0) return {};
-  return rewriter.fail("attribute '", name, "' is set, which is for GPUs; export without it");
+  return rewriter.unsupported("attribute '", name,
+                              "' is set, which is for GPUs; export without it");
 }
 Status refuse_input(Rewriter& rewriter, size_t i, std::string_view name) {
   if (!rewriter.has_input(i)) return {};
-  return rewriter.fail("input ", i, ", ", name, ", is for GPUs; export without it");
+  return rewriter.unsupported("input ", i, ", ", name, ", is for GPUs; export without it");
 }
 
 std::vector<ValueId> trimmed(std::vector<ValueId> inputs) {
@@ -60,7 +61,7 @@ Status canonical_group_query(Rewriter& rewriter) {
   Node& node = rewriter.node();
   for (std::string_view name : {"k_quant_type", "v_quant_type"})
     if (node.attr_string(name, "NONE") != "NONE")
-      return rewriter.fail("attribute '", name, "' is set; quantized caches are for GPUs");
+      return rewriter.unsupported("attribute '", name, "' is set; quantized caches are for GPUs");
   if (rewriter.has_input(3) != rewriter.has_input(4))
     return rewriter.fail("past_key and past_value must be given together");
   if (!rewriter.has_input(5) || !rewriter.has_input(6))
@@ -74,7 +75,8 @@ Status canonical_group_query(Rewriter& rewriter) {
   if (qkv[1] == kNoId) {
     if (qkv[2] != kNoId || !rewriter.has_shape(0) || rewriter.rank(0) != 3 ||
         !rewriter.input(0).shape[2].known())
-      return rewriter.fail("packed projections need a known number of columns, and no value input");
+      return rewriter.unsupported(
+          "packed projections need a known number of columns, and no value input");
     const int64_t parts = heads + 2 * kv_heads, columns = rewriter.input(0).shape[2].value();
     if (columns % parts != 0)
       return rewriter.fail(columns, " columns do not divide into ", parts, " heads");
@@ -88,7 +90,7 @@ Status canonical_group_query(Rewriter& rewriter) {
       return rewriter.fail("do_rotary needs the inputs cos_cache and sin_cache");
     const Dim half =
         rewriter.has_shape(7) && rewriter.rank(7) == 2 ? rewriter.input(7).shape[1] : Dim();
-    if (!half.known()) return rewriter.fail("the columns of cos_cache must be known");
+    if (!half.known()) return rewriter.unsupported("the columns of cos_cache must be known");
     const ValueId positions = rewriter.has_input(9)
                                   ? chain.cast(chain.in(9), PFRT_DTYPE_INT64)
                                   : query_positions(chain, qkv[0], chain.in(5), chain.in(6));
@@ -167,10 +169,10 @@ Status canonical_ms_rotary(Rewriter& rewriter) {
   PFRT_TRY(refuse_attr(rewriter, "is_packed_batching"));
   Node& node = rewriter.node();
   if (node.attr_float("scale", 1) != 1)
-    return rewriter.fail("attribute 'scale' is ", node.attr_float("scale", 1),
-                         ", which is for GPUs; expected 1");
+    return rewriter.unsupported("attribute 'scale' is ", node.attr_float("scale", 1),
+                                ", which is for GPUs; expected 1");
   if (!rewriter.has_shape(0) || !rewriter.has_shape(1) || !rewriter.has_shape(2))
-    return rewriter.fail("the ranks of input, position_ids and cos_cache must be known");
+    return rewriter.unsupported("the ranks of input, position_ids and cos_cache must be known");
   const size_t rank = rewriter.rank(0);
   if ((rank != 3 && rank != 4) || rewriter.rank(2) != 2)
     return rewriter.fail("the input has rank ", rank, ", cos_cache ", rewriter.rank(2),
@@ -207,13 +209,13 @@ Status canonical_ms_rotary(Rewriter& rewriter) {
 // --------------------------------------------------------------------------------- refused
 
 Status refuse_packed(Rewriter& rewriter) {
-  return rewriter.fail(
+  return rewriter.unsupported(
       "runs on GPUs only, for batches without padding; export the model with Attention or "
       "MultiHeadAttention (optimise it without packing or GPU fusions)");
 }
 
 Status refuse_decoder(Rewriter& rewriter) {
-  return rewriter.fail(
+  return rewriter.unsupported(
       "holds a whole decoding loop, which this runtime leaves to the application; export the "
       "decoder alone (without the beam search or sampling step of the converter) and call it once "
       "a token");

@@ -55,8 +55,8 @@ Status skip_norm(Rewriter& rewriter, std::string_view norm, size_t beta, size_t 
   const bool layer = norm == "LayerNormalization";
   for (size_t i : {1u, 2u})
     if (rewriter.node().has_output(i) && !layer)
-      return rewriter.fail("output ", i,
-                           " exists in training only; export the model for inference");
+      return rewriter.unsupported("output ", i,
+                                  " exists in training only; export the model for inference");
   Chain chain(rewriter);
   // Sum adds all three inputs before it rounds. Two Adds round twice, which shows in types of 16
   // bits.
@@ -97,7 +97,8 @@ Status canonical_simplified(Rewriter& rewriter) {
   attrs[2].i = rewriter.node().attr_int("stash_type", PFRT_DTYPE_FLOAT32);
   Chain chain(rewriter);
   if (rewriter.node().has_output(1)) {
-    if (!rewriter.has_shape(0)) return rewriter.fail("output 1 needs an input of known rank");
+    if (!rewriter.has_shape(0))
+      return rewriter.unsupported("output 1 needs an input of known rank");
     std::vector<int64_t> axes;
     for (int64_t i = axis; i < static_cast<int64_t>(rewriter.rank(0)); ++i) axes.push_back(i);
     const pfrt_dtype stash = static_cast<pfrt_dtype>(attrs[2].i);
@@ -108,8 +109,9 @@ Status canonical_simplified(Rewriter& rewriter) {
     const ValueId shifted = chain.add(mean, chain.scalar(stash, static_cast<double>(epsilon)));
     chain.hand_over(1, chain.op("Reciprocal", {chain.op("Sqrt", {shifted})}));
   }
-  return replace_with(rewriter, chain, "RMSNormalization", {chain.in(0), chain.in(1)},
-                      std::move(attrs));
+  PFRT_TRY(replace_with(rewriter, chain, "RMSNormalization", {chain.in(0), chain.in(1)},
+                        std::move(attrs)));
+  return join_norm_types(rewriter);
 }
 
 // Input |i| (2 to 6) of an embedding, numbers or bytes with a scale and a zero point each.

@@ -35,11 +35,14 @@ constexpr int kTrialDepth = 2;
 // Nodes between two looks at whether the caller has cancelled.
 constexpr size_t kStopInterval = 64;
 
+bool differ_in_dtype(const Type& a, const Type& b) {
+  return a.kind == b.kind && a.dtype != b.dtype && a.dtype && b.dtype;
+}
+
 // Both are known, and cannot both be right.
 bool contradict(const Type& a, const Type& b) {
   if (a.kind == PFRT_VALUE_UNSET || b.kind == PFRT_VALUE_UNSET) return false;
-  if (a.kind != b.kind) return true;
-  if (a.dtype != b.dtype && a.dtype && b.dtype) return true;
+  if (a.kind != b.kind || differ_in_dtype(a, b)) return true;
   if (!a.has_shape || !b.has_shape) return false;
   if (a.shape.size() != b.shape.size()) return true;
   for (size_t i = 0; i < a.shape.size(); ++i)
@@ -63,6 +66,8 @@ class Canonicaliser {
     PFRT_TRY(make_initializers_dense(graph, dense_bytes_));
     InferState state = outer ? body_state(graph, *outer) : initial_state(graph);
     const std::vector<bool> used = used_values(graph);
+    std::vector<Type> declared;
+    for (const ValueId out : graph.outputs) declared.push_back(graph.at(out).type);
     std::unordered_map<ValueId, ValueId> instead;
     state.used = &used;
     state.instead = &instead;
@@ -78,6 +83,7 @@ class Canonicaliser {
     for (ValueId id = 0; id < graph.value_count(); ++id)
       if (!graph.at(id).constant && !inputs.contains(id))
         graph.at(id).type = merged(state.types[id], graph.at(id).type);
+    PFRT_TRY(check_outputs(graph, declared));
     graph.opsets[""] = newest_opset("");
     for (auto& [domain, opset] : graph.opsets)
       if (const int64_t newest = newest_opset(domain)) opset = newest;
@@ -219,6 +225,21 @@ class Canonicaliser {
     state.data.resize(std::max(state.data.size(), graph.value_count()));
     for (ValueId out : node.outputs)
       if (out != kNoId) state.types[out] = graph.at(out).type;
+    return {};
+  }
+
+  // Whoever takes an output relies on the element type that is declared; other declarations that
+  // are wrong mislead nobody.
+  Status check_outputs(const Graph& graph, std::span<const Type> declared) const {
+    for (size_t i = 0; i < declared.size() && !watch_.faults; ++i) {
+      const GraphValue& out = graph.at(graph.outputs[i]);
+      if (!out.type.is_tensor() || !differ_in_dtype(out.type, declared[i])) continue;
+      const Node* const node = graph.node(out.producer);
+      return error(Code::kINVALID_MODEL, node ? describe(graph, *node) + ": " : "", "output '",
+                   out.name, "' is declared as ", dtype_name(declared[i].dtype), ", but ",
+                   node ? "the node makes " : "is ", dtype_name(out.type.dtype),
+                   "; declare it as that, or convert it by a Cast");
+    }
     return {};
   }
 

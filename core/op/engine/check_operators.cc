@@ -91,9 +91,11 @@ class Checker {
 
   Status finish() && {
     if (faults_.empty()) return {};
+    const bool model_only = std::ranges::all_of(
+        faults_, [](const Status& fault) { return fault.code() == Code::kINVALID_MODEL; });
     Status all =
-        error(Code::kUNSUPPORTED_OPERATOR, "checking the operators of graph '", root_.name,
-              "': ", faults_.size(),
+        error(model_only ? Code::kINVALID_MODEL : Code::kUNSUPPORTED_OPERATOR,
+              "checking the operators of graph '", root_.name, "': ", faults_.size(),
               faults_.size() == 1 ? " fault: " : " faults, the first: ", faults_.front().message());
     for (Status& fault : faults_) all.add_child(std::move(fault));
     return all;
@@ -105,7 +107,8 @@ class Checker {
     int64_t opset = node.canonical ? newest : root_.opset(node.domain);
     if (newest && opset > newest) {
       if (too_new_.insert(node.domain).second)
-        fault("opset ", opset, " of domain '", domain_name(node.domain), "' is newer than ", newest,
+        fault(Code::kUNSUPPORTED_OPERATOR, "opset ", opset, " of domain '",
+              domain_name(node.domain), "' is newer than ", newest,
               ", the newest known; export the model at opset ", newest, " or below");
       opset = newest;
     }
@@ -115,8 +118,8 @@ class Checker {
     if (!row) {
       auto [known, fresh] = known_.try_emplace({node.domain, node.op});
       if (fresh) known->second = what_is_known(graph, node.domain, node.op);
-      fault(describe(graph, node), " (", domain_name(node.domain), " opset ", opset,
-            "): ", known->second);
+      fault(Code::kUNSUPPORTED_OPERATOR, describe(graph, node), " (", domain_name(node.domain),
+            " opset ", opset, "): ", known->second);
       return;
     }
     // Of a list of any length every element counts; Loop, which may go without its first two,
@@ -133,17 +136,18 @@ class Checker {
     const bool few = count < static_cast<size_t>(least);
     const bool many = most >= 0 && count > static_cast<size_t>(most);
     if (few || many)
-      return fault(describe(graph, node), ": has ", count, " ", what, "s, takes ",
-                   range_text(least, most));
+      return fault(Code::kINVALID_MODEL, describe(graph, node), ": has ", count, " ", what,
+                   "s, takes ", range_text(least, most));
     const size_t required = all_required ? values.size() : static_cast<size_t>(least);
     for (size_t i = 0; i < required; ++i)
       if (values[i] == kNoId)
-        fault(describe(graph, node), ": ", what, " ", i, " is required but absent");
+        fault(Code::kINVALID_MODEL, describe(graph, node), ": ", what, " ", i,
+              " is required but absent");
   }
 
   template <typename... Parts>
-  void fault(const Parts&... parts) {
-    faults_.push_back(error(Code::kUNSUPPORTED_OPERATOR, parts...));
+  void fault(Code code, const Parts&... parts) {
+    faults_.push_back(error(code, parts...));
   }
 
   const Graph& root_;

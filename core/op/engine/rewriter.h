@@ -71,15 +71,23 @@ class Rewriter {
   Status replace_with_constant(Tensor tensor);
   bool gone() const { return graph_.node(id_) == nullptr; }
 
-  // The opset cannot be given the newest meaning.
+  // The model is at fault: no opset has a meaning for such a node.
   template <typename... Parts>
   Status fail(const Parts&... parts) const {
-    return error(Code::kUNSUPPORTED_OPERATOR, describe(graph_, *graph_.node(id_)), " (opset ",
-                 opset_, "): ", parts...);
+    return refused(Code::kINVALID_MODEL, parts...);
+  }
+  // The node has a meaning, which is not to be had here.
+  template <typename... Parts>
+  Status unsupported(const Parts&... parts) const {
+    return refused(Code::kUNSUPPORTED_OPERATOR, parts...);
   }
   std::vector<NodeId> take_after() { return std::move(after_); }
 
  private:
+  template <typename... Parts>
+  Status refused(Code code, const Parts&... parts) const {
+    return error(code, describe(graph_, *graph_.node(id_)), " (opset ", opset_, "): ", parts...);
+  }
   Graph& graph_;
   NodeId id_;
   int64_t opset_;

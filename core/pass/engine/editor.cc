@@ -2,6 +2,7 @@
 #include "core/pass/engine/editor.h"
 
 #include <algorithm>
+#include <cassert>
 
 #include "core/op/defs/rules.h"
 #include "core/op/engine/contents.h"
@@ -356,14 +357,21 @@ Result<std::vector<ValueId>> Editor::add_node(Node made, std::string_view stem, 
   return values;
 }
 
+bool Editor::is_there(ValueId value) const {
+  return graph_->at(value).producer != kNoId || graph_->at(value).constant || is_input(value) ||
+         std::ranges::any_of(graph_->captures,
+                             [&](const Capture& c) { return c.inner == value; });
+}
+
 bool Editor::can_replace(ValueId from, ValueId to) const {
-  if (from == to || from == kNoId || to == kNoId) return false;
+  if (from == to || from == kNoId || to == kNoId || !is_there(to)) return false;
   if (!is_output(from)) return true;
   return !is_output(to) && !is_input(to) && !graph_->at(to).constant &&
          graph_->at(to).producer != kNoId;
 }
 
 void Editor::replace(ValueId from, ValueId to) {
+  assert(is_there(to));
   ++edits_;
   grow();
   const NodeId made_by = graph_->at(from).producer;

@@ -161,7 +161,7 @@ Result<ValueId> rows_of(Editor& editor, const std::string& stem, const Flat& fla
   inputs[0] = rows;
   std::erase_if(attrs, [](const Attribute& a) { return a.name == "num_heads"; });
   attrs.push_back(Attribute::of_int("num_heads", flat.heads));
-  return editor.add("RotaryEmbedding", stem, std::move(inputs), std::move(attrs));
+  return editor.add("RotaryEmbedding", flat.rotary->name, std::move(inputs), std::move(attrs));
 }
 
 // Rows are read and written head by head, as they lie.

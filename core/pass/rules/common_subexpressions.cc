@@ -151,7 +151,9 @@ class Sweep {
     for (const Dim& d : *contents)
       key += d.known() ? message(" ", d.value()) : message(" #", d.symbol());
     const auto [at, fresh] = sizes_.try_emplace(std::move(key), value);
-    if (fresh || !editor_.can_replace(value, at->second) || !take(value, "JoinSizes")) return;
+    // The node that made the one found before may have lost its users, and so be gone.
+    if (!fresh && !editor_.is_there(at->second)) at->second = value;
+    if (!editor_.can_replace(value, at->second) || !take(value, "JoinSizes")) return;
     const std::string name = graph().at(value).name;
     editor_.replace(value, at->second);
     took(name, "JoinSizes");

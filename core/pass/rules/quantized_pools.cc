@@ -2,6 +2,7 @@
 //
 // Averages of dequantized bytes that are quantized again become averages of bytes: the sum is exact
 // and rounded once, so that results may differ by one step from those of float32.
+#include <algorithm>
 #include <utility>
 
 #include "core/pass/rules/quantized.h"
@@ -9,6 +10,12 @@
 
 namespace pfrt {
 namespace {
+
+// QLinearAveragePool has no dilations, which canonical pools of the standard always have.
+bool is_dilated(const Node& pool) {
+  const auto* dilations = pool.attr_ints("dilations");
+  return dilations && std::ranges::any_of(*dilations, [](int64_t d) { return d != 1; });
+}
 
 bool has_bytes(const Quantization& q) {
   return q.single && (q.dtype == PFRT_DTYPE_INT8 || q.dtype == PFRT_DTYPE_UINT8);
@@ -19,7 +26,7 @@ Result<bool> average(Editor& editor, Node& node, const RuleContext& context) {
   Node* const pool = to ? editor.producer(node.inputs[0]) : nullptr;
   if (!pool || !pool->domain.empty() ||
       (pool->op != "AveragePool" && pool->op != "GlobalAveragePool") ||
-      !editor.only_used_by(node.inputs[0], node))
+      is_dilated(*pool) || !editor.only_used_by(node.inputs[0], node))
     return false;
   const auto from = dequantized(editor, pool->inputs[0]);
   if (!from || !has_bytes(*from) || !has_bytes(*to) || !scales_of(editor, *from) ||
@@ -30,6 +37,7 @@ Result<bool> average(Editor& editor, Node& node, const RuleContext& context) {
   made.op = "QLinear" + pool->op;
   made.canonical = true;
   made.attrs = pool->attrs;
+  made.drop_attr("dilations");
   PFRT_ASSIGN(const ValueId from_zero, zero_of(editor, *from));
   PFRT_ASSIGN(const ValueId to_zero, zero_of(editor, *to));
   made.inputs = {from->quantized, from->scale, from_zero, to->scale, to_zero};

@@ -103,7 +103,9 @@ bool same(const pfrt_plugin_desc& a, const pfrt_plugin_desc& b) {
          text_of(a.name) == text_of(b.name) && text_of(a.version) == text_of(b.version);
 }
 
-pfrt_code ask(Trial& trial, const PluginFile& file, Age age, size_t desc_size, Guarded* memory) {
+// |rule| is broken by a query that does not come back.
+pfrt_code ask(Trial& trial, std::string_view rule, const PluginFile& file, Age age,
+              size_t desc_size, Guarded* memory) {
   pfrt_host_info host = host_info();
   host.max_minor = PFRT_ABI_MINOR + (age == Age::kNewer ? 1 : 0);
   Sized<pfrt_host_info> sized(age, host, "the host's description");
@@ -112,7 +114,7 @@ pfrt_code ask(Trial& trial, const PluginFile& file, Age age, size_t desc_size, G
   auto* desc = reinterpret_cast<pfrt_plugin_desc*>(memory->data());
   desc->struct_size = static_cast<uint32_t>(desc_size);
   desc->abi = PFRT_ABI_VERSION;
-  return call(trial, "struct-size-host",
+  return call(trial, rule,
               std::string("pfrt_plugin_query ran ") + age_text(age) + " with a description of " +
                   std::to_string(desc_size) + " bytes",
               [&] { return file.query()(sized.get(), desc); });
@@ -125,7 +127,7 @@ void check_ages(Trial& trial, const std::string& path) {
   for (Age age : {Age::kNow, Age::kNewer}) {
     const size_t size = size_at<pfrt_plugin_desc>(age);
     Guarded memory(size, "the description", kHostStruct, 8);
-    const pfrt_code code = ask(trial, file, age, size, &memory);
+    const pfrt_code code = ask(trial, "struct-size-host", file, age, size, &memory);
     pfrt_plugin_desc desc{};
     std::memcpy(&desc, memory.data(), sizeof desc);
     trial.expect(desc.struct_size == size, "struct-size-host",
@@ -150,7 +152,7 @@ void check_description(Trial& trial, const std::string& path) {
   const PluginFile file(trial, path);
   pfrt_host_info host = host_info();
   Guarded memory(sizeof(pfrt_plugin_desc), "the description", kHostStruct, 8);
-  const pfrt_code code = ask(trial, file, Age::kNow, sizeof(pfrt_plugin_desc), &memory);
+  const pfrt_code code = ask(trial, "query", file, Age::kNow, sizeof(pfrt_plugin_desc), &memory);
   pfrt_plugin_desc desc{};
   std::memcpy(&desc, memory.data(), sizeof desc);
   bool good = trial.expect(desc.abi_major == PFRT_ABI_MAJOR, "major", range(desc));

@@ -80,7 +80,7 @@ TrialResult run_trial(const std::function<void(Trial&)>& body, int seconds) {
   if (note.rule[0] == 0) throw std::runtime_error("a test did not start: " + child.reason);
   const std::string fault =
       note.fault[0] ? note.fault : "it ended the process (" + child.reason + ")";
-  return {{{note.rule, one_line(fault + ", while " + note.doing)}}, {}, {}};
+  return {{{note.rule, one_line(fault + ", while " + note.doing)}}, {}, {}, child.timed_out};
 }
 
 }  // namespace cli::check

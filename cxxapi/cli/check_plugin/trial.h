@@ -62,9 +62,11 @@ struct TrialResult {
   std::vector<Finding> findings;
   std::map<std::string, std::string> facts;
   std::vector<std::string> skipped;
+  bool timed_out = false;  // which is a finding too
 };
 
 // Runs |body| in a child, which may take |seconds|. An exception of |body| itself is thrown here.
+// A child that ends before |body| is done, even with 0, has broken the rule that was at stake.
 TrialResult run_trial(const std::function<void(Trial&)>& body, int seconds);
 
 }  // namespace cli::check

@@ -24,7 +24,7 @@ namespace {
 
 // Unset and empty mean the default.
 std::string value_of(const char* name) {
-  const char* value = std::getenv(name);
+  const char* value = ::secure_getenv(name);
   return value == nullptr ? "" : value;
 }
 

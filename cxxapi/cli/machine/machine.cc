@@ -2,6 +2,7 @@
 #include "cxxapi/cli/machine/machine.h"
 
 #include <sched.h>
+#include <sys/auxv.h>
 #include <sys/sysinfo.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -119,6 +120,16 @@ std::string isa_text(const Machine& machine) {
   std::string out;
   for (const std::string& name : machine.isa) out += (out.empty() ? "" : " ") + name;
   return out.empty() ? "none of the known extensions" : out;
+}
+
+std::vector<std::string> machine_notes(const Machine& machine, const std::string& cap) {
+  const bool tiles =
+      std::find(machine.isa.begin(), machine.isa.end(), "amx_tile") != machine.isa.end();
+  if (!tiles || (!cap.empty() && cap != "amx")) return {};
+  const unsigned long least = ::getauxval(AT_MINSIGSTKSZ);
+  return {"once kernels have used AMX tiles, the system refuses a sigaltstack of fewer than " +
+          (least > 0 ? std::to_string(least) : "about 11,000") +
+          " bytes in every thread of the process; PFRT_ISA=avx512_bf16 leaves tiles alone"};
 }
 
 }  // namespace cli

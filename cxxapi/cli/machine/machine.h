@@ -24,5 +24,8 @@ Machine read_machine();
 // Threads that can run at once: usable processors within the quota, at least 1.
 int default_threads(const Machine& machine);
 std::string isa_text(const Machine& machine);
+// What a host should know of how kernels use the machine, a sentence each. |cap|: PFRT_ISA, or
+// empty.
+std::vector<std::string> machine_notes(const Machine& machine, const std::string& cap);
 
 }  // namespace cli

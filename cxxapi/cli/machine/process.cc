@@ -13,6 +13,7 @@
 #include <cstring>
 #include <exception>
 #include <fstream>
+#include <utility>
 
 #include "cxxapi/cli/print/text.h"
 
@@ -20,6 +21,9 @@ namespace cli {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+// Follows what the work returned. What runs in the child may end the process by itself, with 0 too.
+constexpr char kClosingWord = '\x04';
 
 void write_all(int fd, const std::string& text) {
   size_t done = 0;
@@ -38,6 +42,7 @@ void write_all(int fd, const std::string& text) {
   std::string output;
   try {
     output = work();
+    output += kClosingWord;
     code = 0;
   } catch (const std::exception& error) {
     output = one_line(error.what());
@@ -100,14 +105,18 @@ ChildResult run_in_child(const std::function<std::string()>& work,
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   if (!finished) {
+    result.timed_out = true;
     result.reason = "no result after " + seconds_text(timeout);
   } else if (WIFSIGNALED(status)) {
     result.reason = std::string("crashed: ") + strsignal(WTERMSIG(status));
   } else if (WEXITSTATUS(status) != 0) {
     result.reason = text.empty() ? "exited with " + std::to_string(WEXITSTATUS(status)) : text;
+  } else if (text.empty() || text.back() != kClosingWord) {
+    result.reason = "exited with 0 before it was done";
   } else {
+    text.pop_back();
     result.ok = true;
-    result.output = text;
+    result.output = std::move(text);
   }
   return result;
 }

@@ -11,7 +11,8 @@
 namespace cli {
 
 struct ChildResult {
-  bool ok = false;
+  bool ok = false;  // the work returned
+  bool timed_out = false;
   std::string output;  // what the work returned
   std::string reason;  // when not ok: the exception's text, the signal, or the timeout
 };

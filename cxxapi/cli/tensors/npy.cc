@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cxxapi/cli/tensors/npy.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
@@ -68,16 +72,22 @@ Header read_header(const std::string& file, const std::string& path) {
   header.descr = descr.substr(1, close - 1);
   header.fortran = entry(dict, "fortran_order", path).compare(0, 4, "True") == 0;
   const std::string shape = entry(dict, "shape", path);
-  const char* at = shape.data();
-  const char* end = at + std::min(shape.size(), shape.find(')'));
+  const size_t close_shape = shape.find(')');
+  if (shape.empty() || shape[0] != '(' || close_shape == std::string::npos)
+    malformed(path, "its shape is no tuple");
+  const char* at = shape.data() + 1;
+  const char* const end = shape.data() + close_shape;
   while (at < end) {
-    if (*at < '0' || *at > '9') {
+    if (*at == ' ' || *at == ',' || *at == 'L') {  // of Python 2
       ++at;
       continue;
     }
     int64_t dim = 0;
     const auto parsed = std::from_chars(at, end, dim);
-    if (parsed.ec != std::errc()) malformed(path, "its shape is too large");
+    if (parsed.ec == std::errc::result_out_of_range) malformed(path, "its shape is too large");
+    if (parsed.ec != std::errc() || dim < 0)
+      malformed(path, "its shape has '" + std::string(at, std::find(at, end, ',')) +
+                          "', which is no dimension");
     header.shape.push_back(dim);
     at = parsed.ptr;
   }
@@ -155,11 +165,24 @@ std::vector<int64_t> fortran_order(const std::vector<int64_t>& shape, int64_t co
 }  // namespace
 
 std::string read_file(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::string bytes((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-  if (!in.good() && !in.eof()) {
-    throw UsageError("cannot read '" + path + "': " + std::strerror(errno == 0 ? EIO : errno));
+  // Opening a pipe or device must neither wait nor change it.
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  const auto fail = [&](const std::string& why) {
+    if (fd >= 0) ::close(fd);
+    throw UsageError("cannot read '" + path + "': " + why);
+  };
+  struct stat info {};
+  if (fd < 0 || ::fstat(fd, &info) != 0) fail(std::strerror(errno));
+  if (!S_ISREG(info.st_mode)) fail("it is no regular file; copy its bytes to a file first");
+  std::string bytes;
+  for (char piece[1 << 16];;) {
+    const ssize_t got = ::read(fd, piece, sizeof piece);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail(std::strerror(errno));
+    if (got == 0) break;
+    bytes.append(piece, static_cast<size_t>(got));
   }
+  ::close(fd);
   return bytes;
 }
 

@@ -10,6 +10,18 @@
 #include "providers/cpu/row/pace.h"
 
 namespace pfrt::cpu {
+namespace {
+
+// Whether input |i| is a constant with an element for each of the last dimension, the same for all
+// rows.
+bool is_a_row(const SnapshotNode& norm, uint32_t i) {
+  const auto dims = norm.input_dims(i);
+  const int64_t length = norm.input_dims(0).back();
+  return norm.is_constant(i) && norm.input_elements(i) == length &&
+         (length == 1 || (!dims.empty() && dims.back() == length));
+}
+
+}  // namespace
 
 bool is_row_norm(const SnapshotNode& node) {
   return node.domain().empty() &&
@@ -27,7 +39,7 @@ std::string refuse_row_norm(const SnapshotNode& norm) {
     if (!norm.has_input(i)) continue;
     if (norm.input_dtype(i) != PFRT_DTYPE_FLOAT32)
       return message("input ", i, " of ", norm.op(), " is ", dtype_name(norm.input_dtype(i)));
-    if (i > 0 && (!norm.is_constant(i) || norm.input_elements(i) != norm.input_dims(0).back()))
+    if (i > 0 && !is_a_row(norm, i))
       return message("input ", i, " of ", norm.op(),
                      " is no constant with an element for each of a row");
   }

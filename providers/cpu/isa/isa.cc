@@ -5,7 +5,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
+
+#include "core/base/os/variable.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -103,8 +104,8 @@ DotInstructions dot_instructions() {
 }
 
 Result<Isa> isa_cap() {
-  const char* word = std::getenv("PFRT_ISA");
-  if (word == nullptr || *word == '\0') return Isa::kAmx;
+  const std::string_view word = os::variable("PFRT_ISA");
+  if (word.empty()) return Isa::kAmx;
   Result<Isa> cap = isa_from_name(word);
   if (cap.ok()) return cap;
   return cap.take_status().prepend("PFRT_ISA");

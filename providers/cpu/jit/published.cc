@@ -5,20 +5,22 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <string_view>
+
+#include "core/base/os/variable.h"
 
 namespace pfrt::cpu {
 namespace {
 
 // |format| and |values| make the path, as for printf. One write for each call, so that lines of
-// several threads do not mix. A link that someone left in a shared folder is not followed.
+// several threads do not mix. A link that someone left in a shared folder is not followed,
+// nor is anybody waited for who reads a pipe there.
 template <typename... Values>
 void write_file(int flags, const void* bytes, size_t size, const char* format, Values... values) {
   char path[4096];
   const int length = std::snprintf(path, sizeof path, format, values...);
   if (length < 0 || static_cast<size_t>(length) >= sizeof path) return;
-  const int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | flags, 0644);
+  const int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | flags, 0644);
   if (fd < 0) return;
   if (write(fd, bytes, size) < 0) {
   }
@@ -29,10 +31,9 @@ void write_file(int flags, const void* bytes, size_t size, const char* format, V
 
 void publish(std::string_view name, const void* code, size_t bytes) noexcept {
   const int length = static_cast<int>(name.size());
-  if (const char* folder = std::getenv("PFRT_JIT_DUMP"); folder != nullptr && *folder != '\0')
+  if (const char* const folder = os::variable("PFRT_JIT_DUMP"); *folder != '\0')
     write_file(O_TRUNC, code, bytes, "%s/%.*s.bin", folder, length, name.data());
-  const char* const perf = std::getenv("PFRT_JIT_PERF");
-  if (perf == nullptr || std::string_view(perf) != "1") return;
+  if (std::string_view(os::variable("PFRT_JIT_PERF")) != "1") return;
   char line[256];
   const int size = std::snprintf(line, sizeof line, "%zx %zx %.*s\n",
                                  reinterpret_cast<size_t>(code), bytes, length, name.data());

@@ -22,7 +22,10 @@ Memory allocate(uint64_t bytes) {
 
 // What the steps of a group get: the program's context with buffers of their own.
 struct Within : pfrt_step_context {
-  explicit Within(const pfrt_step_context& whole) : pfrt_step_context(whole), outer(whole) {
+  // |places_|, |own|: where the buffers are; both outlive this.
+  Within(const pfrt_step_context& whole, const std::vector<MadeSteps::Place>& places_,
+         std::span<void*> pointers_, char* own)
+      : pfrt_step_context(whole), outer(whole), places(places_), pointers(pointers_) {
     host = this;
     parallel = [](const pfrt_step_context* c, uint64_t n, void (*fn)(void*, uint64_t, uint32_t),
                   void* arg) { of(c).loop(n, fn, arg); };
@@ -32,11 +35,17 @@ struct Within : pfrt_step_context {
       if (!self.more_scratch) return self.outer.scratch(&self.outer, worker);
       return self.more_scratch.get() + self.scratch_bytes * worker;
     };
-    alloc_output = nullptr;  // all dimensions are known
+    // Only a run can tell some sizes, whatever dimensions the steps are made for.
+    alloc_output = [](const pfrt_step_context* c, uint32_t buffer, const int64_t* sizes,
+                      uint32_t rank, void** out) { return of(c).allocate(buffer, sizes, rank, out); };
     fail = [](const pfrt_step_context* c, pfrt_code code, pfrt_string text) {
       return of(c).outer.fail(&of(c).outer, code, text);
     };
     dims = nullptr;
+    for (size_t i = 0; i < pointers.size(); ++i)
+      pointers[i] = places[i].buffer == PFRT_NO_INDEX ? own + places[i].offset
+                                                      : outer.buffers[places[i].buffer];
+    buffers = pointers.data();
   }
   static const Within& of(const pfrt_step_context* context) {
     return *static_cast<const Within*>(context->host);
@@ -46,7 +55,20 @@ struct Within : pfrt_step_context {
     for (uint64_t i = 0; i < n && outer.stop(&outer) == PFRT_CODE_OK; ++i) fn(arg, i, 0);
   }
 
+  pfrt_code allocate(uint32_t buffer, const int64_t* sizes, uint32_t rank, void** out) const {
+    *out = nullptr;
+    if (buffer >= places.size() || places[buffer].buffer == PFRT_NO_INDEX)
+      return PFRT_CODE_INTERNAL;
+    const uint32_t whole = places[buffer].buffer;
+    const pfrt_code code = outer.alloc_output(&outer, whole, sizes, rank, out);
+    for (size_t i = 0; code == PFRT_CODE_OK && i < pointers.size(); ++i)
+      if (places[i].buffer == whole) pointers[i] = *out;
+    return code;
+  }
+
   const pfrt_step_context& outer;
+  const std::vector<MadeSteps::Place>& places;
+  const std::span<void*> pointers;
   uint32_t width = 0;  // of the step that is running
   Memory more_scratch;
   uint64_t scratch_bytes = 0;  // a worker
@@ -100,17 +122,12 @@ pfrt_code VaryingStep::run(const pfrt_step_context& context) {
   std::array<std::byte, 512> near;
   std::pmr::monotonic_buffer_resource memory(near.data(), near.size());
   std::pmr::vector<void*> buffers(made.places.size(), &memory);
-  Within within(context);
   Memory more;
   if (made.own_bytes > own_bytes_) more = allocate(made.own_bytes);
   char* const own = more                    ? more.get()
                     : own_ == PFRT_NO_INDEX ? nullptr
                                             : static_cast<char*>(context.buffers[own_]);
-  for (size_t i = 0; i < buffers.size(); ++i) {
-    const MadeSteps::Place& place = made.places[i];
-    buffers[i] = place.buffer == PFRT_NO_INDEX ? own + place.offset : context.buffers[place.buffer];
-  }
-  within.buffers = buffers.data();
+  Within within(context, made.places, buffers, own);
   if (made.scratch_bytes > scratch_bytes_) {
     within.more_scratch = allocate(made.scratch_bytes * context.workers);
     within.scratch_bytes = made.scratch_bytes;

@@ -220,8 +220,12 @@ void exchange_halo(Grid& grid, const Machine& m, int64_t wavelets) {
 }
 
 void shift_up(Grid& grid, const Machine& m, int64_t wavelets) {
+  // Of a row that both gives and takes; of two rows each does one of them.
+  const double parts = static_cast<double>(std::min<int64_t>(2, grid.rows() - 1));
+  if (parts == 0) return;
   const double own = exchanged(m, wavelets);
-  grid.work(2 * m.async + std::max(own, sent_after(m, wavelets) + latency(m, 1)) + 2 * m.task);
+  grid.work(parts * m.async + std::max(own, sent_after(m, wavelets) + latency(m, 1)) +
+            parts * m.task);
 }
 
 }  // namespace pfrt::wse

@@ -37,6 +37,9 @@ constexpr Number kNumbers[] = {
     PFRT_NUMBER(input_queues, 1),
     PFRT_NUMBER(output_queues, 1),
     PFRT_NUMBER(reserved_queues, 0),
+    PFRT_NUMBER(input_queue_words, 1),
+    PFRT_NUMBER(output_queue_words, 1),
+    PFRT_NUMBER(router_words, 1),
     PFRT_NUMBER(max_extent, 1),
     PFRT_NUMBER(hop, 0),
     PFRT_NUMBER(turn, 0),
@@ -122,6 +125,14 @@ std::string hash_of(std::string_view text) {
   return out;
 }
 
+std::vector<std::string> held_of(const Json& file, const char* list) {
+  std::vector<std::string> out;
+  if (!file.contains(list) || !file[list].is_array()) return out;
+  for (const Json& program : file[list])
+    if (program.is_string()) out.push_back(program.get<std::string>());
+  return out;
+}
+
 Status check_geometry(const Machine& m) {
   if (m.usable_columns > m.fabric_columns || m.usable_rows > m.fabric_rows ||
       m.fabric_columns > 2048 || m.fabric_rows > 2048)
@@ -145,7 +156,7 @@ std::string Machine::identity() const {
   char clock[32];
   std::snprintf(clock, sizeof clock, "%.3f", clock_hz / 1e9);
   return message(name, " ", hash, silicon ? " (silicon)" : "", ", ", clock, " GHz",
-                 validated ? "" : ", not validated");
+                 held.empty() ? ", not validated" : "");
 }
 
 Result<Machine> parse_machine(std::string_view text, bool silicon,
@@ -160,23 +171,25 @@ Result<Machine> parse_machine(std::string_view text, bool silicon,
   machine.silicon = silicon;
   if (file.contains("title") && file["title"].is_string())
     machine.title = file["title"].get<std::string>();
-  machine.validated =
-      file.contains("validated") && file["validated"].is_boolean() && file["validated"].get<bool>();
   for (const auto& [name, entry] : file["numbers"].items()) PFRT_TRY(take(machine, name, entry));
   for (const Number& number : kNumbers)
     if (machine.sources.find(number.name) == machine.sources.end())
       return Status(Code::kINVALID_ARGUMENT, message("the machine file of '", machine.name,
                                                      "' lacks the number '", number.name, "'"));
-  if (silicon && file.contains("silicon") && file["silicon"].is_object())
+  const bool overlaid = silicon && file.contains("silicon") && file["silicon"].is_object();
+  if (overlaid)
     for (const auto& [name, entry] : file["silicon"].items()) PFRT_TRY(take(machine, name, entry));
   std::string identity(text);
   if (silicon) identity += "silicon";
   for (const Change& change : changes) {
     PFRT_TRY(set(machine, change.number, change.value));
     machine.sources[change.number] = "changed by the caller";
+    machine.changed.push_back(change.number);
     identity += message(change.number, "=", change.value, ";");
   }
   PFRT_TRY(check_geometry(machine));
+  if (changes.empty() && text == machine_text(machine.name))
+    machine.held = held_of(file, overlaid ? "held_silicon" : "held");
   machine.hash = hash_of(identity);
   return machine;
 }

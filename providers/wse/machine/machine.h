@@ -22,7 +22,10 @@ struct Rate {
 
 struct Machine {
   std::string name, title;
-  bool validated = false;  // any published cycle count was held against it
+  // Kinds of programs, "MeshGEMM fp16", of which published figures were held against these very
+  // numbers; none for a file that the library does not have, or where the caller changed a number.
+  std::vector<std::string> held;
+  std::vector<std::string> changed;  // numbers that the caller gave
   bool silicon = false;  // numbers of the machine, where the file has those beside the simulator's
   std::string hash;      // of the file's text and all changes, 16 hexadecimal digits
 
@@ -32,6 +35,8 @@ struct Machine {
   // A PE's memory, in bytes, and its routes.
   double sram_bytes = 0, program_bytes = 0, colors = 0, reserved_colors = 0;
   double input_queues = 0, output_queues = 0, reserved_queues = 0, max_extent = 0;
+  // Wavelets that a queue of a core, and a router of a color and side, have room for.
+  double input_queue_words = 0, output_queue_words = 0, router_words = 0;
   // Cycles of the fabric.
   double hop = 0, turn = 0, ramp = 0, wavelet = 0, dispatch = 0, completion = 0;
   // Cycles of a PE.

@@ -76,7 +76,7 @@ struct Operator {
   Family family;
   Work work;
   // Why this node is not taken, as a person can act on; empty when it is. Dimensions may be
-  // symbolic (negative); ranks and types are known.
+  // symbolic (negative), and a rank unknown (-1) where a branch or contents decide it.
   std::string (*refuse)(const SnapshotNode& node);
   // False when a value that only a run knows is out of range (an index); *|why| says which.
   bool (*run)(const Call& call, std::string* why);

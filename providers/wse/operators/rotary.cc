@@ -17,6 +17,8 @@ struct Form {
   Heads x;
   int64_t batch = 0, half = 0;  // pairs
   int64_t positions = 0;        // of the tables, where positions are given
+  // Else the tables' rows from one batch to the next, and from one position to the next.
+  int64_t batch_step = 0, row_step = 0;
   bool interleaved = false, by_position = false;
 };
 
@@ -39,8 +41,14 @@ bool read_form(const Call& call, Form* f, std::string* why) {
     return fault(call, why, "tables of dimensions ", text_of(table), " for positions ",
                  text_of(call.in[3].dims));
   f->positions = f->by_position ? table[0] : 0;
-  const Dims wanted =
+  Dims wanted =
       f->by_position ? Dims{f->positions, f->half} : Dims{f->batch, f->x.positions, f->half};
+  if (!f->by_position) {
+    for (size_t d = 0; d < 2 && table.size() == 3; ++d)
+      if (table[d] == 1) wanted[d] = 1;
+    f->batch_step = wanted[0] == 1 ? 0 : wanted[1];
+    f->row_step = wanted[1] == 1 ? 0 : 1;
+  }
   return has_dims(call, 1, wanted, why) && has_dims(call, 2, wanted, why);
 }
 
@@ -48,7 +56,7 @@ bool read_form(const Call& call, Form* f, std::string* why) {
 bool read_positions(const Call& call, const Form& f, std::vector<int64_t>* rows, std::string* why) {
   const int64_t count = f.batch * f.x.positions;
   for (int64_t i = 0; i < count; ++i) {
-    int64_t row = i;
+    int64_t row = i / f.x.positions * f.batch_step + i % f.x.positions * f.row_step;
     if (f.by_position) {
       row = call.in[3].as<int64_t>()[i];
       if (row < -f.positions || row >= f.positions)

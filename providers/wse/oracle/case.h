@@ -22,13 +22,12 @@ struct Case {
     kKvShift
   };
   Algorithm algorithm = Algorithm::kChainReduce;
-  // PEs, 64 x 64 at most. The first four take a line: rows is 1. Products of matrices take a
+  // PEs, 96 x 96 at most. The first four take a line: rows is 1. Products of matrices take a
   // square.
   int columns = 1, rows = 1;
   int group = 1;                 // S of the two-phase reduce, g of the tree (MeshGEMV has one too)
   int64_t m = 1, k = 1, n = 1;   // a PE's tiles; n alone is the elements of a message otherwise
-  bool fp16 = false;             // else fp32
-  bool packed_alignment = true;  // wavelets that align A carry two fp16 elements, else one
+  bool fp16 = false;            // else fp32
   // Row-major; rounded to fp16 as they are loaded where that is asked for.
   //   reduces     a: n for each PE
   //   multicast   a: n of PE 0 (what follows is not read)
@@ -37,9 +36,6 @@ struct Case {
   //   halo        a: for each PE its N, E, S and W edges of n
   //   KV shift    a: n for each PE
   std::vector<float> a, b;
-  // Wavelets of several messages that come to a PE at the same time take turns on its ramp. The
-  // README gives the time at which a message is complete without such turns.
-  bool turns_at_ramp = false;
 };
 
 struct Outcome {

@@ -10,7 +10,7 @@ namespace {
 
 using Algorithm = Case::Algorithm;
 
-constexpr int kMostPes = 64;  // on a side
+constexpr int kMostPes = 96;  // on a side
 constexpr int64_t kMostElements =
     65536;  // of a tile or message; a PE's memory has no room for more
 
@@ -119,8 +119,12 @@ Status check_machine(const Machine& m) {
     if (!std::isfinite(value) || value < 0)
       return invalid("the machine '", m.name, "' has ", value, " cycles for ", name,
                      "; they are finite and 0 at least");
-  if (m.wavelet > 0) return {};
-  return invalid("the machine '", m.name, "' has 0 cycles for wavelet; it is more than 0");
+  if (!(m.wavelet > 0))
+    return invalid("the machine '", m.name, "' has 0 cycles for wavelet; it is more than 0");
+  for (const double words : {m.input_queue_words, m.output_queue_words, m.router_words})
+    if (!(words >= 1))
+      return invalid("the machine '", m.name, "' has a queue of ", words, " words; 1 at least");
+  return {};
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ void Core::begin(double now) {
   const Operation& operation = program_[next_];
   sent_ = message_ = 0;
   got_.assign(operation.in.size(), 0);
-  waits_ = issued_ = false;
+  waits_ = issued_ = blocked_ = false;
   start_ = now + (operation.kind == Kind::kSend ? machine_.send_setup : machine_.dsd_setup);
   switch (operation.kind) {
     case Kind::kCompute:
@@ -105,6 +105,19 @@ void Core::at_core(const Event& event) {
   }
 }
 
+// A wavelet that waited at the ramp for room may come now.
+Event Core::take(const Message& message, double now) {
+  const Event event = inbox(message).take();
+  fabric_.core_took(pe_, now);
+  return event;
+}
+
+void Core::ramp_freed(double now) {
+  if (finished() || !blocked_) return;
+  blocked_ = false;
+  events_.push(std::max(now, start_), Event::Kind::kTick, pe_);
+}
+
 void Core::put_out(double at, const Message& message, size_t wavelet) {
   const std::vector<float>& data = *message.data;
   Wavelet out;
@@ -125,10 +138,11 @@ void Core::put_in(const Message& message, size_t index, const Wavelet& wavelet, 
 
 // Rule 6. Reading: free one `wavelet` after the last has entered the ramp, as a receiver is.
 void Core::tick_send(double now, const Operation& operation) {
+  blocked_ = !fabric_.has_room(pe_, operation.out[0].color);
+  if (blocked_) return;
   put_out(now, operation.out[0], sent_++);
   const bool last = sent_ == operation.out[0].wavelets();
-  events_.push(start_ + static_cast<double>(sent_) * machine_.wavelet,
-               last ? Event::Kind::kDone : Event::Kind::kTick, pe_);
+  events_.push(now + machine_.wavelet, last ? Event::Kind::kDone : Event::Kind::kTick, pe_);
 }
 
 // The next wavelet is taken when it is here and the core is ready, one `wavelet` after another.
@@ -141,9 +155,11 @@ void Core::plan_take(const Operation& operation) {
 
 // Rules 7 and 8. Reading: a relay is free when the sum that it sends last has entered the ramp.
 void Core::tick_receive(double now, const Operation& operation) {
-  const Event event = inbox(operation.in[0]).take();
-  put_in(operation.in[0], got_[0], event.wavelet, operation.adds);
   const bool relays = operation.kind == Kind::kRelay;
+  blocked_ = relays && !fabric_.has_room(pe_, operation.out[0].color);
+  if (blocked_) return;
+  const Event event = take(operation.in[0], now);
+  put_in(operation.in[0], got_[0], event.wavelet, operation.adds);
   if (relays) put_out(now + kRelayCycle, operation.out[0], got_[0]);
   start_ = now + machine_.wavelet;
   if (++got_[0] < operation.in[0].wavelets()) {
@@ -164,7 +180,9 @@ void Core::charge(double now) {
 // Rule 10: sends the next wavelet of the messages out, one message after another.
 void Core::tick_exchange(double now, const Operation& operation) {
   issued_ = true;
-  if (message_ < operation.out.size()) {
+  blocked_ = message_ < operation.out.size() &&
+             !fabric_.has_room(pe_, operation.out[message_].color);
+  if (message_ < operation.out.size() && !blocked_) {
     const Message& message = operation.out[message_];
     const bool last = sent_ + 1 == message.wavelets();
     const double at = last ? std::max(now, start_ + machine_.exchange_floor) : now;
@@ -188,7 +206,7 @@ void Core::drain(double now, const Operation& operation) {
   for (size_t i = 0; i < operation.in.size(); ++i) {
     const Message& message = operation.in[i];
     while (got_[i] < message.wavelets() && !inbox(message).empty()) {
-      const Event event = inbox(message).take();
+      const Event event = take(message, now);
       put_in(message, got_[i]++, event.wavelet, operation.adds);
       ++moved_in_;
       charge(now);

@@ -55,6 +55,12 @@ class Core {
 
   void start() { begin(0); }
   void at_core(const Event& event);  // a wavelet came
+  void ramp_freed(double now);       // its ramp takes another wavelet
+  // Whether the queue of |color| takes another wavelet.
+  bool has_room(int color) const {
+    const Inbox& inbox = inboxes_[static_cast<size_t>(color)];
+    return static_cast<double>(inbox.came.size() - inbox.taken) < machine_.input_queue_words;
+  }
   void tick(double now);
   void done(double now);
 
@@ -81,6 +87,7 @@ class Core {
   void drain(double now, const Operation& operation);
   void end_exchange_if_complete(const Operation& operation);
   Inbox& inbox(const Message& message) { return inboxes_[message.color]; }
+  Event take(const Message& message, double now);
 
   int pe_;
   const Machine& machine_;
@@ -99,6 +106,7 @@ class Core {
   size_t message_ = 0;       // of |out|
   std::vector<size_t> got_;  // wavelets, for each of |in|
   bool waits_ = false;       // for a wavelet that has not come
+  bool blocked_ = false;     // until the ramp takes another wavelet
   bool issued_ = false;      // all asynchronous operations of an exchange
   double work_until_ = 0;    // an exchange keeps the datapath until then
   size_t charged_ = 0;       // wavelets whose cycles the datapath has lost

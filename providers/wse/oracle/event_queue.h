@@ -24,13 +24,15 @@ struct Wavelet {
   std::array<float, 2> element = {};
   uint8_t count = 0;  // of elements
   uint8_t color = 0;
-  Route route = {};  // what is left of it
+  Route route = {};   // what is left of it
+  uint8_t side = 0;   // of the router that it comes to: a direction, or the ramp
 };
 
 struct Event {
   enum class Kind : uint8_t {
     kAtRouter,  // a wavelet came over a link, or up the ramp
     kAtCore,    // a wavelet came down the ramp
+    kServer,    // a link or a ramp is free again
     kTick,      // a core moves its next wavelet
     kDone       // a core's operation has ended
   };
@@ -39,12 +41,13 @@ struct Event {
   Kind kind = Kind::kTick;
   int pe = 0;
   Wavelet wavelet = {};
+  int output = 0;  // of the router, of kServer
 };
 
 class EventQueue {
  public:
-  void push(double time, Event::Kind kind, int pe, const Wavelet& wavelet = {}) {
-    events_.push({time, made_++, kind, pe, wavelet});
+  void push(double time, Event::Kind kind, int pe, const Wavelet& wavelet = {}, int output = 0) {
+    events_.push({time, made_++, kind, pe, wavelet, output});
   }
   bool empty() const { return events_.empty(); }
   Event pop() {

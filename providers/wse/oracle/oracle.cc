@@ -53,6 +53,9 @@ void run(std::vector<Core>& cores, Fabric& fabric, EventQueue& events) {
       case Event::Kind::kAtRouter:
         fabric.at_router(event);
         break;
+      case Event::Kind::kServer:
+        fabric.at_server(event);
+        break;
       case Event::Kind::kAtCore:
         core.at_core(event);
         break;
@@ -140,8 +143,13 @@ Result<Outcome> simulate(const Machine& machine, const Case& work) {
   Plan plan(machine, work);
   make_programs(plan);
   EventQueue events;
-  Fabric fabric(machine, work.columns, work.rows, work.turns_at_ramp, events);
-  std::vector<Core> cores = make_cores(plan, fabric, events);
+  std::vector<Core> cores;
+  const auto at = [&](int pe) -> Core& { return cores[static_cast<size_t>(pe)]; };
+  Fabric fabric(
+      machine, work.columns, work.rows, events,
+      [&](int pe, int color) { return at(pe).has_room(color); },
+      [&](int pe, double time) { at(pe).ramp_freed(time); });
+  cores = make_cores(plan, fabric, events);
   run(cores, fabric, events);
 
   Outcome out;

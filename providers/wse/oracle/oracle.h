@@ -5,8 +5,9 @@
 // this provider says about values and cycles is held against it, so the two share nothing but the
 // machine's numbers. A pure function; thread-safe.
 //
-// Buffers of the fabric have no end, so nobody waits for room. Where the README leaves a choice,
-// the comment beside the code begins with "Reading:".
+// Links and ramps are shared by colors, and queues are as long as the machine has them, so that
+// wavelets wait for room. Where the README leaves a choice, the comment beside the code begins with
+// "Reading:".
 #pragma once
 
 #include "core/base/status.h"

@@ -99,9 +99,8 @@ void append_alignment(Plan& plan, const Ring& ring, int rx, int ry) {
   if (rounds == 0) return;
   Memory& memory = plan.memory_of(pe);
   const Route route = ring.route(row_line(work, ring.at(ry)), rx, forward ? rx - 1 : rx + 1);
-  Message out = plan.message(kAlign, memory.a, {route});
-  Message in = plan.message(kAlign, memory.next_a);
-  if (!work.packed_alignment) out.elements = in.elements = 1;
+  const Message out = plan.message(kAlign, memory.a, {route});
+  const Message in = plan.message(kAlign, memory.next_a);
   plan.append(pe, {.kind = Kind::kExchange,
                    .times = rounds,
                    .issues = 2,

@@ -148,7 +148,7 @@ class Placer {
     // Alone on the fabric it needs no corridor.
     const int64_t whole = std::min(target_.fabric.columns, target_.fabric.rows);
     add_choice(stage, whole);
-    alone_ = true;
+    alone_ = index;
     if (!stage.choices.empty()) return {};
     const Sum sum = sum_on(stage, whole);
     *failed = sum.layer;
@@ -176,6 +176,16 @@ class Placer {
 
   // Squares in shelves, chip after chip; false where they do not fit.
   bool shelve(const std::vector<int64_t>& sides, std::vector<Stage>* stages) const {
+    return shelve(sides, stages, target_.chips.count()).whole;
+  }
+  // What found room on |chips|: all of it or not, the first stage that did not, and the chips.
+  struct Shelved {
+    bool whole = true;
+    size_t stage = 0;
+    int64_t chips = 1;
+  };
+  Shelved shelve(const std::vector<int64_t>& sides, std::vector<Stage>* stages,
+                 int64_t chips) const {
     int64_t chip = 0, x = 0, y = 0, height = 0, used = 0;
     if (stages != nullptr) stages->clear();
     const int64_t limit = most_pes();
@@ -187,7 +197,7 @@ class Placer {
         height = 0;
       }
       if (y + room > target_.fabric.rows || used + side * side > limit) {
-        if (++chip == target_.chips.count() || side * side > limit) return false;
+        if (++chip == chips || side * side > limit) return {false, i, chip};
         x = y = height = used = 0;
       }
       if (stages != nullptr) {
@@ -200,11 +210,11 @@ class Placer {
       height = std::max(height, room);
       used += side * side;
     }
-    return true;
+    return {true, 0, chip + 1};
   }
 
   bool lay_out() {
-    if (alone_) {
+    if (alone_ != kNone) {
       out_.remedy = remedy();
       return false;
     }
@@ -314,30 +324,54 @@ class Placer {
       pes += (side + corridor()) * (side + corridor());
       layers += static_cast<int64_t>(stage.layers.size());
     }
-    const int64_t chip = std::max<int64_t>(1, most_pes());
-    const int64_t wanted =
-        whole(std::ceil(1.25 * static_cast<double>(pes) / static_cast<double>(chip)));
-    return message("the model's ", layers, " layers need ", with_commas(pes), " PEs of ",
-                   with_commas(target_.machine.data_bytes()),
-                   " B at least, with those between them, and there are ",
-                   with_commas(chip * target_.chips.count()), ": it fits on about ",
-                   std::max(target_.chips.count() + 1, wanted),
-                   " chips (chips=WxH); with fewer, weights are streamed from the host");
+    const int64_t there = most_pes() * target_.chips.count();
+    std::string out = message("the model's ", layers, " layers need ", with_commas(pes), " PEs of ",
+                              with_commas(target_.machine.data_bytes()),
+                              " B at least, with those between them, and there are ",
+                              with_commas(there));
+    if (alone_ != kNone)
+      return out + message(", but '", name_of(alone_), "' fits only on a square as wide as the ",
+                           target_.fabric.columns, "x", target_.fabric.rows,
+                           " PEs, which leaves none for streams: weights are streamed from the host");
+    const std::vector<int64_t> least = least_sides();
+    const Shelved here = shelve(least, nullptr, target_.chips.count());
+    if (pes <= there && !here.whole)
+      out += message(", but squares stand in shelves, in the order in which they run, and '",
+                     name_of(here.stage), "' on ", least[here.stage], "x", least[here.stage],
+                     " finds no room beside those before it");
+    constexpr int64_t kMostChips = 4096;
+    const Shelved more = shelve(least, nullptr, kMostChips);
+    out += more.whole ? message(": it fits on ", std::max(more.chips, target_.chips.count() + 1),
+                                " chips (chips=WxH); with fewer")
+                      : std::string(": here");
+    return out + ", weights are streamed from the host";
+  }
+
+  std::string_view name_of(size_t stage) const {
+    return out_.layers[stages_[stage].layers.front()].name;
+  }
+  std::vector<int64_t> least_sides() const {
+    std::vector<int64_t> out;
+    for (const Candidate& stage : stages_)
+      out.push_back(stage.choices.empty() ? 1 : stage.choices.front().side);
+    return out;
   }
 
   void finish() {
     out_.mappings.resize(out_.layers.size());
+    out_.refused.resize(out_.layers.size());
     assign_stages();
     const Machine& m = target_.machine;
     for (Stage& stage : out_.stages) {
-      double weights = 0;
+      double words = 0;  // an element of a weight each, whatever its type
       for (const uint32_t i : stage.layers) {
         out_.mappings[i] = map(i, stage.rect.columns);
         stage.cycles += out_.mappings[i].cycles;
-        weights += static_cast<double>(out_.layers[i].weights) *
-                   static_cast<double>(bytes_of(target_.arithmetic));
+        words += static_cast<double>(out_.layers[i].weights);
       }
-      if (out_.streaming) stage.host_cycles = weights / m.host_bytes_per_second * m.clock_hz;
+      if (out_.streaming)
+        stage.host_cycles =
+            load_cycles(m, words, words * static_cast<double>(bytes_of(target_.arithmetic)));
     }
     for (uint32_t i = 0; i < out_.layers.size(); ++i)
       for (const uint32_t r : out_.layers[i].reads) {
@@ -372,7 +406,8 @@ class Placer {
   Placement out_;
   std::vector<Candidate> stages_;
   bool has_product_ = false;
-  bool alone_ = false;  // a stage fits only where it has all PEs
+  static constexpr size_t kNone = SIZE_MAX;
+  size_t alone_ = kNone;  // a stage that fits only where it has all PEs
 };
 
 }  // namespace
@@ -403,6 +438,18 @@ int64_t Placement::chips_used() const {
   std::set<int64_t> chips;
   for (const Stage& s : stages) chips.insert(s.chip);
   return static_cast<int64_t>(chips.size());
+}
+
+std::vector<std::string> Placement::run_by_others() const {
+  std::vector<std::string> out = elsewhere;
+  for (size_t i = 0; i < refused.size(); ++i)
+    if (!refused[i].empty()) out.push_back(message(layers[i].op, " '", layers[i].name, "'"));
+  return out;
+}
+
+double load_cycles(const Machine& machine, double words, double bytes) {
+  return std::max(words / (machine.h2d_words * machine.channels),
+                  bytes / machine.host_bytes_per_second * machine.clock_hz);
 }
 
 int64_t whole(double value) {

@@ -54,12 +54,17 @@ struct Placement {
   std::vector<Stage> stages;
   bool streaming = false;
   std::string remedy;  // why not all of it lies on the wafer at once, and what would; may be empty
+  // Nodes of the same graphs that others run: "If 'branch'".
+  std::vector<std::string> elsewhere;
+  std::vector<std::string> refused;  // by layer: why it does not run here after all; mostly empty
   int64_t most_colors = 0;  // of a PE
   double elements_between_chips = 0;
 
   double cycles() const;   // of one run, from the first stage to the last
   double slowest() const;  // of the stages: the pace of a stream of runs
   int64_t chips_used() const;
+  // All that others run: |elsewhere|, and the layers that were refused.
+  std::vector<std::string> run_by_others() const;
 };
 
 // Fails with the layer, the bytes that a PE needs and what would fit where a layer has no place at
@@ -72,6 +77,8 @@ Result<Placement> place(const Target& target, std::vector<Layer> layers, uint32_
 // "'name' does not fit: needs 58,240 B per PE on rectangle 420x420 (...)".
 std::string does_not_fit(const Target& target, const Layer& layer, const Mapping& mapping,
                          int64_t fits_from);
+// Cycles in which the host moves |words| of |bytes| in all to the wafer, on all its channels.
+double load_cycles(const Machine& machine, double words, double bytes);
 // |value| without its fraction; the nearest that there is where it is none or too large.
 int64_t whole(double value);
 // 58240 as "58,240".

@@ -23,13 +23,14 @@ Status answer_machine(Device& device, const Words& words, const pfrt_answer& out
                                 {"name", machine.name},
                                 {"title", machine.title},
                                 {"hash", machine.hash},
-                                {"validated", machine.validated}};
+                                {"held", machine.held},
+                                {"changed", machine.changed}};
     for (const auto& [name, value] : numbers_of(machine))
       json["numbers"][name] = {value, machine.sources.at(name)};
     say(out, json.dump(1) + "\n");
     return {};
   }
-  std::string text = simulated_line(machine) + "\n" + machine.title + "\n\n";
+  std::string text = simulated_line(machine, machine.held) + "\n" + machine.title + "\n\n";
   for (const auto& [name, value] : numbers_of(machine)) {
     char line[64];
     std::snprintf(line, sizeof line, "%-24s %14.6g  ", name.c_str(), value);
@@ -146,6 +147,7 @@ Status answer_validate(const Words& words, const pfrt_answer& out, const pfrt_si
   PFRT_ASSIGN(const Validation done,
               validate(changes, [&] { return sink.stop(&sink) != PFRT_CODE_OK; }));
   say(out, json ? validation_json(done) : validation_text(done));
+  give(out, "not_met", std::vector<int64_t>{done.not_met});
   return {};
 }
 

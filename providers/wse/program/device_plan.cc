@@ -19,6 +19,12 @@ void DevicePlan::update(uint32_t layer, const Layer& shape, const Mapping& mappi
   placement_.layers[layer] = shape;
   placement_.layers[layer].reads = std::move(reads);
   placement_.mappings[layer] = mapping;
+  placement_.refused[layer].clear();
+}
+
+void DevicePlan::refuse(uint32_t first, size_t count, const std::string& why) {
+  const std::lock_guard lock(mutex_);
+  for (size_t i = first; i < first + count; ++i) placement_.refused[i] = why;
 }
 
 Placement DevicePlan::snapshot() const {

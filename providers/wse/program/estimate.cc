@@ -14,10 +14,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json head(const Settings& settings) {
+Json head(const Settings& settings, const std::vector<std::string>& programs) {
   const Machine& m = settings.target.machine;
   return Json{{"simulated", true},      {"machine", m.name},
-              {"hash", m.hash},         {"validated", m.validated},
+              {"hash", m.hash},         {"validated", all_held(m, programs)},
               {"clock_hz", m.clock_hz}, {"arithmetic", name_of(settings.target.arithmetic)}};
 }
 
@@ -58,9 +58,10 @@ Result<int64_t> read_grid(const Settings& settings, std::string_view text) {
   return side;
 }
 
-std::string product_text(const Settings& settings, const Json& json, const Schedule& schedule) {
+std::string product_text(const Settings& settings, const Json& json, const Schedule& schedule,
+                         const std::vector<std::string>& programs) {
   char line[256];
-  std::string out = simulated_line(settings.target.machine) + "\n";
+  std::string out = simulated_line(settings.target.machine, programs) + "\n";
   std::snprintf(
       line, sizeof line,
       "%s on %lldx%lld PEs, %s: %s cycles, %.3f us, %.1f %% of the multiply-adds, %s B a PE\n",
@@ -146,6 +147,11 @@ Result<Request> read_request(const Settings& settings, const Words& words) {
   return out;
 }
 
+std::vector<std::string> language_programs(const Settings& settings) {
+  return {program_name("prefill", settings.target.arithmetic),
+          program_name("decode", settings.target.arithmetic)};
+}
+
 Json rates_of(const Settings& settings, const Request& r) {
   const Target& t = settings.target;
   Json prefill = Json::array(), decode = Json::array();
@@ -193,7 +199,7 @@ Json rates_of(const Settings& settings, const Request& r) {
 }
 
 std::string rates_text(const Settings& settings, const Request& r, const Json& json) {
-  std::string out = simulated_line(settings.target.machine) + "\n";
+  std::string out = simulated_line(settings.target.machine, language_programs(settings)) + "\n";
   out += message(name_of(settings.target.arithmetic), "; ", r.model.layers, " layers, width ",
                  r.model.width, ", ", r.model.heads, " heads, ", r.model.kv_heads,
                  " of keys and values, inner width ", r.model.inner,
@@ -250,7 +256,9 @@ Result<std::string> estimate_product(const Settings& settings, const Words& word
     gemm(schedule, tile, options);
   }
   const int64_t bytes = gemm_bytes(tile, t.arithmetic, options.algorithm);
-  Json json = head(settings);
+  const std::vector<std::string> programs = {
+      program_name(name_of(options.algorithm), t.arithmetic)};
+  Json json = head(settings, programs);
   const Rate& rate = is_16_bit(t.arithmetic) ? t.machine.fp16_fmac : t.machine.fp32_fmac;
   const double peak = rate.group / rate.group_cycles * static_cast<double>(side * side);
   json["algorithm"] = name_of(options.algorithm);
@@ -262,7 +270,7 @@ Result<std::string> estimate_product(const Settings& settings, const Words& word
   json["fits"] = bytes <= t.machine.data_bytes();
   json["phases"] = phases_of(schedule);
   if (words.has("json")) return json.dump(1) + "\n";
-  std::string text = product_text(settings, json, schedule);
+  std::string text = product_text(settings, json, schedule, programs);
   if (bytes > t.machine.data_bytes())
     text += message("it does not fit: ", with_commas(bytes), " B a PE, ",
                     with_commas(t.machine.data_bytes()),
@@ -273,7 +281,7 @@ Result<std::string> estimate_product(const Settings& settings, const Words& word
 
 Result<std::string> estimate_language_model(const Settings& settings, const Words& words) {
   PFRT_ASSIGN(const Request request, read_request(settings, words));
-  Json json = head(settings);
+  Json json = head(settings, language_programs(settings));
   json.update(rates_of(settings, request));
   if (words.has("json")) return json.dump(1) + "\n";
   return rates_text(settings, request, json);

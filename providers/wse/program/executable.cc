@@ -82,6 +82,38 @@ pfrt_code run(void* state, const pfrt_step_context* context) {
   }
 }
 
+// Of a value at |shapes|; -1 where its rank or a dimension is not known, or it is too large.
+int64_t elements_of(const Executable& executable, const pfrt_shapes& shapes, uint32_t value) {
+  if (value < shapes.value_count && shapes.ranks[value] >= 0)
+    return element_count(shapes.dims[value], static_cast<size_t>(shapes.ranks[value]));
+  const pfrt_snapshot_value& v = executable.copy.value(value);
+  const bool constant = (v.flags & PFRT_SNAPSHOT_CONSTANT) != 0;
+  return constant && v.rank >= 0 ? element_count(v.dims, static_cast<size_t>(v.rank)) : -1;
+}
+
+// All that follows takes ranks and dimensions as known, which those of a branch's result, or what
+// contents decide, need not be. *failed is the node whose value it is.
+Status check_known(const Executable& executable, const pfrt_shapes& shapes, uint32_t* failed) {
+  const auto check = [&](uint32_t value, std::string_view what) -> Status {
+    if (elements_of(executable, shapes, value) >= 0) return {};
+    return error(Code::kUNSUPPORTED, "the wafer places tensors of known dimensions; those of ",
+                 what, " '", view(executable.copy.value(value).name),
+                 "' are not known before the run, or are too large");
+  };
+  for (const uint32_t index : executable.nodes) {
+    *failed = index;
+    const SnapshotNode node(executable.copy.snapshot(), index);
+    for (uint32_t i = 0; i < node.input_count(); ++i)
+      if (node.has_input(i)) PFRT_TRY(check(node.input_index(i), "the input"));
+    for (uint32_t i = 0; i < node.output_count(); ++i)
+      if (node.has_output(i)) PFRT_TRY(check(node.output_index(i), "the output"));
+  }
+  *failed = PFRT_NO_INDEX;
+  for (const uint32_t value : executable.inputs) PFRT_TRY(check(value, "the region's input"));
+  for (const uint32_t value : executable.outputs) PFRT_TRY(check(value, "the region's output"));
+  return {};
+}
+
 // The buffers of a region's values, and which is whose.
 class Buffers {
  public:
@@ -107,10 +139,12 @@ class Buffers {
     pfrt_buffer buffer{};
     buffer.kind = kind;
     buffer.index = index;
-    buffer.memory = PFRT_MEMORY_DEVICE;
-    const int32_t rank = shapes_.ranks[value] >= 0 ? shapes_.ranks[value] : v.rank;
-    const int64_t* const dims = shapes_.ranks[value] >= 0 ? shapes_.dims[value] : v.dims;
-    buffer.bytes = tensor_bytes(v.dtype, element_count(dims, static_cast<size_t>(rank)));
+    // Weights that nothing is computed with stay where the host has them.
+    const bool idle =
+        kind == PFRT_BUFFER_INITIALIZER && executable_.device.settings.timing_only;
+    buffer.memory = idle ? PFRT_MEMORY_HOST : PFRT_MEMORY_DEVICE;
+    const int64_t count = elements_of(executable_, shapes_, value);
+    buffer.bytes = count < 0 ? PFRT_BYTES_UNKNOWN : tensor_bytes(v.dtype, count);
     out_.push_back(buffer);
     return at->second;
   }
@@ -195,15 +229,12 @@ Step::Step(const Executable& owner, uint32_t index, const pfrt_shapes& shapes)
 Result<std::unique_ptr<Program>> make_program(const Executable& executable,
                                               const pfrt_shapes& shapes, uint32_t* failed) {
   const Target& target = executable.device.settings.target;
+  PFRT_TRY(check_known(executable, shapes, failed));
   auto program = std::make_unique<Program>();
   Buffers buffers(executable, shapes, program->buffers);
   for (uint32_t i = 0; i < executable.nodes.size(); ++i) {
     const uint32_t layer = executable.first_layer + i;
     *failed = executable.nodes[i];
-    const SnapshotNode sized(executable.copy.snapshot(), *failed, &shapes);
-    for (uint32_t o = 0; o < sized.output_count(); ++o)
-      if (sized.has_output(o) && sized.output_rank(o) < 0)
-        return error(Code::kUNSUPPORTED, "the wafer needs to know dimensions before it runs");
     Step& step = program->steps.emplace_back(executable, *failed, shapes);
     step.mapping =
         map_layer(target.machine, target.arithmetic, step.layer, executable.plan->side_of(layer));

@@ -2,9 +2,8 @@
 #include "providers/wse/program/options.h"
 
 #include <charconv>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
+
+#include "core/base/os/file.h"
 
 namespace pfrt::wse {
 namespace {
@@ -107,12 +106,13 @@ Result<Machine> machine_of(std::string_view device, const Given& given) {
   if (clock > 0) changes.push_back({"clock_hz", clock});
   const std::string path(given.text("machine_file"));
   if (path.empty()) return find_machine(device, silicon, changes);
-  std::error_code fault;
-  std::ifstream file(path, std::ios::binary);
-  if (!file || !std::filesystem::is_regular_file(path, fault))
+  const auto file = os::MappedFile::open(path, false);
+  if (!file.ok())
     return error(Code::kNOT_FOUND, "the machine file '", path,
-                 "' cannot be opened for reading: give the path of a file");
-  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+                 "' cannot be opened for reading: give the path of a file; ",
+                 file.status().message());
+  const std::string_view text{static_cast<const char*>(file.value()->data()),
+                              static_cast<size_t>(file.value()->size())};
   Result<Machine> out = parse_machine(text, silicon, changes);
   if (!out.ok()) {
     Status status = out.take_status();

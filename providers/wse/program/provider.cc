@@ -102,6 +102,26 @@ void add_layers(const pfrt_region& region, std::vector<Layer>& layers) {
   }
 }
 
+// Nodes of the regions' graphs that are in no region: others run them.
+std::vector<std::string> nodes_elsewhere(const pfrt_region* regions, size_t size, size_t count) {
+  std::map<const pfrt_snapshot*, std::vector<bool>> here;
+  for (size_t r = 0; r < count; ++r) {
+    const pfrt_region& region = region_at(regions, size, r);
+    std::vector<bool>& nodes = here[region.snapshot];
+    nodes.resize(region.snapshot->node_count);
+    for (uint32_t i = 0; i < region.node_count; ++i) nodes[region.nodes[i]] = true;
+  }
+  std::vector<std::string> out;
+  for (const auto& [snapshot, nodes] : here)
+    for (uint32_t n = 0; n < nodes.size(); ++n) {
+      if (nodes[n]) continue;
+      const SnapshotNode node(*snapshot, n);
+      out.push_back(node.name().empty() ? std::string(node.op())
+                                        : message(node.op(), " '", node.name(), "'"));
+    }
+  return out;
+}
+
 // All layers of all regions share the wafer.
 pfrt_code compile(pfrt_provider* provider, const pfrt_region* regions, size_t region_size,
                   size_t count, const pfrt_sink* sink, pfrt_executable** out, size_t* out_region) {
@@ -126,7 +146,9 @@ pfrt_code compile(pfrt_provider* provider, const pfrt_region* regions, size_t re
       return report_status(sink, placement.status(),
                            failed < all.size() ? all[failed].node : PFRT_NO_INDEX);
     }
-    auto plan = std::make_shared<DevicePlan>(device.settings.target, placement.take());
+    Placement placed = placement.take();
+    placed.elsewhere = nodes_elsewhere(regions, region_size, count);
+    auto plan = std::make_shared<DevicePlan>(device.settings.target, std::move(placed));
     std::vector<std::unique_ptr<Executable>> made;
     uint32_t first = 0;
     for (size_t r = 0; r < count; ++r) {
@@ -149,7 +171,13 @@ pfrt_code specialise(pfrt_executable* executable, const pfrt_shapes* shapes, con
   return guarded(sink, [&] {
     uint32_t node = PFRT_NO_INDEX;
     Result<std::unique_ptr<Program>> made = make_program(of(executable), *shapes, &node);
-    if (!made.ok()) return report_status(sink, made.status(), node);
+    if (!made.ok()) {
+      const Executable& refused = of(executable);
+      if (made.status().code() == Code::kUNSUPPORTED)
+        refused.plan->refuse(refused.first_layer, refused.nodes.size(),
+                             std::string(made.status().message()));
+      return report_status(sink, made.status(), node);
+    }
     Program* const program = made.take().release();
     out->buffer_size = sizeof(pfrt_buffer);
     out->step_size = sizeof(pfrt_step);

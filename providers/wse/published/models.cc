@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// V7, V8, V11 and V14: language models on a square of PEs, and what is known of their algorithms in
+// V7, V8, V10, V11 and V14: language models on a square of PEs, and what is known of their algorithms in
 // no more than an order.
+#include <algorithm>
+
 #include "providers/wse/published/data.h"
 #include "providers/wse/published/rows.h"
 #include "providers/wse/schedule/llm.h"
@@ -14,6 +16,7 @@ ValidationRow wafer_llm_row(std::string_view id, std::string_view source) {
   row.id = id;
   row.source = message("WaferLLM, OSDI'25, ", source);
   row.kind = "silicon";
+  row.machine = "wse2";
   return row;
 }
 
@@ -22,6 +25,11 @@ Llama one_head(const ModelRates& model) { return {model.layers, model.width, 1, 
 
 double rate_of(const ModelRates& model, double tokens, double cycles_a_layer) {
   return kPaperClock * tokens / (static_cast<double>(model.layers) * cycles_a_layer);
+}
+
+double weights_of(const ModelRates& model) {
+  const auto width = static_cast<double>(model.width), inner = static_cast<double>(model.inner);
+  return static_cast<double>(model.layers) * width * (4 * width + 3 * inner);
 }
 
 double decode(Schedule& s, const ModelRates& model, size_t side) {
@@ -45,6 +53,7 @@ Status add_ratio(Rows& rows, const Machine& m, const CachePoint& p) {
   row.target = p.shifted / p.concatenated;
   row.ours = static_cast<double>(cache.shifted) / static_cast<double>(cache.concatenated);
   row.tolerance_percent = 8;
+  row.evidence = Evidence::kConstruction;
   row.note = "by the rule every row holds as much as the last one does";
   return rows.add(std::move(row), message("tokens in a row: ", cache.concatenated));
 }
@@ -75,6 +84,7 @@ Status add_capacity(Rows& rows, const Machine& m, const CachePoint& p) {
 // |schedules| are to take more and more cycles.
 Status add_order(Rows& rows, ValidationRow row, const std::vector<Schedule>& schedules) {
   row.unit = "holds";
+  row.evidence = Evidence::kOrder;
   row.target = row.ours = 1;
   std::string derivation;
   for (size_t i = 0; i < schedules.size(); ++i) {
@@ -91,9 +101,14 @@ Status add_decode(Rows& rows, const Machines& machines) {
   const size_t first = rows.size();
   ValidationRow row = wafer_llm_row("V7", "table 4");
   row.unit = "tokens/s";
+  row.program = "decode fp16";
+  row.baseline_name = "8B's rate by the number of layers";
   for (const ModelRates& model : kModels)
     for (size_t i = 0; i < kDecodeSides.size(); ++i) {
-      Schedule s = square_of(machines.wse2_silicon, kDecodeSides[i]);
+      Schedule s = square_of(machines.wse2, kDecodeSides[i]);
+      row.evidence = model.scaled ? Evidence::kScaled : Evidence::kPrediction;
+      row.baseline = kModels[0].decode[i] * static_cast<double>(kModels[0].layers) /
+                     static_cast<double>(model.layers);
       row.ours = rate_of(model, 1, decode(s, model, i));
       row.target = model.decode[i];
       row.point = message(model.name, " decode, ", kDecodeSides[i], "x", kDecodeSides[i]);
@@ -102,6 +117,8 @@ Status add_decode(Rows& rows, const Machines& machines) {
       PFRT_TRY(rows.add(row, largest_phases(s)));
     }
   row.point = "median of 13B and 72B";
+  row.evidence = Evidence::kMedian;
+  row.baseline = 0;
   row.target = 0;
   row.verdict = Verdict::kMet;
   row.tolerance_percent = 6;
@@ -112,10 +129,16 @@ Status add_prefill(Rows& rows, const Machines& machines) {
   const size_t first = rows.size();
   ValidationRow row = wafer_llm_row("V8", "table 3");
   row.unit = "tokens/s";
+  row.program = "prefill fp16";
+  row.baseline_name = "8B's rate by the number of weights";
   row.tolerance_percent = 15;
   for (const ModelRates& model : kModels)
     for (size_t i = 0; i < kPrefillSides.size(); ++i) {
-      Schedule s = square_of(machines.wse2_silicon, kPrefillSides[i]);
+      Schedule s = square_of(machines.wse2, kPrefillSides[i]);
+      row.evidence = model.scaled ? Evidence::kScaled : Evidence::kPrediction;
+      row.baseline = &model == &kModels[0]
+                         ? 0
+                         : kModels[0].prefill[i] * weights_of(kModels[0]) / weights_of(model);
       prefill_layer(s, one_head(model), kTokens);
       row.ours = rate_of(model, static_cast<double>(kTokens), s.finish());
       row.target = model.prefill[i];
@@ -123,9 +146,40 @@ Status add_prefill(Rows& rows, const Machines& machines) {
       PFRT_TRY(rows.add(row, largest_phases(s)));
     }
   row.point = "median of all";
+  row.evidence = Evidence::kMedian;
+  row.baseline = 0;
   row.target = 0;
   row.tolerance_percent = 8;
   return rows.add_median(std::move(row), first);
+}
+
+Status add_end_to_end(Rows& rows, const Machines& machines) {
+  const ModelRates& model = kModels[0];
+  ValidationRow row = wafer_llm_row("V10", "end to end");
+  row.unit = "tokens/s";
+  row.program = "decode fp16";
+  row.tolerance_percent = 15;
+  row.baseline_name = "the best rates of tables 3 and 4";
+  row.note = message("prefill on ", kEndToEndPrefillSide, "x", kEndToEndPrefillSide, ", decode on ",
+                     kEndToEndDecodeSide, "x", kEndToEndDecodeSide,
+                     ", each token with those before it on the average");
+  for (const EndToEndPoint& p : kEndToEnd) {
+    const auto tokens = static_cast<double>(p.tokens), fresh = static_cast<double>(p.fresh);
+    Schedule prompt = square_of(machines.wse2, kEndToEndPrefillSide);
+    prefill_layer(prompt, one_head(model), p.tokens);
+    Schedule token = square_of(machines.wse2, kEndToEndDecodeSide);
+    decode_layer(token, one_head(model), p.tokens + p.fresh / 2, kEndToEndGroup);
+    const auto rate = [&](double prefill, double decode) {
+      return fresh / (tokens / prefill + fresh / decode);
+    };
+    row.point = message(model.name, ", ", p.tokens, " in, ", p.fresh, " out");
+    row.target = p.rate;
+    row.ours = rate(rate_of(model, tokens, prompt.finish()), rate_of(model, 1, token.finish()));
+    row.baseline = rate(*std::max_element(model.prefill.begin(), model.prefill.end()),
+                        *std::max_element(model.decode.begin(), model.decode.end()));
+    PFRT_TRY(rows.add(row));
+  }
+  return {};
 }
 
 Status add_caches(Rows& rows, const Machines& machines) {
@@ -153,7 +207,7 @@ Status add_orderings(Rows& rows, const Machines& machines) {
     row.point = message(model.name, " decode slower on more PEs");
     schedules.clear();
     for (size_t i = 0; i < kDecodeSides.size(); ++i) {
-      schedules.push_back(square_of(machines.wse2_silicon, kDecodeSides[i]));
+      schedules.push_back(square_of(machines.wse2, kDecodeSides[i]));
       decode(schedules.back(), model, i);
     }
     PFRT_TRY(add_order(rows, std::move(row), schedules));

@@ -13,14 +13,14 @@ void append_note(ValidationRow& row, std::string_view text) {
   row.note += message(row.note.empty() ? "" : "; ", text);
 }
 
+}  // namespace
+
 double median_of(std::vector<double> values) {
   if (values.empty()) return 0;
   std::sort(values.begin(), values.end());
   const size_t half = values.size() / 2;
   return values.size() % 2 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
-
-}  // namespace
 
 Status Rows::add(ValidationRow row, std::string_view derivation) {
   row.error_percent = row.target == 0 ? row.ours : 100 * (row.ours / row.target - 1);

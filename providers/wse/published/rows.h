@@ -15,7 +15,7 @@
 namespace pfrt::wse::published {
 
 struct Machines {
-  Machine wse2, wse2_silicon, wse3, wse3_silicon;
+  Machine wse2, wse3, wse3_silicon;
 };
 
 class Rows {
@@ -39,6 +39,8 @@ class Rows {
 
 // "name cycles, name cycles, ...": the phases of |schedule| that most cycles went to.
 std::string largest_phases(const Schedule& schedule);
+// 0 where there is none.
+double median_of(std::vector<double> values);
 // "1,234", "123.4", "1.23".
 std::string number_text(double value);
 
@@ -48,6 +50,8 @@ Status add_summa(Rows& rows, const Machines& machines);         // V4
 Status add_mesh_gemm(Rows& rows, const Machines& machines);     // V6
 Status add_decode(Rows& rows, const Machines& machines);        // V7
 Status add_prefill(Rows& rows, const Machines& machines);       // V8
+Status add_vectors(Rows& rows, const Machines& machines);       // V9
+Status add_end_to_end(Rows& rows, const Machines& machines);    // V10
 Status add_caches(Rows& rows, const Machines& machines);        // V11
 Status add_microbenches(Rows& rows, const Machines& machines);  // V12
 Status add_oracle(Rows& rows, const Machines& machines);        // V13

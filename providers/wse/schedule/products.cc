@@ -22,10 +22,9 @@ void shifting(Schedule& s, const Tile& tile, const GemmOptions& options) {
   const bool interleaved = options.algorithm == ProductAlgorithm::kMeshGemm;
   const int64_t a = s.wavelets(tile.m * tile.k), b = s.wavelets(tile.k * tile.n);
   if (!options.aligned && side > 1) {
-    const int64_t message = options.packed_alignment ? a : tile.m * tile.k;
     const int64_t rounds = side / 2;  // whichever way round is shorter
     s.phase(PhaseKind::kExchange, "align", 0,
-            [&](Grid& grid) { align(grid, s.machine(), rounds, message, interleaved); });
+            [&](Grid& grid) { align(grid, s.machine(), rounds, a, interleaved); });
   }
   ShiftStep step;
   step.compute = static_cast<double>(options.repeats) * tile_cycles(s, tile);

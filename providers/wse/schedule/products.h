@@ -19,9 +19,8 @@ struct Tile {
 
 struct GemmOptions {
   ProductAlgorithm algorithm = ProductAlgorithm::kMeshGemm;
-  bool aligned = false;          // A lies in its first place already
-  bool packed_alignment = true;  // two 16-bit elements a wavelet while A is brought there
-  int64_t repeats = 1;           // of each step's product, as a published sweep has it
+  bool aligned = false;  // A lies in its first place already
+  int64_t repeats = 1;   // of each step's product, as a published sweep has it
 };
 
 // On a square grid. The phases of a product of two matrices that are both spread over it.

@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/exec/packed.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstring>
+#include <string>
 #include <thread>
 
+#include "core/base/digest.h"
+#include "core/base/os/file.h"
 #include "core/exec/compiled_graph.h"
+#include "test/core/one_checksum.h"
 #include "test/plugins/compile_each.h"
 
 namespace pfrt {
@@ -193,7 +200,9 @@ TEST(Contents, are_read_anew_when_another_buffer_is_at_an_address) {
     tensor.buffer = buffer.take();
     return contents.key_of(tensor);
   };
-  const std::string three = key();
+  auto kept = Tensor::of_float({3});
+  ASSERT_TRUE(kept.ok());
+  const std::string three = contents.key_of(*kept);
   EXPECT_EQ(key(), three);
   bytes[0] = 4;
   EXPECT_NE(key(), three);
@@ -212,6 +221,73 @@ TEST(Contents, of_other_types_and_dimensions_are_others) {
   second.dims = {1};
   second.offset = 4;
   EXPECT_NE(contents.key_of(*one), contents.key_of(second));
+}
+
+Tensor bytes_of(const std::string& text) {
+  auto tensor = Tensor::copy_of(PFRT_DTYPE_UINT8, {static_cast<int64_t>(text.size())}, text.data());
+  EXPECT_TRUE(tensor.ok());
+  return tensor.take();
+}
+
+// Whoever makes a model can give its constants the checksum of another model's.
+TEST(Contents, of_one_checksum_are_compared) {
+  const auto [one, other] = pfrt_test::of_one_checksum(4096);
+  ASSERT_NE(one, other);
+  ASSERT_EQ(checksum(one.data(), one.size()), checksum(other.data(), other.size()));
+  Contents contents;
+  const Tensor a = bytes_of(one), b = bytes_of(other), copy = bytes_of(one);
+  EXPECT_NE(contents.key_of(a), contents.key_of(b));
+  EXPECT_EQ(contents.key_of(a), contents.key_of(copy));
+}
+
+// What nobody has any more cannot be compared with, and its key does not come back.
+TEST(Contents, of_a_buffer_that_is_gone_are_new) {
+  Contents contents;
+  const std::string former = contents.key_of(bytes_of("same bytes"));
+  EXPECT_NE(contents.key_of(bytes_of("same bytes")), former);
+  auto strings = Tensor::allocate(PFRT_DTYPE_STRING, {1});
+  ASSERT_TRUE(strings.ok());
+  const std::string of_strings = contents.key_of(*strings);
+  EXPECT_EQ(contents.key_of(*strings), of_strings);
+  for (int i = 0; i < 100; ++i) {  // sooner or later at the same address
+    strings = Tensor();
+    strings = Tensor::allocate(PFRT_DTYPE_STRING, {1});
+    ASSERT_TRUE(strings.ok());
+    EXPECT_NE(contents.key_of(*strings), of_strings);
+  }
+}
+
+// A file that is loaded twice has one set of constants, and is not read a third time for that.
+TEST(Contents, of_one_file_are_alike) {
+  char path[] = "/tmp/pfrt_contents_XXXXXX";
+  const int fd = ::mkstemp(path);
+  ASSERT_GE(fd, 0);
+  const std::string text(8192, 'y');
+  ASSERT_EQ(::write(fd, text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  Contents contents;
+  const auto mapped = [&] {
+    auto file = os::MappedFile::open(path, true);
+    EXPECT_TRUE(file.ok());
+    Tensor tensor;
+    tensor.dtype = PFRT_DTYPE_UINT8;
+    tensor.dims = {4096};
+    tensor.offset = 1024;
+    auto* const data = const_cast<void*>(file.value()->data());
+    auto buffer = Buffer::wrap(data, text.size(), [keep = file.value()] {});
+    EXPECT_TRUE(buffer.ok());
+    tensor.buffer = buffer.take();
+    return tensor;
+  };
+  const Tensor one = mapped(), two = mapped();
+  EXPECT_EQ(contents.key_of(one), contents.key_of(two));
+  // Written to, it has no constants that anybody may share.
+  ASSERT_EQ(::pwrite(fd, "z", 1, 8000), 1);
+  const timespec long_ago[2] = {{1, 0}, {1, 0}};
+  ASSERT_EQ(::futimens(fd, long_ago), 0);
+  const Tensor three = mapped();
+  EXPECT_NE(contents.key_of(one), contents.key_of(three));
+  ::close(fd);
+  ::unlink(path);
 }
 
 TEST_F(Packed, unused_constants_go_and_are_packed_again) {

@@ -246,6 +246,26 @@ TEST(Pfm, loads_from_memory_of_any_alignment) {
   }
 }
 
+// What is read of a graph is what was checked, though somebody writes to the file meanwhile.
+TEST(Pfm, bytes_that_are_overwritten_while_they_are_read) {
+  std::string bytes = save(*everything());
+  struct Head {
+    char* begin;
+    uint32_t size;
+  } head{bytes.data() + sizeof(pfm::Header), 0};
+  std::memcpy(&head.size, head.begin, sizeof head.size);
+  head.size += sizeof head.size;
+  const auto overwrite = [](void* user, double, pfrt_string) {
+    const auto* const at = static_cast<const Head*>(user);
+    std::memset(at->begin, 0xEE, at->size);
+  };
+  Progress progress(nullptr, overwrite, &head);
+  const auto loaded = load_pfm(bytes.data(), bytes.size(), nullptr, progress);
+  EXPECT_EQ(bytes[sizeof(pfm::Header)], '\xEE') << "before the nodes are read";
+  ASSERT_TRUE(loaded.ok()) << loaded.status().message();
+  expect_equal(*everything(), *loaded->graph);
+}
+
 TEST(Pfm, changed_payload_is_data_loss_naming_the_initializer) {
   const std::string good = save(*everything());
   const float weights[] = {1, 2, 3, 4};

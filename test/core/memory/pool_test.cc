@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <random>
 #include <string>
@@ -127,6 +128,40 @@ TEST(MemoryPool, the_smallest_free_block_that_fits_is_taken_and_neighbours_are_j
   const auto none = pool->take(32 << 10);
   EXPECT_EQ(none.status().code(), Code::kOUT_OF_MEMORY);
   EXPECT_NE(none.status().message().find("auto_grow"), std::string::npos);
+}
+
+TEST(MemoryPool, of_many_free_blocks_the_smallest_that_fits_is_taken) {
+  PoolConfig config;
+  config.size_classes = {64};
+  config.initial_pool_size = 64 << 20;
+  config.auto_grow = false;
+  const auto pool = pool_of(config);
+  std::mt19937 random(7);
+  std::map<char*, uint64_t> blocks;  // free ones, with used ones between them
+  for (int i = 0; i < 5000; ++i) {
+    const uint64_t bytes = 64 * (2 + random() % 100);
+    blocks[static_cast<char*>(taken(*pool, bytes))] = bytes;
+    taken(*pool, 64);
+  }
+  std::multimap<uint64_t, char*> sizes;
+  for (const auto& [data, bytes] : blocks) {
+    ASSERT_TRUE(pool->give(data).ok());
+    sizes.emplace(bytes, data);
+  }
+  for (int i = 0; i < 5000; ++i) {
+    const uint64_t bytes = 64 * (2 + random() % 100);
+    const auto best = sizes.lower_bound(bytes);
+    if (best == sizes.end()) break;
+    auto* const data = static_cast<char*>(taken(*pool, bytes));
+    const auto at = blocks.find(data);
+    ASSERT_NE(at, blocks.end()) << i;
+    ASSERT_EQ(at->second, best->first) << i;
+    const auto [first, last] = sizes.equal_range(best->first);
+    sizes.erase(std::find_if(first, last, [&](const auto& e) { return e.second == data; }));
+    const uint64_t left = at->second - bytes;
+    blocks.erase(at);
+    if (left) sizes.emplace(left, data + bytes), blocks[data + bytes] = left;
+  }
 }
 
 TEST(MemoryPool, waiting_blocks_are_joined_before_it_is_out_of_memory) {

@@ -106,6 +106,12 @@ TEST(Standardise, younger_types_raise_the_opset) {
   EXPECT_EQ(opset_of(one("Identity", {{PFRT_DTYPE_INT2, {2, 3}}})), 25);
   EXPECT_EQ(opset_of(one("ReduceMax", {{PFRT_DTYPE_BOOL, {2, 3}}})), 20);
   EXPECT_EQ(opset_of(one("QuantizeLinear", {{PFRT_DTYPE_FLOAT16, {2}}, {kFloat, {}}})), 23);
+  EXPECT_EQ(opset_of(one("Compress", {{kBfloat16, {4}}, {PFRT_DTYPE_BOOL, {4}}})), 28);
+  EXPECT_EQ(opset_of(one("Einsum", {{kBfloat16, {2, 3}}}, {word("equation", "ij->ji")})), 28);
+  EXPECT_EQ(opset_of(one("OneHot", {{kInt64, {2}}, {kInt64, {}}, {kBfloat16, {2}}})), 28);
+  EXPECT_EQ(opset_of(one("Optional", {{kBfloat16, {2}}})), 28);
+  EXPECT_EQ(opset_of(one("ReverseSequence", {{kBfloat16, {2, 3}}, {kInt64, {3}}})), 28);
+  EXPECT_EQ(opset_of(one("Unique", {{kBfloat16, {2}}})), 28);
 }
 
 TEST(Standardise, an_unknown_type_may_be_the_youngest) {

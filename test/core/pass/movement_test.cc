@@ -40,6 +40,19 @@ TEST(Movement, a_piece_of_a_size_that_may_not_fit_stays) {
   EXPECT_EQ(g.optimised({{{"N", 4}}}), "Exp, Split, Sqrt");
 }
 
+// What is joined may take away the last user of sizes that were seen before.
+TEST(Movement, sizes_that_nobody_makes_any_more_are_not_joined_with) {
+  PassGraph g;
+  const std::string x = g.input("x", {"N", "C"}), y = g.input("y", {"C", "N"});
+  const std::string n = g.node("Slice", {g.node("Shape", {y}), g.ints({1}), g.ints({2})});
+  const std::string again = g.node("Slice", {g.node("Shape", {x}), g.ints({0}), g.ints({1})});
+  const std::string shape = g.node("Shape", {g.node("Abs", {x})});
+  const std::string c = g.node("Slice", {shape, g.ints({1}), g.ints({2})});
+  g.output(g.node("Concat", {n, again, c}, {axis(0)}));
+  g.optimised({{{"N", 3}, {"C", 4}}, {{"N", 1}, {"C", 0}}});
+  EXPECT_FALSE(HasFailure());
+}
+
 TEST(Movement, nodes_that_move_something_stay) {
   const auto left = [](const std::string& op, std::vector<std::string> (*more)(PassGraph&),
                        std::vector<Attribute> attrs) {

@@ -97,7 +97,12 @@ std::string optimised(Writer& w, std::vector<std::string>* lines = nullptr,
   std::string ops;
   auto order = after->topological_order();
   if (!order.ok()) return order.status().message();
-  for (NodeId id : *order) ops += (ops.empty() ? "" : ", ") + after->node(id)->op;
+  for (NodeId id : *order) {
+    const Node& node = *after->node(id);
+    ops += (ops.empty() ? "" : ", ") + node.op;
+    // The schema of com.microsoft has none.
+    if (!node.domain.empty()) EXPECT_EQ(node.attr("dilations"), nullptr) << node.op;
+  }
   return ops;
 }
 
@@ -433,7 +438,8 @@ TEST(QuantizedReport, counts_groups) {
 }
 
 // |global| or over a window of bytes of |from|; a Relu may follow, or somebody else use the result.
-Quantized averaged(bool global, pfrt_dtype from, bool relu = false, bool used_twice = false) {
+Quantized averaged(bool global, pfrt_dtype from, bool relu = false, bool used_twice = false,
+                   int64_t dilation = 1) {
   Quantized w;
   w.input("x", {"N", "4", "6", "6"}, from);
   w.parameters("q", 0.02, 7, from);
@@ -442,7 +448,9 @@ Quantized averaged(bool global, pfrt_dtype from, bool relu = false, bool used_tw
   if (global)
     w.node("GlobalAveragePool", {"r"}, {"a"});
   else
-    w.node("AveragePool", {"r"}, {"a"}, {Attribute::of_ints("kernel_shape", {2, 2})});
+    w.node("AveragePool", {"r"}, {"a"},
+           {Attribute::of_ints("kernel_shape", {2, 2}),
+            Attribute::of_ints("dilations", {dilation, dilation})});
   if (relu) w.node("Relu", {"a"}, {"b"});
   w.quantize(relu ? "b" : "a", "s", "y");
   w.output("s");
@@ -465,6 +473,8 @@ TEST(QuantizedRules, averages_that_stay) {
   EXPECT_EQ(optimised(twice), "DequantizeLinear, GlobalAveragePool, QuantizeLinear");
   Quantized wide = averaged(true, PFRT_DTYPE_INT16);
   EXPECT_EQ(optimised(wide), "DequantizeLinear, GlobalAveragePool, QuantizeLinear");
+  Quantized dilated = averaged(false, PFRT_DTYPE_UINT8, false, false, 2);
+  EXPECT_EQ(optimised(dilated), "DequantizeLinear, AveragePool, QuantizeLinear");
 }
 
 TEST(QuantizedReport, says_why_a_group_is_in_float) {

@@ -56,6 +56,16 @@ class BatchRowsTest : public testing::Test {
     mixed_by_ = found.value().mixed_by[0];
     return found.value().outputs[0];
   }
+  // The node that certainly mixes rows, where output |name| is the only one.
+  std::string mixer(const std::string& name) {
+    graph_->outputs = {graph_->find(name)};
+    const std::shared_ptr<Graph> copy = graph_->clone();
+    const Status canonical = canonicalise(*copy);
+    EXPECT_TRUE(canonical.ok()) << canonical.message();
+    auto found = mixes_rows(*copy);
+    EXPECT_TRUE(found.ok()) << found.status().message();
+    return found.ok() ? found.take() : "failed";
+  }
   bool apart(const std::string& name) { return port(name) == Port::kRows; }
 
   std::shared_ptr<Graph> graph_ = std::make_shared<Graph>("g");
@@ -115,6 +125,43 @@ TEST_F(BatchRowsTest, what_works_along_the_batch_mixes) {
   const std::string scale = zeros({6}), rows = zeros({4, 6});
   EXPECT_TRUE(apart(node("LayerNormalization", {"x", scale}, axis(-1))));
   EXPECT_TRUE(apart(node("LayerNormalization", {"x", rows}, axis(1))));
+  EXPECT_TRUE(apart(node("LayerNormalization", {"x", rows}, axis(-1))));
+  EXPECT_TRUE(apart(node("LayerNormalization", {"x", scale, zeros({1, 4, 1})}, axis(-1))));
+  EXPECT_FALSE(apart(node("LayerNormalization", {"x", zeros({3, 1, 6})}, axis(-1))))
+      << "a scale of each row of the batch";
+  EXPECT_FALSE(apart(node("LayerNormalization", {"x", scale, zeros({3, 1, 1})}, axis(-1))));
+}
+
+TEST_F(BatchRowsTest, arithmetic_over_rows_is_named) {
+  const struct {
+    std::string op, output, how;
+  } kCases[] = {
+      {"DynamicQuantizeLinear", node("DynamicQuantizeLinear", {"x"}, {}, 3), "range of all rows"},
+      {"DynamicQuantizeLinear",
+       node("DynamicQuantizeLinear", {node("Transpose", {"x"}, perm({2, 1, 0}))}, {}, 3), "range"},
+      {"ReduceMean", node("ReduceMean", {"x", int64s({0})}), "reduces over the batch"},
+      {"ReduceMax", node("ReduceMax", {"x"}), "reduces over the batch"},
+      {"Softmax", node("Softmax", {"x"}, axis(0)), "along the batch"},
+      {"TopK", node("TopK", {"x", int64s({1})}, axis(0), 2), "along the batch"},
+      {"LayerNormalization", node("LayerNormalization", {"x", zeros({6})}, axis(0)), "along"},
+      {"CumSum", node("CumSum", {"x", int64s({0})}), "adds up along the batch"},
+      {"MatMul",
+       node("MatMul",
+            {node("Transpose", {"x"}, perm({1, 2, 0})), node("Transpose", {"x"}, perm({1, 0, 2}))}),
+       "adds up over the batch"},
+      {"RandomNormalLike", node("RandomNormalLike", {"x"}), "by the place"},
+  };
+  for (const auto& c : kCases) {
+    const std::string found = mixer(c.output);
+    EXPECT_EQ(found.find(c.op), 0u) << c.op << ": " << found;
+    EXPECT_NE(found.find(c.how), std::string::npos) << c.op << ": " << found;
+  }
+  EXPECT_EQ(mixer(node("DynamicQuantizeLinear", {"s"}, {}, 3)), "") << "it has no rows";
+  EXPECT_EQ(mixer(node("DynamicQuantizeLinear", {zeros({4, 6})}, {}, 3)), "");
+  EXPECT_EQ(mixer(node("ReduceMean", {"x", int64s({1})})), "");
+  EXPECT_EQ(mixer(node("Softmax", {"x"}, axis(-1))), "");
+  EXPECT_EQ(mixer(node("MatMul", {"x", zeros({6, 3})})), "");
+  EXPECT_EQ(mixer(node("NonZero", {"x"})), "") << "not known to";
 }
 
 TEST_F(BatchRowsTest, movement_is_followed) {

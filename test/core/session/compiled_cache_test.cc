@@ -6,6 +6,10 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "test/core/one_checksum.h"
 
 namespace pfrt {
 namespace {
@@ -68,6 +72,41 @@ TEST_F(CompiledCaches, other_limits_go_on_counting) {
   EXPECT_EQ(second->entries().statistics().stores, 1u);
   EXPECT_EQ(first->entries().statistics().hits, 1u);
   EXPECT_EQ(open()->entries().statistics().hits, 0u);
+}
+
+// A model that somebody else made to be taken for another has an entry of its own.
+TEST_F(CompiledCaches, models_of_one_checksum_have_other_keys) {
+  const auto [one, other] = pfrt_test::of_one_checksum(8192);
+  // What is hashed before the bytes of memory: two texts with their sizes, "memory" and this.
+  const std::string load_key(1024 - 8 - 6 - 8, 'k');
+  const auto of_memory = [&](const std::string& bytes) {
+    model_->set_memory(bytes.data(), bytes.size(), load_key);
+    return model_->content();
+  };
+  const std::string first = of_memory(one);
+  EXPECT_EQ(of_memory(one), first);
+  EXPECT_NE(of_memory(other), first);
+}
+
+TEST_F(CompiledCaches, files_of_one_checksum_have_other_keys) {
+  const auto [one, other] = pfrt_test::of_one_checksum(8192);
+  const std::string load_key(1024 - 8 - 8, 'k');  // between two sizes
+  const auto of_file = [&](const std::string& bytes) {
+    const std::string path = folder_ + "/model";
+    std::ofstream(path) << bytes;
+    auto file = os::MappedFile::open(path, true);
+    EXPECT_TRUE(file.ok());
+    Progress progress;
+    auto model =
+        Model::create(std::make_shared<Graph>("of files"), {}, false, false, {}, progress, nullptr);
+    EXPECT_TRUE(model.ok()) << model.status().message();
+    model.value()->set_files({{path, file.value()->stamp(), file.value()}}, load_key);
+    return model.value()->content();
+  };
+  const std::string first = of_file(one);
+  EXPECT_EQ(first.size(), 64u);
+  EXPECT_EQ(of_file(one), first);
+  EXPECT_NE(of_file(other), first);
 }
 
 }  // namespace

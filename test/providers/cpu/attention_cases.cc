@@ -298,10 +298,14 @@ Case rotary_case(Random& r, pfrt_dtype dtype, int64_t size) {
   const Dims dims{b, n, s, d};
   const Data x = r.data(dtype, dims);
   const int64_t room = r.from_to(1, 12);
-  const Dims table = placed ? Dims{room, half} : Dims{b, s, half};
+  // Without positions both tables are broadcast.
+  const auto table = [&] {
+    if (placed) return Dims{room, half};
+    return Dims{r.once_in(3) ? 1 : b, r.once_in(5) ? 1 : s, half};
+  };
   Case c;
-  c.inputs = {data_of(dtype, dims, x.values, is_flat), r.data(dtype, table, -1, 1),
-              r.data(dtype, table, -1, 1)};
+  c.inputs = {data_of(dtype, dims, x.values, is_flat), r.data(dtype, table(), -1, 1),
+              r.data(dtype, table(), -1, 1)};
   if (placed) {
     c.inputs.push_back({PFRT_DTYPE_INT64, {b, s}, {}, false});
     for (int64_t i = 0; i < b * s; ++i)
@@ -309,13 +313,13 @@ Case rotary_case(Random& r, pfrt_dtype dtype, int64_t size) {
   }
   Values y = x.values;
   for_each_index({b, n, s, half}, [&](const Dims& i) {
-    int64_t row = i[0] * s + i[2];
+    Dims angle{i[0], i[2], i[3]};
     if (placed) {
-      row = static_cast<int64_t>(c.inputs[3].values[static_cast<size_t>(row)]);
-      if (row < 0) row += room;
+      auto row = static_cast<int64_t>(c.inputs[3].values[static_cast<size_t>(i[0] * s + i[2])]);
+      angle = {row < 0 ? row + room : row, i[3]};
     }
-    const auto angle = static_cast<size_t>(row * half + i[3]);
-    const double cosine = c.inputs[1].values[angle], sine = c.inputs[2].values[angle];
+    const double cosine = c.inputs[1].values[position(angle, c.inputs[1].dims)],
+                 sine = c.inputs[2].values[position(angle, c.inputs[2].dims)];
     const Dims first{i[0], i[1], i[2], twisted ? 2 * i[3] : i[3]};
     const Dims second{i[0], i[1], i[2], twisted ? 2 * i[3] + 1 : i[3] + half};
     const double p = at(x.values, dims, first), q = at(x.values, dims, second);

@@ -117,7 +117,7 @@ Case mod_case(Random& r, pfrt_dtype dtype, int64_t size) {
   BinaryForm form;
   form.no_zero = true;
   const Binary fmod = [](double a, double b) { return std::fmod(a, b); };
-  if (is_float(dtype) || r.once_in(2))
+  if (r.once_in(2))
     return binary(fmod, fmod, form, {{"fmod", int64_t{1}}})(r, dtype, size);
   return binary(floor_mod, floor_mod, form)(r, dtype, size);
 }

@@ -98,9 +98,11 @@ struct Sampling {
     const double n = static_cast<double>(length);
     double x = corners ? (g + 1) / 2 * (n - 1) : ((g + 1) * n - 1) / 2;
     if (mode == "nearest") x = std::nearbyint(x);
-    // Places in the outer half of a border pixel stay, as in the standard's reference.
+    // Places in the outer half of a border pixel stay, as in the standard's reference; all do with
+    // cubic, whose pixels alone are moved, as in PyTorch.
     const double edge = corners ? 0 : 0.5;
-    if (padding == "border" && (x < -edge || x > n - 1 + edge)) x = std::clamp(x, 0.0, n - 1);
+    if (padding == "border" && mode != "cubic" && (x < -edge || x > n - 1 + edge))
+      x = std::clamp(x, 0.0, n - 1);
     if (padding == "reflection") x = mirrored(x, length);
     const auto below = static_cast<int64_t>(std::floor(x));
     const double f = x - std::floor(x);

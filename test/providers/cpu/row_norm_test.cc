@@ -120,24 +120,28 @@ TEST_F(RowNorm, is_refused_with_a_reason) {
   } const kCases[] = {
       {"only the last dimension",
        [](Graph& g, uint32_t x, Random& random) {
-         g.add("LayerNormalization", {x, g.add(weights(random, {4, 8}))}, {4, 8},
+         g.add("LayerNormalization", {x, g.add(weights(random, {8, 8}))}, {8, 8},
                {{"axis", int64_t{0}}}, 1);
        }},
       {"is no constant",
        [](Graph& g, uint32_t x, Random& random) {
          const uint32_t scale = g.add(random.data(PFRT_DTYPE_FLOAT32, {8}));
-         g.add("LayerNormalization", {x, scale}, {4, 8}, {}, 1);
+         g.add("LayerNormalization", {x, scale}, {8, 8}, {}, 1);
        }},
       {"with an element for each",
        [](Graph& g, uint32_t x, Random& random) {
-         g.add("RMSNormalization", {x, g.add(weights(random, {1}))}, {4, 8}, {}, 1);
+         g.add("RMSNormalization", {x, g.add(weights(random, {1}))}, {8, 8}, {}, 1);
+       }},
+      {"with an element for each",  // one of each row has as many
+       [](Graph& g, uint32_t x, Random& random) {
+         g.add("RMSNormalization", {x, g.add(weights(random, {8, 1}))}, {8, 8}, {}, 1);
        }},
   };
   for (const auto& c : kCases) {
     Graph g;
     Random random(3);
-    const uint32_t a = g.add(random.data(PFRT_DTYPE_FLOAT32, {4, 3}));
-    c.add(g, g.add("MatMul", {a, g.add(weights(random, {3, 8}))}, {4, 8}), random);
+    const uint32_t a = g.add(random.data(PFRT_DTYPE_FLOAT32, {8, 3}));
+    c.add(g, g.add("MatMul", {a, g.add(weights(random, {3, 8}))}, {8, 8}), random);
     EXPECT_NE(refused_epilogue(g, 0).find(c.reason), std::string::npos) << refused_epilogue(g, 0);
   }
 }

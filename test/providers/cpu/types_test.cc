@@ -41,7 +41,7 @@ const Allowed kAllowed[] = {
      "ReduceProd ReduceSum ReduceSumSquare"},
     {kElements, "BitCast Flatten Identity Pad Reshape Shape Size Squeeze Transpose Unsqueeze"},
     {kBool, "And Not Or Xor"},
-    {kInts, "BitwiseAnd BitwiseNot BitwiseOr BitwiseXor"},
+    {kInts, "BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor"},
     {kInts | kBool |
          Types{PFRT_DTYPE_COMPLEX128, PFRT_DTYPE_COMPLEX64, PFRT_DTYPE_FLOAT64, PFRT_DTYPE_FLOAT32,
                PFRT_DTYPE_FLOAT16},
@@ -55,7 +55,6 @@ const Allowed kAllowed[] = {
          Types{PFRT_DTYPE_INT32, PFRT_DTYPE_INT64, PFRT_DTYPE_INT8, PFRT_DTYPE_UINT32,
                PFRT_DTYPE_UINT64, PFRT_DTYPE_UINT8},
      "ReduceMax ReduceMin"},
-    {kUnsignedInts, "BitShift"},
     {kNumbers | kFloat8 | kSubByte | kBool | Types{PFRT_DTYPE_FLOAT8E8M0}, "Cast"},
     {Types{PFRT_DTYPE_INT64}, "ConstantOfShape"},
     {kFloat8 | kSubByte |

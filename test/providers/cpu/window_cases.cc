@@ -279,13 +279,18 @@ Case row_norm(Random& r, pfrt_dtype dtype, int64_t size, bool centred) {
   const Dims dims = r.dims_without_0(static_cast<size_t>(r.from_to(1, 4)), size);
   const int64_t axis = r.below(static_cast<int64_t>(dims.size()));
   const Dims row(dims.begin() + axis, dims.end());
-  const Data x = r.data(dtype, dims), scale = r.data(dtype, row);
-  const Data bias = centred && r.once_in(2) ? r.data(dtype, row) : Data{};
+  // Scale and bias are of a row, or broadcast along any dimensions.
+  const bool any = r.once_in(2);
+  const Data x = r.data(dtype, dims), scale = r.data(dtype, any ? r.broadcast_to(dims) : row);
+  const Data bias =
+      centred && r.once_in(2) ? r.data(dtype, any ? r.broadcast_to(dims) : row) : Data{};
   Values y = x.values;
-  const auto each = static_cast<size_t>(count(row));
-  normalise_blocks(y, each, centred);
-  for (size_t i = 0; i < y.size(); ++i)
-    y[i] = y[i] * scale.values[i % each] + (bias.dtype != 0 ? bias.values[i % each] : 0);
+  normalise_blocks(y, static_cast<size_t>(count(row)), centred);
+  for_each_index(dims, [&](const Dims& at) {
+    double& v = y[position(at, dims)];
+    v *= scale.values[position(at, scale.dims)];
+    if (bias.dtype != 0) v += bias.values[position(at, bias.dims)];
+  });
   Case c;
   c.inputs = {x, scale};
   if (bias.dtype != 0) c.inputs.push_back(bias);

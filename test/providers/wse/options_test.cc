@@ -5,6 +5,7 @@
 #include "providers/wse/program/options.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -132,7 +133,7 @@ TEST(WaferOptions, every_option_is_read) {
   EXPECT_EQ(good({{"execution", "auto"}}).target.execution, Execution::kAuto);
   EXPECT_EQ(good({{"execution", "pipelined"}}).target.execution, Execution::kPipelined);
   EXPECT_EQ(good({{"execution", "streaming"}}).target.execution, Execution::kStreaming);
-  EXPECT_EQ(good({{"silicon", "true"}}).target.machine.hop, 1.35);
+  EXPECT_EQ(good({{"silicon", "true"}}, "wse3").target.machine.wavelet, 1.125);
 }
 
 TEST(WaferOptions, the_list_has_every_option_with_its_choices) {
@@ -198,6 +199,15 @@ TEST(WaferOptions, an_option_that_there_is_not_is_answered_with_those_that_there
 
 TEST(WaferOptions, the_last_of_two_is_taken) {
   EXPECT_EQ(good({{"fabric", "3x4"}, {"fabric", "5x6"}}).target.fabric.columns, 5);
+}
+
+TEST(WaferOptions, a_pipe_is_no_machine_file) {
+  const std::string path = ::testing::TempDir() + "pfrt_pipe_" + std::to_string(::getpid());
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  const Result<Settings> out = settings_of({{"machine_file", path.c_str()}});
+  ::unlink(path.c_str());
+  ASSERT_FALSE(out.ok());
+  EXPECT_TRUE(contains(out.status().message(), "it is a pipe")) << out.status().message();
 }
 
 TEST(WaferOptions, a_machine_file_takes_the_place_of_the_device) {

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The validation table: what was published is met, and rows depend on the numbers of the machines.
+// The validation table: rows are judged by their tolerance, counted as what they are evidence of,
+// and depend on the numbers of the machines; the README's counts are the table's.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -49,11 +53,9 @@ void expect_moves(const Validation& changed, const std::vector<std::string>& mov
   for (const std::string& id : unmoved) EXPECT_FALSE(ids.contains(id)) << id;
 }
 
-TEST(ValidationTable, no_row_is_not_met_and_every_judged_row_is_within_its_tolerance) {
-  EXPECT_EQ(table().not_met, 0);
+TEST(ValidationTable, every_judged_row_is_judged_by_its_tolerance) {
   int judged = 0;
   for (const ValidationRow& row : table().rows) {
-    EXPECT_NE(row.verdict, Verdict::kNotMet) << text_of(row) << "; " << row.note;
     EXPECT_TRUE(std::isfinite(row.ours) && std::isfinite(row.error_percent)) << text_of(row);
     if (!is_judged(row)) {
       EXPECT_EQ(row.tolerance_percent, 0) << text_of(row);
@@ -62,7 +64,8 @@ TEST(ValidationTable, no_row_is_not_met_and_every_judged_row_is_within_its_toler
     ++judged;
     const double error = row.target == 0 ? row.ours : 100 * (row.ours / row.target - 1);
     EXPECT_NEAR(row.error_percent, error, 1e-9) << text_of(row);
-    EXPECT_LE(std::fabs(error), row.tolerance_percent) << text_of(row);
+    EXPECT_EQ(row.verdict == Verdict::kMet, std::fabs(error) <= row.tolerance_percent)
+        << text_of(row);
   }
   EXPECT_EQ(judged, table().met + table().not_met);
   EXPECT_GT(judged, 50);
@@ -77,15 +80,88 @@ TEST(ValidationTable, every_kind_of_row_is_there_with_its_source_and_equal_value
     EXPECT_TRUE(row.kind == "simulator" || row.kind == "silicon" || row.kind == "internal")
         << text_of(row);
   }
-  EXPECT_EQ(ids, (std::set<std::string>{"V1", "V2", "V3", "V4", "V6", "V7", "V8", "V11", "V12",
-                                        "V13", "V14"}));
-  int compared = 0;
+  EXPECT_EQ(ids, (std::set<std::string>{"V1", "V2", "V3", "V4", "V6", "V7", "V8", "V9", "V10",
+                                        "V11", "V12", "V13", "V14"}));
+}
+
+const ValidationRow& row_of(std::string_view id, std::string_view point) {
+  for (const ValidationRow& row : table().rows)
+    if (row.id == id && contains(row.point, point)) return row;
+  ADD_FAILURE() << "no row " << id << " " << point;
+  return table().rows.front();
+}
+
+// What the paper gives for products of a vector, and from prompt to last token.
+TEST(ValidationTable, products_of_vectors_and_whole_answers_are_judged) {
+  EXPECT_EQ(row_of("V9", "1x16K").target, 1320);
+  EXPECT_EQ(row_of("V9", "1x32K").target, 2233);
+  for (const auto& [point, rate] : std::vector<std::pair<const char*, double>>{
+           {"2048 in, 128 out", 764.4},
+           {"4096 in, 128 out", 604.4},
+           {"2048 in, 2048 out", 2370.3},
+           {"4096 in, 4096 out", 2459.0}})
+    EXPECT_EQ(row_of("V10", point).target, rate);
   for (const ValidationRow& row : table().rows) {
-    if (row.id != "V13") continue;
-    EXPECT_EQ(row.note, "values equal") << row.point;
-    ++compared;
+    if (row.id == "V9" || row.id == "V10") {
+      EXPECT_TRUE(is_judged(row)) << row.point;
+      EXPECT_EQ(row.evidence, Evidence::kPrediction) << row.point;
+    }
   }
-  EXPECT_EQ(compared, 9);
+}
+
+// The whole published sweep, and what stays wrong in it.
+TEST(ValidationTable, all_points_of_the_meshgemm_sweep_are_there) {
+  int fitted = 0, judged = 0;
+  for (const ValidationRow& row : table().rows) {
+    if (row.id != "V6" || row.unit != "cycles" || row.target == 0) continue;
+    (is_judged(row) ? judged : fitted) += 1;
+  }
+  EXPECT_EQ(fitted, 48);
+  EXPECT_EQ(judged, 96);
+}
+
+TEST(ValidationTable, rows_are_counted_as_what_they_are_evidence_of) {
+  int met = 0, not_met = 0;
+  for (const ValidationRow& row : table().rows) {
+    if (!is_judged(row)) continue;
+    if (contains(row.point, "median")) {
+      EXPECT_EQ(row.evidence, Evidence::kMedian) << row.point;
+    }
+    if (row.id == "V13" || row.id == "V14" || contains(row.point, "total") ||
+        contains(row.point, "34B") || contains(row.point, "72B") || contains(row.point, "relay")) {
+      EXPECT_NE(row.evidence, Evidence::kPrediction) << row.point;
+    }
+    if (row.evidence == Evidence::kPrediction)
+      (row.verdict == Verdict::kMet ? met : not_met) += 1;
+  }
+  EXPECT_EQ(table().predictions_met, met);
+  EXPECT_EQ(table().predictions_not_met, not_met);
+}
+
+TEST(ValidationTable, programs_that_were_held_are_those_of_judged_rows) {
+  for (const char* name : {"wse2", "wse3"}) {
+    std::set<std::string> judged;
+    for (const ValidationRow& row : table().rows)
+      if (is_judged(row) && row.machine == name && row.kind != "internal" && !row.program.empty())
+        judged.insert(row.program);
+    const std::vector<std::string> held = machine_of(name).held;
+    EXPECT_EQ(judged, std::set<std::string>(held.begin(), held.end())) << name;
+  }
+}
+
+std::string readme() {
+  std::ifstream file(PFRT_WSE_README);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+TEST(ValidationTable, the_readme_has_the_counts) {
+  const std::string text = readme();
+  const int predictions = table().predictions_met + table().predictions_not_met;
+  const std::string count =
+      message("**", table().predictions_met, " of ", predictions, " independent predictions**");
+  EXPECT_TRUE(contains(text, count)) << count;
+  EXPECT_TRUE(contains(text, message(table().not_met, " judged rows are not met")))
+      << table().not_met;
 }
 
 TEST(ValidationTable, no_row_is_both_fitted_and_judged) {
@@ -107,6 +183,7 @@ TEST(ValidationTable, rows_that_numbers_were_fitted_on_are_not_judged) {
       {"V6, P = 3", {"V6", "P=3 "}},
       {"V7, 8B and 34B", {"V7", "8B", "34B"}},
       {"V12, the map form", {"V12", "map, 256 x 16"}},
+      {"V12, the while form", {"V12", "while, 256 x 16"}},
       {"V12, the for and map form", {"V12", "for and map"}}};
   for (const auto& [words, row_words] : points) {
     int rows = 0;
@@ -140,7 +217,7 @@ TEST(ValidationTable, a_number_moves_the_rows_that_depend_on_it) {
     SCOPED_TRACE("hop");
     // So far off that rows are not met.
     const Validation changed = validated({{"hop", 40}});
-    expect_moves(changed, {"V1", "V2", "V7", "V8", "V13"}, {"V3", "V11"});
+    expect_moves(changed, {"V1", "V2", "V7", "V8", "V9", "V10"}, {"V3", "V11"});
     EXPECT_GT(changed.not_met, 0);
     EXPECT_NE(changed.machines, table().machines);
     for (const ValidationRow& row : changed.rows) {
@@ -153,7 +230,8 @@ TEST(ValidationTable, a_number_moves_the_rows_that_depend_on_it) {
   }
   {
     SCOPED_TRACE("map_call");
-    expect_moves(validated({{"map_call", 9}}), {"V6", "V7", "V8"}, {"V1", "V2", "V3", "V4", "V11"});
+    expect_moves(validated({{"map_call", 9}}), {"V6", "V7", "V8", "V9", "V10"},
+                 {"V1", "V2", "V3", "V4", "V11"});
   }
   {
     SCOPED_TRACE("wavelet");
@@ -187,11 +265,11 @@ TEST(ValidationCall, a_change_that_no_machine_takes_is_refused) {
 TEST(ValidationTable, text_and_json_have_every_row_and_the_machines) {
   EXPECT_EQ(table().machines,
             (std::vector<std::string>{
-                machine_of("wse2").identity(), machine_of("wse2", true).identity(),
-                machine_of("wse3").identity(), machine_of("wse3", true).identity()}));
+                machine_of("wse2").identity(), machine_of("wse3").identity(),
+                machine_of("wse3", true).identity()}));
   const std::string text = validation_text(table());
   EXPECT_TRUE(text.starts_with("simulated: wse2 ")) << text.substr(0, 100);
-  const std::string last = message(table().met, " met, 0 not met, ");
+  const std::string last = message(table().met, " met, ", table().not_met, " not met, ");
   EXPECT_TRUE(contains(text, last)) << last;
   for (const ValidationRow& row : table().rows) EXPECT_TRUE(contains(text, row.point)) << row.point;
   const auto json = nlohmann::json::parse(validation_json(table()), nullptr, false);
@@ -199,7 +277,14 @@ TEST(ValidationTable, text_and_json_have_every_row_and_the_machines) {
   EXPECT_EQ(json["simulated"], true);
   EXPECT_EQ(json["rows"].size(), table().rows.size());
   EXPECT_EQ(json["met"], table().met);
-  EXPECT_EQ(json["not_met"], 0);
+  EXPECT_EQ(json["not_met"], table().not_met);
+  EXPECT_EQ(json["predictions_met"], table().predictions_met);
+  // A naive model beside each block: of the sweep, three times what takes three times the steps.
+  EXPECT_TRUE(contains(text, "naive (P = 3's figure times P / 3), 96 rows: median 0.83 %"));
+  for (const auto& block : json["blocks"])
+    if (block["id"] == "V6") {
+      EXPECT_NEAR(block["baseline_median_error_percent"].get<double>(), 0.83, 0.005);
+    }
   EXPECT_EQ(json["fitted"].size(), table().fitted.size());
 }
 

@@ -145,7 +145,7 @@ class LazyTensor:
         with self._lock:
             if self._tensor is None:
                 made = Tensor(list(self._shape), self._dtype)
-                flat = made.numpy().reshape(-1).view(np.uint8)
+                flat = made.memory().reshape(-1).view(np.uint8)
                 flat[:] = np.frombuffer(self._file.data(), np.uint8, self._bytes, self._offset)
                 self._tensor = made
             return self._tensor

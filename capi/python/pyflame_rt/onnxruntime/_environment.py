@@ -7,6 +7,7 @@ import warnings
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 from pyflame_rt import _library
+from pyflame_rt._environment import Environment
 from pyflame_rt._errors import InvalidArgumentError, NotFoundError
 from pyflame_rt._options import LogLevel
 from pyflame_rt._providers import get_available_providers, word_of
@@ -136,5 +137,9 @@ def _available(asked: List[Tuple[str, Options]]) -> List[Tuple[str, Options]]:
                  f"'{', '.join(here)}'")
         else:
             raise NotFoundError(f"there is no execution provider '{name}'; there are " + ", ".join(map(repr, here)))
-    chosen.setdefault("CPUExecutionProvider", {})
+    own = chosen.setdefault("CPUExecutionProvider", {})
+    known = {option.key for option in Environment.instance().provider_options("CPUExecutionProvider")}
+    for key in own.keys() - known:  # programs give it the options that they give others
+        no_meaning(key, "the CPU has no such option")
+    chosen["CPUExecutionProvider"] = {key: value for key, value in own.items() if key in known}
     return list(chosen.items())

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import enum
 import operator
-from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Sequence, Tuple
 
 from pyflame_rt import _abi
 from pyflame_rt._errors import InvalidArgumentError, PyFlameRTError, UnsupportedError
 from pyflame_rt._options import NativeOptions, OptLevel
 from pyflame_rt._options import SessionOptions as NativeSessionOptions
+from pyflame_rt._ort_value import OrtValue
 
 from ._environment import level_of, no_meaning
 from ._exceptions import Fail, translates, translating
@@ -82,6 +83,7 @@ CONFIG_NO_MEANING: Dict[str, Tuple[Tuple[str, ...], str]] = {
     "session.intra_op_thread_affinities": (("",), "threads are bound to no processor"),
     "session.strict_shape_type_inference": (("0",), "types are always checked"),
     "session.disable_aot_function_inlining": (("0",), "how functions of a model are run is not chosen"),
+    "session.save_external_prepacked_constant_initializers": (("0",), "weights are packed when a session is made"),
     "session.use_ort_model_bytes_directly": (("0",), "it is about another format of models"),
     "session.use_ort_model_bytes_for_initializers": (("0",), "it is about another format of models"),
     "optimization.disable_specified_optimizers": (("",), "the passes here have names of their own; "
@@ -102,6 +104,9 @@ CONFIG_REFUSED: Dict[str, Tuple[Tuple[str, ...], str]] = {
     "optimization.enable_gelu_approximation": (("0",), "Gelu is computed as the model has it"),
     "ep.context_enable": (("0",), "no compiled model is written"),
 }
+# Entries about the file of optimized_model_filepath: where initializers of how many bytes go.
+EXTERNAL_FILE = "session.optimized_model_external_initializers_file_name"
+EXTERNAL_LEAST = "session.optimized_model_external_initializers_min_size_in_bytes"
 RUN_DEFAULTS: Dict[str, Any] = {"log_severity_level": -1, "log_verbosity_level": 0, "logid": "", "terminate": False,
                                 "only_execute_path_to_fetches": False, "training_mode": False}
 RUN_CONFIG_NO_MEANING: Dict[str, Tuple[Tuple[str, ...], str]] = {
@@ -111,7 +116,6 @@ RUN_CONFIG_NO_MEANING: Dict[str, Tuple[Tuple[str, ...], str]] = {
 }
 # Methods that are not here, and what there is instead.
 ABSENT = {
-    "add_external_initializers": "initializers are the model's own",
     "add_external_initializers_from_files_in_memory": "give the model's path; files with its data are read beside it",
     "add_free_dimension_override_by_denotation": "dimensions have names; use add_free_dimension_override_by_name",
     "add_initializer": "initializers are the model's own; those that are inputs too can be fed to a run",
@@ -130,6 +134,8 @@ def _text(key: Any, value: Any) -> Tuple[str, str]:
 def _set_config(key: str, value: str, meaningless: Mapping[str, Tuple[Tuple[str, ...], str]],
                 refused: Mapping[str, Tuple[Tuple[str, ...], str]], kind: int) -> bool:
     """Whether the entry is one of the library's own."""
+    if key in (EXTERNAL_FILE, EXTERNAL_LEAST) and kind == _abi.OPTIONS_SESSION:
+        return False
     if key in meaningless:
         if value not in meaningless[key][0]:
             no_meaning(key, meaningless[key][1])
@@ -153,7 +159,8 @@ class SessionOptions:
     Set: graph_optimization_level, execution_mode, intra_op_num_threads (0 = as many as the process may use),
     enable_mem_pattern, enable_mem_reuse, enable_profiling, profile_file_prefix, optimized_model_filepath (.onnx or
     .pfm, written when a session is made), log_severity_level (0 verbose to 4 fatal; -1 = the default logger's), free
-    dimensions by name, and by add_session_config_entry any key of the library's own schema ("precision").
+    dimensions by name, external initializers, and by add_session_config_entry any key of the library's own schema
+    ("precision") and session.optimized_model_external_initializers_file_name and .._min_size_in_bytes.
 
     Without a meaning: enable_cpu_mem_arena, execution_order, inter_op_num_threads, log_verbosity_level, logid. Always
     so: use_deterministic_compute, use_per_session_threads.
@@ -177,12 +184,13 @@ class SessionOptions:
     use_per_session_threads: bool
     _config: Dict[str, str]
     _extra: Dict[str, str]
+    _external: Dict[str, OrtValue]
     _free_dimensions: Dict[str, int]
     _providers: List[Tuple[str, Dict[str, str]]]
 
     def __init__(self) -> None:
         self.__dict__.update(_DEFAULTS)
-        self.__dict__.update(_config={}, _extra={}, _free_dimensions={}, _providers=[])
+        self.__dict__.update(_config={}, _external={}, _extra={}, _free_dimensions={}, _providers=[])
 
     if not TYPE_CHECKING:  # it would let type checkers take any name
 
@@ -221,6 +229,24 @@ class SessionOptions:
         if dim_value < 0:
             raise InvalidArgumentError(f"the dimension '{dim_name}' cannot be {dim_value!r}; give a number from 0 on")
         self._free_dimensions[dim_name] = dim_value
+
+    def add_external_initializers(self, external_initializer_names: Sequence[str],
+                                  external_initializer_values: Sequence[OrtValue]) -> None:
+        """Gives values, tensors in host memory, of initializers that a model names and that lie outside of its file.
+        Their memory is used, not copied."""
+        names, values = list(external_initializer_names), list(external_initializer_values)
+        if len(names) != len(values):
+            raise InvalidArgumentError(f"{len(values)} values are given for {len(names)} external initializers; give one "
+                                       "for each")
+        if not all(isinstance(name, str) for name in names) or len({*names, *self._external}) != len(names) + len(
+                self._external):
+            raise InvalidArgumentError(f"the names of external initializers are {names!r}; each is a text and is given "
+                                       "once")
+        for name, value in zip(names, values):
+            if not isinstance(value, OrtValue):
+                raise InvalidArgumentError(f"the value of external initializer '{name}' is a {type(value).__name__}; give "
+                                           "an OrtValue")
+        self._external.update(zip(names, values))
 
     def add_provider(self, provider_name: str, provider_options: Mapping[str, str]) -> None:
         """Adds an execution provider, for sessions that are not given a list of them."""

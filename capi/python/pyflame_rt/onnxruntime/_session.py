@@ -10,13 +10,15 @@ import numpy as np
 import pyflame_rt
 from pyflame_rt import _abi
 from pyflame_rt._async import Callback
-from pyflame_rt._errors import PyFlameRTError, ShapeMismatchError
+from pyflame_rt._errors import PyFlameRTError, ShapeMismatchError, UnsupportedError
 from pyflame_rt._info import PortInfo
+from pyflame_rt._model import source_of
 from pyflame_rt._ort_value import OrtValue as NativeOrtValue
 
 from ._environment import chosen_providers, no_meaning, warn
 from ._exceptions import translate, translates
-from ._options import SessionOptions
+from ._external import least_bytes, move_initializers, with_initializers
+from ._options import EXTERNAL_FILE, EXTERNAL_LEAST, SessionOptions
 from ._types import type_text
 from ._values import IOBinding, OrtValue
 
@@ -76,15 +78,26 @@ class InferenceSession(pyflame_rt.InferenceSession):
             providers = self._given._providers
         self._chosen = dict(chosen_providers(providers, provider_options))
         self._free_dimensions: Dict[str, int] = dict(getattr(self._given, "_free_dimensions", {}))
+        external = getattr(self._given, "_external", {})
+        if external and not isinstance(path_or_bytes, pyflame_rt.Graph):
+            path_or_bytes = with_initializers(source_of(path_or_bytes), external)
         super().__init__(path_or_bytes, native, list(self._chosen.items()))
         path = getattr(self._given, "optimized_model_filepath", "")
         if path:
-            self.graph(optimized=True).save(path)
+            self._save_optimized(path)
         names = {name for port in self._inputs for name in port.dim_names}
         for name in self._free_dimensions:
             if name not in names:
                 warn(f"no input has the dimension '{name}' that is overridden; dimensions are: "
                      f"{', '.join(sorted(names - {''})) or 'none'}")
+
+    def _save_optimized(self, path: str) -> None:
+        self.graph(optimized=True).save(path)
+        config = getattr(self._given, "_config", {})
+        if config.get(EXTERNAL_FILE):
+            if not path.endswith(".onnx"):
+                raise UnsupportedError(f"saving '{path}' with external initializers: only .onnx files have them")
+            move_initializers(path, config[EXTERNAL_FILE], least_bytes(config.get(EXTERNAL_LEAST, "")))
 
     # ------------------------------------------------------------------ what it is
 

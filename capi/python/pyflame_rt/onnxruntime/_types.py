@@ -14,9 +14,9 @@ def element_text(dtype: int) -> str:
 
 
 def type_text(port: PortInfo) -> str:
-    element = element_text(port.dtype)
-    if port.kind == _abi.VALUE_MAP:
-        return f"map({element_text(port.key_dtype)},tensor({element}))"
+    element = f"tensor({element_text(port.dtype)})"
     if port.kind == _abi.VALUE_SPARSE:
-        return f"sparse_tensor({element})"
-    return _KINDS.get(port.kind, "{}").format(f"tensor({element})")
+        return f"sparse_{element}"
+    if port.kind == _abi.VALUE_MAP or port.key_dtype:
+        element = f"map({element_text(port.key_dtype)},{element})"
+    return _KINDS.get(port.kind, "{}").format(element)

@@ -125,7 +125,7 @@ class AutoTuner:
 def _made_up(shape: Sequence[int], dtype: DType, random: "np.random.Generator") -> Tensor:
     """Floats of magnitude 0.5 to 1, so that no sum of them is out of the ordinary; integers 0 and 1."""
     tensor = Tensor(shape, dtype)
-    elements = tensor.numpy()
+    elements = tensor.memory()
     if dtype in (DType.Float32, DType.Float64, DType.Float16, DType.BFloat16):
         values = random.uniform(0.5, 1, elements.shape) * random.choice((-1.0, 1.0), elements.shape)
         bits = (values.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)

@@ -71,7 +71,8 @@ ValueId input(Rewriter& rewriter, size_t i) {
 
 Result<pfrt_dtype> dtype_of(Rewriter& rewriter, size_t i) {
   const pfrt_dtype dtype = rewriter.input(i).dtype;
-  if (dtype == PFRT_DTYPE_UNSET) return rewriter.fail("the type of input ", i, " is not known");
+  if (dtype == PFRT_DTYPE_UNSET)
+    return rewriter.unsupported("the type of input ", i, " is not known");
   return dtype;
 }
 
@@ -94,8 +95,8 @@ Result<ValueId> cast(Rewriter& rewriter, ValueId value, pfrt_dtype to) {
 Result<size_t> known_rank(Rewriter& rewriter, size_t i, size_t fallback) {
   if (rewriter.has_shape(i)) return rewriter.rank(i);
   if (fallback > 0) return fallback;
-  return rewriter.fail("the rank of input ", i,
-                       " is not known; run shape inference on the model first");
+  return rewriter.unsupported("the rank of input ", i,
+                              " is not known; run shape inference on the model first");
 }
 
 std::vector<int64_t> to_channels_first(size_t rank) {

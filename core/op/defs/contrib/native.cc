@@ -36,7 +36,7 @@ Status canonical_cdist(Rewriter& rewriter) {
   PFRT_TRY(fill_string(rewriter, "metric", "sqeuclidean"));
   const std::string_view metric = rewriter.node().attr_string("metric", "");
   if (metric == "euclidean" || metric == "sqeuclidean") return {};
-  return rewriter.fail("metric is '", metric, "'; euclidean and sqeuclidean are available");
+  return rewriter.unsupported("metric is '", metric, "'; euclidean and sqeuclidean are available");
 }
 
 Status infer_cdist(Inference& inference) {
@@ -220,9 +220,10 @@ Status canonical_bnb4(Rewriter& rewriter) {
     return rewriter.fail("attribute 'quant_type' is ", node.attr_int("quant_type", 0),
                          ", needs 0 (FP4) or 1 (NF4)");
   if (node.attr_int("training_mode", 0) != 0)
-    return rewriter.fail("training_mode is set; export the model for inference");
+    return rewriter.unsupported("training_mode is set; export the model for inference");
   if (node.attr_int("transB", 1) != 1)
-    return rewriter.fail("transB is 0; weights are [N, K] here, and others are not available");
+    return rewriter.unsupported(
+        "transB is 0; weights are [N, K] here, and others are not available");
   for (const std::string_view name : {"K", "N"})
     if (node.attr_int(name, 0) > (int64_t{1} << 30))
       return rewriter.fail("attribute '", name, "' is ", node.attr_int(name, 0),

@@ -15,7 +15,12 @@ namespace {
 struct RotaryForm {
   int64_t batch = 0, heads = 0, length = 0, head = 0;
   int64_t half = 0;       // pairs
-  int64_t positions = 0;  // of the tables; 0: they have a row for each batch and position
+  int64_t positions = 0;  // of the tables, where positions are given
+  // Else cosines and sines have rows of their own, or broadcast ones, for batches and positions.
+  struct Steps {
+    int64_t batch, row;  // rows from one to the next
+  };
+  Steps cosine = {0, 0}, sine = {0, 0};
   bool interleaved = false, by_position = false;
   Headed x;
   pfrt_dtype table = PFRT_DTYPE_UNSET;
@@ -33,6 +38,18 @@ void rotate(const RotaryForm& f, const T* cosine, const T* sine, T* x) {
     b = sine[i] * a + cosine[i] * b;
     a = real;
   }
+}
+
+// Whether |dims| are those |wanted|, or, of three, broadcast to them but for the last.
+bool is_table(std::span<const int64_t> dims, std::span<const int64_t> wanted) {
+  if (dims.size() != wanted.size() || dims.back() != wanted.back()) return false;
+  for (size_t d = 0; d + 1 < dims.size(); ++d)
+    if (dims[d] != wanted[d] && !(dims.size() == 3 && dims[d] == 1)) return false;
+  return true;
+}
+
+RotaryForm::Steps steps_of(std::span<const int64_t> table) {
+  return {table[0] == 1 ? 0 : table[1], table[1] == 1 ? 0 : 1};
 }
 
 // A fault where a position has no row in the tables.
@@ -62,10 +79,12 @@ Kernel rotary_kernel(const RotaryForm& form) {
     run.parallel(f.batch * f.length, [&](int64_t i, uint32_t worker) {
       T *const row = run.scratch<T>(worker), *const cosine = row + f.head,
                *const sine = cosine + f.half;
-      int64_t at = positions ? positions[i] : i;
-      if (at < 0) at += f.positions;
-      load_table(cosine, run.input(1), at * f.half, 1, f.half);
-      load_table(sine, run.input(2), at * f.half, 1, f.half);
+      const auto at = [&](const RotaryForm::Steps& steps) {
+        if (!positions) return i / f.length * steps.batch + i % f.length * steps.row;
+        return positions[i] < 0 ? positions[i] + f.positions : positions[i];
+      };
+      load_table(cosine, run.input(1), at(f.cosine) * f.half, 1, f.half);
+      load_table(sine, run.input(2), at(f.sine) * f.half, 1, f.half);
       for (int64_t h = 0; h < f.heads; ++h) {
         const int64_t start = f.x.at(i / f.length, h, i % f.length);
         load(row, run.input(0), start, 1, f.head);
@@ -108,10 +127,15 @@ Result<Kernel> make_rotary_embedding(const KernelRequest& node) {
   const int64_t of_positions[] = {f.positions, f.half}, of_rows[] = {f.batch, f.length, f.half};
   const std::span<const int64_t> wanted =
       f.by_position ? std::span<const int64_t>(of_positions) : std::span<const int64_t>(of_rows);
-  if (!same_dims(table, wanted) || !same_dims(node.input_dims(2), wanted) ||
+  if (!is_table(table, wanted) || !is_table(node.input_dims(2), wanted) ||
       node.input_dtype(2) != f.table)
     return kernel_error("the caches ", dims_text(table), " and ", dims_text(node.input_dims(2)),
-                        " must have dimensions ", dims_text(wanted));
+                        f.by_position ? " must have dimensions " : " do not broadcast to ",
+                        dims_text(wanted));
+  if (!f.by_position) {
+    f.cosine = steps_of(table);
+    f.sine = steps_of(node.input_dims(2));
+  }
   const int64_t rows[] = {f.batch, f.length};
   if (f.by_position &&
       (node.input_dtype(3) != PFRT_DTYPE_INT64 || !same_dims(node.input_dims(3), rows)))

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 
 #include "providers/cpu/kernels/elementwise/broadcast.h"
 #include "providers/cpu/kernels/elementwise/elementwise.h"
@@ -88,35 +89,48 @@ Result<Kernel> make_pow(const KernelRequest& node) {
   return kernel;
 }
 
+// The remainder with the divisor's sign, which a zero of floats has too.
+template <typename T>
+T floored_modulus(T a, T b) {
+  const T r = modulus_of(a, b);
+  if constexpr (std::is_floating_point_v<T>)
+    if (r == T{0}) return std::copysign(r, b);
+  return r;
+}
+
 Result<Kernel> make_mod(const KernelRequest& node) {
   if (node.attr_int("fmod", 0) != 0)
     return make_binary(node,
                        binary_loops<[](auto a, auto b) { return remainder_of(a, b); }, On::kAny>(),
                        Rejects::kZeroDivisor);
   return make_binary(node,
-                     binary_loops<[](auto a, auto b) { return modulus_of(a, b); }, On::kAny>(),
+                     binary_loops<[](auto a, auto b) { return floored_modulus(a, b); }, On::kAny>(),
                      Rejects::kZeroDivisor);
 }
 
-// Shifts lose bits beyond the element type: loads extend with zeros and stores truncate.
+// Shifts lose bits beyond the element type: loads extend with zeros, or with the sign, and stores
+// truncate. By a negative number, as by one of all bits or more, nothing but the sign stays.
 template <typename T>
 T shifted_left(T a, T b) {
-  return b < 64 ? static_cast<T>(a << b) : T{0};
+  const auto by = static_cast<uint64_t>(b);
+  return by < 64 ? static_cast<T>(static_cast<uint64_t>(a) << by) : T{0};
 }
 template <typename T>
 T shifted_right(T a, T b) {
-  return b < 64 ? static_cast<T>(a >> b) : T{0};
+  const auto by = static_cast<uint64_t>(b);
+  if constexpr (std::is_signed_v<T>) return a >> std::min<uint64_t>(by, 63);
+  return by < 64 ? static_cast<T>(a >> by) : T{0};
 }
 
 Result<Kernel> make_bit_shift(const KernelRequest& node) {
-  constexpr BinaryLoop<uint64_t, uint64_t> kLeft =
-      binary_loop<shifted_left<uint64_t>, uint64_t, uint64_t>;
-  constexpr BinaryLoop<uint64_t, uint64_t> kRight =
-      binary_loop<shifted_right<uint64_t>, uint64_t, uint64_t>;
+  constexpr BinaryLoops kLeft =
+      binary_loops<[](auto a, auto b) { return shifted_left(a, b); }, On::kInteger>();
+  constexpr BinaryLoops kRight =
+      binary_loops<[](auto a, auto b) { return shifted_right(a, b); }, On::kInteger>();
   const std::string_view direction = node.attr_string("direction", "");
   if (direction != "LEFT" && direction != "RIGHT")
     return kernel_error("attribute direction is '", direction, "': LEFT or RIGHT");
-  return make_binary(node, {nullptr, nullptr, nullptr, direction == "LEFT" ? kLeft : kRight});
+  return make_binary(node, direction == "LEFT" ? kLeft : kRight);
 }
 
 template <typename T>
@@ -138,7 +152,7 @@ constexpr KernelRow kRows[] = {
     with_epilogue(checks_inputs({"", "Mod", kNumbers, "mod_ref", "generic", nullptr, make_mod})),
     binary_row<[](auto x, auto slope) { return leaky(x, slope); }, On::kAny>("PRelu", kNumbers,
                                                                              "prelu_ref"),
-    {"", "BitShift", kUnsignedInts, "bit_shift_ref", "generic", nullptr, make_bit_shift},
+    {"", "BitShift", kInts, "bit_shift_ref", "generic", nullptr, make_bit_shift},
     binary_row<[](auto a, auto b) { return a & b; }, On::kInteger>("And", kBool, "and_ref"),
     binary_row<[](auto a, auto b) { return a | b; }, On::kInteger>("Or", kBool, "or_ref"),
     binary_row<[](auto a, auto b) { return a ^ b; }, On::kInteger>("Xor", kBool, "xor_ref"),

@@ -52,9 +52,14 @@ Kernel kernel_with_others(std::string_view name, const MatMul& matmul,
 Kernel kernel_that_reads(const PackedInput& packed, const SnapshotNode& node, int64_t m,
                          const Columns& columns, const PackedNames& names,
                          std::function<Finish(const Run&)> finish) {
-  if (packed.recipe.starts_with(kTileColumns))
-    return kernel_of(names.tiles, TileMatmul(m, columns, node.precision()), std::move(finish));
   using Panels = PanelMatmul::Panels;
+  if (packed.recipe.starts_with(kTileColumns)) {
+    if (tiles_win(m, columns) || PanelMicrokernel::get() == nullptr)
+      return kernel_of(names.tiles, TileMatmul(m, columns, node.precision()), std::move(finish));
+    PanelMatmul behind(m, columns, Panels::kFp32);
+    behind.at(panels_behind_tiles(node.precision(), columns));
+    return kernel_with_others(names.panels, behind, std::move(finish));
+  }
   Panels panels = Panels::kFp32;
   std::string_view name = names.panels;
   if (packed.recipe.starts_with(kColumns16Bit)) {
@@ -82,7 +87,7 @@ std::optional<PackedInput> pack_columns(const SnapshotNode& node, int64_t m, boo
     packed = pack_panel_columns(node, m, any, columns);
   if (!packed && (are_few_rows(node, m) || panels_are_best(node)))
     packed = pack_columns_16bit(node, columns, m > Rows16Bit::kMostRows && takes_bf16_dot(node));
-  if (!packed) packed = pack_tile_columns(node, m, columns);
+  if (!packed) packed = pack_tile_columns(node, m, any, columns);
   // What is split on the way has more rows of tiles than vectors could make up for.
   if (packed || splits_products(node.precision())) return packed;
   return pack_panel_columns(node, m, any, columns);

@@ -239,8 +239,13 @@ class NBitsMatmul {
     if (bias_ != PFRT_DTYPE_UNSET)
       load_fn<float>(bias_)(bias, run.input(NBitsForm::kBias), col, 1, cols);
     float* out = run.output<float>(0) + begin_of(row_block) * w_->form.n + col;
-    for (int64_t r = 0; r < rows_of(row_block); ++r, out += w_->form.n, sums += kColumns)
+    const uint8_t* const weights = run.packed<uint8_t>() + panel * w_->panel.bytes();
+    const float* row = run.input<float>(NBitsForm::kA) + begin_of(row_block) * w_->form.k;
+    for (int64_t r = 0; r < rows_of(row_block);
+         ++r, out += w_->form.n, sums += kColumns, row += w_->form.k) {
       for (int64_t j = 0; j < cols; ++j) out[j] = sums[j] + bias[j];
+      mend_nbits_results(*w_, weights, row, bias, cols, out);
+    }
   }
 
   void finish(const Run& run, int64_t row, int64_t rows, int64_t first, int64_t panels) const {

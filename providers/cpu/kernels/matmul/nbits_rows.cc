@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -84,7 +85,73 @@ void put_floats(const NBitsPanel& panel, const float* x, int64_t r, int64_t rows
   for (int64_t k = 0; k < panel.block; ++k) out[k * rows + r] = x[k];
 }
 
+bool all_finite(const float* x, int64_t n) {
+  return std::all_of(x, x + n, [](float v) { return std::isfinite(v); });
+}
+
+// What a weight is made of, in a packed panel.
+class PackedColumn {
+ public:
+  PackedColumn(const NBitsPanel& panel, const uint8_t* data, int64_t column)
+      : panel_(panel), data_(data), column_(column) {}
+
+  float scale(int64_t block) const {
+    return number(data_ + block * panel_.block_bytes() + panel_.lines() * NBitsPanel::kLine);
+  }
+  float zero(int64_t block) const {
+    const uint8_t* const zeros = data_ + panel_.zeros_at() + block * panel_.zero_bytes();
+    if (panel_.zeros == NBitsPanel::Zeros::kMiddle)
+      return static_cast<float>(1u << (panel_.bits - 1));
+    return panel_.zeros == NBitsPanel::Zeros::kUint8 ? static_cast<float>(zeros[column_])
+                                                     : number(zeros);
+  }
+  float weight(int64_t place) const {
+    const int64_t block = place / panel_.block, within = place % panel_.block,
+                  neighbour = within % panel_.fields();
+    uint32_t line;
+    std::memcpy(&line,
+                data_ + block * panel_.block_bytes() +
+                    within / panel_.fields() * NBitsPanel::kLine + column_ * 4,
+                sizeof line);
+    const int64_t field = neighbour % kQuad * (8 / panel_.bits) + neighbour / kQuad;
+    const uint32_t value = line >> (field * panel_.bits) & ((1u << panel_.bits) - 1);
+    return (static_cast<float>(value) - zero(block)) * scale(block);
+  }
+  bool finite() const {
+    for (int64_t b = 0; b < panel_.blocks; ++b)
+      if (!std::isfinite(scale(b)) || !std::isfinite(zero(b))) return false;
+    return true;
+  }
+
+ private:
+  float number(const uint8_t* of_columns) const {
+    float out;
+    std::memcpy(&out, of_columns + column_ * 4, sizeof out);
+    return out;
+  }
+  const NBitsPanel& panel_;
+  const uint8_t* data_;
+  int64_t column_;
+};
+
 }  // namespace
+
+void mend_nbits_results(const NBitsWeights& w, const uint8_t* panel, const float* row,
+                        const float* bias, int64_t count, float* y) {
+  if (all_finite(y, count)) return;
+  const bool rounded = w.rows() == Rows::kInt8 && !all_finite(row, w.form.k);
+  for (int64_t j = 0; j < count; ++j) {
+    const PackedColumn column(w.panel, panel, j);
+    if (std::isfinite(y[j]) || (!rounded && column.finite())) continue;
+    float sum = 0;
+    const int64_t places = w.order.empty() ? w.form.k : w.places();
+    for (int64_t i = 0; i < places; ++i) {
+      const int64_t k = w.order.empty() ? i : w.order[static_cast<size_t>(i)];
+      if (k >= 0) sum += row[k] * column.weight(i);
+    }
+    y[j] = sum + bias[j];
+  }
+}
 
 void pack_nbits_row(const NBitsWeights& w, const float* row, int64_t r, int64_t rows, uint8_t* out,
                     float* spare) {

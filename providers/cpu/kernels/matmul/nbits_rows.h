@@ -17,4 +17,11 @@ namespace pfrt::cpu {
 void pack_nbits_row(const NBitsWeights& weights, const float* row, int64_t r, int64_t rows,
                     uint8_t* out, float* spare);
 
+// Results |y| of one row for |count| columns of the panel at |panel|, with |bias| added: those that
+// are not finite because a scale or zero point is not, or because the row is not and was rounded to
+// bytes, are computed again from the weights one by one, as every instruction set has them. |row|
+// is that of A.
+void mend_nbits_results(const NBitsWeights& weights, const uint8_t* panel, const float* row,
+                        const float* bias, int64_t count, float* y);
+
 }  // namespace pfrt::cpu

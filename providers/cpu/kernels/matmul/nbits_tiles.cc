@@ -196,8 +196,14 @@ void NBitsTileMatmul::put(const Run& run, int64_t row, int64_t rows, int64_t pan
   if (bias_ != PFRT_DTYPE_UNSET)
     load_fn<float>(bias_)(bias, run.input(NBitsForm::kBias), col, 1, cols);
   float* out = run.output<float>(0) + row * w_->form.n + col;
-  for (int64_t r = 0; r < rows; ++r, out += w_->form.n, c += kCRow)
+  const float* a = run.input<float>(NBitsForm::kA) + row * w_->form.k;
+  for (int64_t r = 0; r < rows; ++r, out += w_->form.n, c += kCRow, a += w_->form.k) {
     for (int64_t j = 0; j < cols; ++j) out[j] = c[j] + bias[j];
+    for (int64_t p = 0; p * kColumns < cols; ++p)
+      mend_nbits_results(*w_, run.packed<uint8_t>() + (panel + p) * w_->panel.bytes(), a,
+                         bias + p * kColumns, std::min(kColumns, cols - p * kColumns),
+                         out + p * kColumns);
+  }
 }
 
 }  // namespace pfrt::cpu

@@ -60,19 +60,37 @@ std::optional<PackedInput> pack_panel_columns(const SnapshotNode& node, int64_t 
   packed.input = 1;
   packed.recipe = message("panel_columns/", dtype_name(dtype), "/", c.n, "x", c.k, "/",
                           c.outer_stride, "/", c.k_stride);
-  packed.bytes = static_cast<uint64_t>(ceil_div(c.n, kPanel) * kPanel * c.k) * sizeof(float);
+  packed.bytes = panel_bytes(c);
   packed.pack = [=](const void* source, void* memory) {
-    const StridedSource<float> columns(source, dtype, 0, c.outer_stride, c.k_stride);
-    float* const to = static_cast<float*>(memory);
-    // Where rows of B are contiguous, a few of them are packed at a time, so that memory is read in
-    // order.
-    const int64_t rows = c.outer_stride == 1 ? kReadRows : c.k;
-    for (int64_t k = 0; k < c.k; k += rows)
-      for (int64_t first = 0; first < c.n; first += kPanel)
-        columns.pack(to + first * c.k + k * kPanel, kPanel, first, std::min(kPanel, c.n - first), k,
-                     std::min(rows, c.k - k));
+    pack_panels(source, dtype, c, static_cast<float*>(memory));
   };
   return packed;
+}
+
+uint64_t panel_bytes(const Columns& c) {
+  return static_cast<uint64_t>(ceil_div(c.n, kPanel) * kPanel * c.k) * sizeof(float);
+}
+
+void pack_panels(const void* source, pfrt_dtype dtype, const Columns& c, float* to) {
+  const StridedSource<float> columns(source, dtype, 0, c.outer_stride, c.k_stride);
+  // Where rows of B are contiguous, a few of them are packed at a time, so that memory is read in
+  // order.
+  const int64_t rows = c.outer_stride == 1 ? kReadRows : c.k;
+  for (int64_t k = 0; k < c.k; k += rows)
+    for (int64_t first = 0; first < c.n; first += kPanel)
+      columns.pack(to + first * c.k + k * kPanel, kPanel, first, std::min(kPanel, c.n - first), k,
+                   std::min(rows, c.k - k));
+}
+
+void PackedPanels::pack(float* out, int64_t width, int64_t first, int64_t count, int64_t k0,
+                        int64_t kn) const {
+  for (int64_t k = 0; k < kn; ++k, out += width) {
+    for (int64_t j = 0; j < count; ++j) {
+      const int64_t column = first + j, panel = column / kPanel;
+      out[j] = panels_[(panel * k_ + k0 + k) * kPanel + column % kPanel];
+    }
+    std::fill(out + count, out + width, 0.0F);
+  }
 }
 
 struct PanelMatmul::Task {
@@ -151,7 +169,7 @@ std::vector<PanelMatmul> PanelMatmul::others(bool all) const {
   std::vector<PanelMatmul> out;
   if (m_ <= 0) return out;
   for (const Blocking& blocking : blockings) {
-    const PanelMatmul other(m_, {n_, k_, 1, n_}, panels_, blocking);
+    const PanelMatmul other = PanelMatmul(m_, {n_, k_, 1, n_}, panels_, blocking).at(packed_at_);
     const int64_t tasks = other.row_tasks() * other.col_tasks();
     if (other.by_columns_ && (other.row_tasks() == 1 || other.col_tasks() == 1)) continue;
     const bool known = std::ranges::any_of(
@@ -293,7 +311,7 @@ void PanelMatmul::multiply(const Run& run, const Task& t, const Block& block, in
       Panel16Bit::widen(type, from + i * Panel16Bit::lanes(k_), k, depth,
                         block.widened + i * p.b_panel);
   } else {
-    p.b = run.packed<float>() + block.col * k_ + k * kPanel;
+    p.b = panels(run) + block.col * k_ + k * kPanel;
     p.b_panel = kPanel * block.apart * k_;
   }
   const bool to_out = k + depth == k_ && block.out != nullptr;
@@ -331,7 +349,7 @@ PanelMatmul::Ahead PanelMatmul::next_panels(const Run& run, const Task& t, int64
   Ahead ahead;
   ahead.panels = std::min(wide, ceil_div(t.col + t.cols - col, kPanel));
   ahead.lines = std::min(pass_, k_ - k);
-  ahead.from = run.packed<float>() + col * k_ + k * kPanel;
+  ahead.from = panels(run) + col * k_ + k * kPanel;
   ahead.stride = k_ * kPanel;
   return ahead;
 }

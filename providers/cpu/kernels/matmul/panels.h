@@ -14,6 +14,7 @@
 
 #include "providers/cpu/jit/panel_microkernel.h"
 #include "providers/cpu/kernels/matmul/constant_columns.h"
+#include "providers/cpu/kernels/matmul/panel_source.h"
 #include "providers/cpu/row/row.h"
 
 namespace pfrt::cpu {
@@ -22,6 +23,22 @@ namespace pfrt::cpu {
 // |any|, of |m| rows or more.
 std::optional<PackedInput> pack_panel_columns(const SnapshotNode& node, int64_t m, bool any,
                                               const Columns& columns);
+
+// Bytes of |columns| packed to panels, and their packing; |source| has elements of |dtype|.
+uint64_t panel_bytes(const Columns& columns);
+void pack_panels(const void* source, pfrt_dtype dtype, const Columns& columns, float* to);
+
+// Panels as a matmul reads them that takes any columns.
+class PackedPanels : public PanelSource<float> {
+ public:
+  PackedPanels(const float* panels, int64_t k) : panels_(panels), k_(k) {}
+  void pack(float* out, int64_t width, int64_t first, int64_t count, int64_t k0,
+            int64_t kn) const override;
+
+ private:
+  const float* panels_;
+  int64_t k_;
+};
 
 class PanelMatmul {
  public:
@@ -41,6 +58,11 @@ class PanelMatmul {
   // The same matmul by other blockings, as Kernel::alternatives.
   std::vector<PanelMatmul> others(bool all) const;
 
+  // The panels begin |bytes| into what is packed.
+  PanelMatmul& at(int64_t bytes) {
+    packed_at_ = bytes;
+    return *this;
+  }
   uint64_t scratch_bytes() const;
   uint64_t shared_bytes() const { return 0; }
   // Input 0 by input 1 to output 0, both dense.
@@ -58,6 +80,9 @@ class PanelMatmul {
   int64_t task_cols(int64_t workers) const;
   int64_t row_tasks() const;
   int64_t col_tasks() const;
+  const float* panels(const Run& run) const {
+    return reinterpret_cast<const float*>(run.packed<char>() + packed_at_);
+  }
   bool widens() const { return panels_ == Panels::kBf16 || panels_ == Panels::kFp16; }
   int64_t depth_at(int64_t k) const;
   void multiply(const Run& run, const Task& task, float* scratch) const;
@@ -69,6 +94,7 @@ class PanelMatmul {
   Ahead next_panels(const Run& run, const Task& task, int64_t col, int64_t k) const;
   int64_t m_, n_, k_;
   Panels panels_;
+  int64_t packed_at_ = 0;
   int64_t pass_;  // k a call
   int64_t task_rows_ = 1, task_cols_ = 1;
   bool given_cols_ = false;  // by a blocking; else a task has those of task_cols

@@ -2,10 +2,10 @@
 #include "providers/cpu/kernels/matmul/tiles.h"
 
 #include <algorithm>
-#include <cstring>
 #include <vector>
 
 #include "providers/cpu/jit/tile_microkernel.h"
+#include "providers/cpu/kernels/matmul/panels.h"
 #include "providers/cpu/kernels/matmul/split_matmul.h"
 #include "providers/cpu/kernels/matmul/split_terms.h"
 #include "providers/cpu/row/ceil_div.h"
@@ -32,26 +32,35 @@ int64_t columns_bytes(int terms, const Columns& c) {
 
 }  // namespace
 
-std::optional<PackedInput> pack_tile_columns(const SnapshotNode& node, int64_t m,
+// With few rows, reading float32 columns takes less time.
+bool tiles_win(int64_t m, const Columns& c) {
+  constexpr int64_t kLeastRows = 32;
+  return m >= kLeastRows && split_matmul_wins(m, c.n, c.k);
+}
+
+int64_t panels_behind_tiles(Precision precision, const Columns& c) {
+  return source_behind(kHead + columns_bytes(terms_of(precision), c));
+}
+
+std::optional<PackedInput> pack_tile_columns(const SnapshotNode& node, int64_t m, bool any,
                                              const Columns& c) {
-  // With few rows, reading float32 columns takes less time. Large columns are not kept twice.
-  constexpr int64_t kLeastRows = 32, kMostElements = 32 << 20;
+  // Large columns are not kept twice. Rows that only a run knows may be as many as fill tiles.
+  constexpr int64_t kMostElements = 32 << 20, kManyRows = 128;
   if (node.input_dtype(0) != PFRT_DTYPE_FLOAT32 || !node.is_constant(1) ||
-      is_plain(node.precision()) || m < kLeastRows || c.n * c.k > kMostElements ||
-      !split_matmul_wins(m, c.n, c.k))
+      is_plain(node.precision()) || c.n * c.k > kMostElements ||
+      !tiles_win(any ? std::max(m, kManyRows) : m, c))
     return std::nullopt;
   const int terms = terms_of(node.precision());
   PackedInput packed;
   packed.input = 1;
   packed.recipe =
       message(kTileColumns, terms, "/", c.n, "x", c.k, "/", c.outer_stride, "/", c.k_stride);
-  const int64_t own_bytes = kHead + columns_bytes(terms, c);
-  const int64_t source_bytes = c.n * c.k * int64_t{sizeof(float)};
-  packed.bytes = bytes_with_source(own_bytes, source_bytes);
+  const int64_t panels = panels_behind_tiles(node.precision(), c);
+  packed.bytes = static_cast<uint64_t>(panels) + panel_bytes(c);
   packed.pack = [=](const void* source, void* memory) {
     const StridedSource<float> columns(source, PFRT_DTYPE_FLOAT32, 0, c.outer_stride, c.k_stride);
     uint8_t* const head = static_cast<uint8_t*>(memory);
-    std::memcpy(head + source_behind(own_bytes), source, static_cast<size_t>(source_bytes));
+    pack_panels(source, PFRT_DTYPE_FLOAT32, c, reinterpret_cast<float*>(head + panels));
     uint8_t* to = head + kHead;
     std::vector<float> panel(static_cast<size_t>(c.k * kBlock));
     bool fit = true;
@@ -183,9 +192,10 @@ void TileMatmul::complete(const Run& run, const Band& band, bool fit, int64_t fi
   for (int64_t i = 0; i < band.rows && right; ++i)
     right = sums_are_right(out + (band.row + i) * n + first, cols);
   if (!right) {
-    const StridedSource<float> a(run.input(0), PFRT_DTYPE_FLOAT32, 0, columns_.k, 1),
-        b(run.packed<uint8_t>() + source_behind(kHead + columns_bytes(terms_, columns_)),
-          PFRT_DTYPE_FLOAT32, 0, columns_.outer_stride, columns_.k_stride);
+    const StridedSource<float> a(run.input(0), PFRT_DTYPE_FLOAT32, 0, columns_.k, 1);
+    const uint8_t* const panels =
+        run.packed<uint8_t>() + source_behind(kHead + columns_bytes(terms_, columns_));
+    const PackedPanels b(reinterpret_cast<const float*>(panels), columns_.k);
     for (int64_t j = first; j < first + cols; j += reference_.tile_cols())
       for (int64_t i = band.row; i < band.row + band.rows; i += reference_.tile_rows()) {
         const GemmTile tile{i, std::min(reference_.tile_rows(), band.row + band.rows - i), j,

@@ -14,12 +14,18 @@
 
 namespace pfrt::cpu {
 
-// What |columns|, input 1 of the node, are packed to where a product of at least |m| rows is better
-// off on tiles.
-std::optional<PackedInput> pack_tile_columns(const SnapshotNode& node, int64_t m,
+// What |columns|, input 1 of the node, are packed to where a product of |m| rows is better off on
+// tiles; with |any|, one of more rows. Panels (panels.h) stand behind: for fewer rows, and for sums
+// that tiles get wrong.
+std::optional<PackedInput> pack_tile_columns(const SnapshotNode& node, int64_t m, bool any,
                                              const Columns& columns);
 
-inline constexpr std::string_view kTileColumns = "tile_columns/";  // how its recipe begins
+inline constexpr std::string_view kTileColumns = "tiles_and_panels/";  // how its recipe begins
+
+// Whether a product of |m| rows is better off on the tiles than on the panels behind.
+bool tiles_win(int64_t m, const Columns& columns);
+// Where the panels begin, in bytes.
+int64_t panels_behind_tiles(Precision precision, const Columns& columns);
 
 class TileMicrokernel;
 

@@ -29,6 +29,13 @@ Result<Blocks> read_blocks(const SnapshotNode& node) {
   return Blocks{dims[0], dims[1], dims[2], dims[3], block};
 }
 
+// Whether a channel has its blocks together, rather than a block its channels.
+Result<bool> reads_crd(const SnapshotNode& node) {
+  const std::string_view mode = node.attr_string("mode", "DCR");
+  if (mode == "CRD" || mode == "DCR") return mode == "CRD";
+  return kernel_error("mode is '", mode, "', expected DCR or CRD");
+}
+
 // DepthToSpace of bytes: a row of the output is so many planes' rows, pixel by pixel.
 Result<Kernel> interleaved_bytes(const SnapshotNode& node, const Blocks& b, int64_t depth,
                                  bool phases_together) {
@@ -66,12 +73,10 @@ Result<Kernel> make_depth_to_space(const KernelRequest& node) {
   if (b.c % (b.block * b.block) != 0)
     return kernel_error(b.c, " channels are not a multiple of blocksize squared");
   const int64_t depth = b.c / (b.block * b.block);
-  const std::string_view mode = node.attr_string("mode", "DCR");
-  if (mode != "CRD" && mode != "DCR")
-    return kernel_error("mode is '", mode, "', expected DCR or CRD");
+  PFRT_ASSIGN(const bool crd, reads_crd(node));
   if (stored_size(node.input_dtype(0)) == 1 && b.block > 1 && b.block <= kMostBytes)
-    return interleaved_bytes(node, b, depth, mode == "CRD");
-  if (mode == "CRD") {
+    return interleaved_bytes(node, b, depth, crd);
+  if (crd) {
     const int64_t dims[] = {b.n, depth, b.block, b.block, b.h, b.w}, perm[] = {0, 1, 4, 2, 5, 3};
     return permute(node, dims, perm);
   }
@@ -83,9 +88,10 @@ Result<Kernel> make_space_to_depth(const KernelRequest& node) {
   PFRT_ASSIGN(const Blocks b, read_blocks(node));
   if (b.h % b.block != 0 || b.w % b.block != 0)
     return kernel_error("image ", b.h, " x ", b.w, " is not a multiple of blocksize ", b.block);
-  const int64_t dims[] = {b.n, b.c, b.h / b.block, b.block, b.w / b.block, b.block},
-                perm[] = {0, 3, 5, 1, 2, 4};
-  return permute(node, dims, perm);
+  PFRT_ASSIGN(const bool crd, reads_crd(node));
+  const int64_t dims[] = {b.n, b.c, b.h / b.block, b.block, b.w / b.block, b.block};
+  const int64_t dcr_perm[] = {0, 3, 5, 1, 2, 4}, crd_perm[] = {0, 1, 3, 5, 2, 4};
+  return permute(node, dims, crd ? crd_perm : dcr_perm);
 }
 
 }  // namespace pfrt::cpu

@@ -11,54 +11,111 @@
 namespace pfrt::cpu {
 namespace {
 
-// A scale or bias broadcast to a row: element i of the row takes element offsets[i].
+// A scale or bias broadcast to rows: element i of row r takes element start(r) + offsets[i].
 struct RowBroadcast {
+  // A dimension before a row's along which it varies: index r / rows % size.
+  struct Outer {
+    int64_t rows, size, stride;
+  };
   bool present = false;
   pfrt_dtype dtype = PFRT_DTYPE_UNSET;
   uint32_t input = 0;
-  std::vector<int64_t> offsets;  // empty: element i takes element i
+  int64_t count = 0;             // of its elements
+  std::vector<int64_t> offsets;  // empty: element i of a row follows element i - 1
+  std::vector<Outer> outer;      // empty: all rows take the same
 
-  // The scale or bias as T: in place, or in |values|.
-  template <typename T>
-  const T* read(const Run& run, int64_t n, std::vector<T>& values) const {
-    if (offsets.empty() && dtype == kNormType<T>) return run.input<T>(input);
-    values.resize(static_cast<size_t>(n));
-    const LoadFn<T> load = load_fn<T>(dtype);
-    if (offsets.empty()) {
-      load(values.data(), run.input(input), 0, 1, n);
-    } else {
-      for (size_t i = 0; i < values.size(); ++i)
-        load(&values[i], run.input(input), offsets[i], 1, 1);
-    }
-    return values.data();
+  int64_t start(int64_t row) const {
+    int64_t at = 0;
+    for (const Outer& o : outer) at += row / o.rows % o.size * o.stride;
+    return at;
   }
 };
 
-// Input |i| broadcast over the dimensions |row|; it must not vary along those before them.
+// What a run reads of one, as T.
+template <typename T>
+class RowReader {
+ public:
+  RowReader(const RowBroadcast& from, const Run& run, int64_t length) : from_(from), n_(length) {
+    if (!from.present) return;
+    const void* const data = run.input(from.input);
+    if (from.dtype == kNormType<T>) {
+      values_ = static_cast<const T*>(data);
+    } else if (from.offsets.empty() && !from.outer.empty()) {
+      data_ = data;  // converted row by row
+    } else {
+      converted_.resize(static_cast<size_t>(from.count));
+      load_fn<T>(from.dtype)(converted_.data(), data, 0, 1, from.count);
+      values_ = converted_.data();
+    }
+    if (from.offsets.empty() || !from.outer.empty()) return;
+    spread_.resize(static_cast<size_t>(length));
+    spread(0, spread_.data());
+    values_ = spread_.data();
+  }
+  RowReader(const RowReader&) = delete;
+  RowReader& operator=(const RowReader&) = delete;
+
+  // Of row |r|, perhaps in |buffer|; null where it is absent.
+  const T* row(int64_t r, T* buffer) const {
+    if (from_.outer.empty()) return values_;
+    const int64_t start = from_.start(r);
+    if (data_ != nullptr) {
+      load_fn<T>(from_.dtype)(buffer, data_, start, 1, n_);
+      return buffer;
+    }
+    if (from_.offsets.empty()) return values_ + start;
+    spread(start, buffer);
+    return buffer;
+  }
+
+ private:
+  void spread(int64_t start, T* out) const {
+    for (const int64_t offset : from_.offsets) *out++ = values_[start + offset];
+  }
+  const RowBroadcast& from_;
+  int64_t n_;
+  const void* data_ = nullptr;
+  const T* values_ = nullptr;
+  std::vector<T> converted_, spread_;
+};
+
+// Input |i| broadcast to |dims|, of which a row has those from |axis| on.
 Result<RowBroadcast> row_broadcast(const SnapshotNode& node, uint32_t i,
-                                   std::span<const int64_t> row) {
+                                   std::span<const int64_t> dims, size_t axis) {
   RowBroadcast s;
   s.present = node.has_input(i);
   if (!s.present) return s;
   s.dtype = node.input_dtype(i);
   s.input = i;
-  auto dims = node.input_dims(i);
-  while (dims.size() > row.size() && dims.front() == 1) dims = dims.subspan(1);
-  if (same_dims(dims, row)) return s;
-  if (dims.size() > row.size())
-    return error(Code::kUNSUPPORTED, "input ", i,
-                 " varies along dimensions that are not normalised");
+  s.count = node.input_elements(i);
+  auto given = node.input_dims(i);
+  while (given.size() > dims.size() && given.front() == 1) given = given.subspan(1);
+  if (given.size() > dims.size())
+    return kernel_error("input ", i, " has more dimensions than the ", dims.size(), " of X");
+  const size_t lead = dims.size() - given.size();
+  const auto size_of = [&](size_t d) { return d < lead ? 1 : given[d - lead]; };
+  bool contiguous = true;
+  int64_t rows = 1, stride = 1;
+  std::vector<int64_t> strides(dims.size());
+  for (size_t d = dims.size(); d-- > 0;) {
+    const int64_t size = size_of(d);
+    if (size != 1 && size != dims[d])
+      return kernel_error("input ", i, " has ", size, " elements for a dimension of ", dims[d]);
+    strides[d] = size == 1 ? 0 : stride;
+    stride *= size;
+    if (d >= axis) {
+      contiguous = contiguous && size == dims[d];
+    } else {
+      if (size != 1) s.outer.push_back({rows, size, strides[d]});
+      rows *= dims[d];
+    }
+  }
+  if (contiguous) return s;
   s.offsets = {0};
-  const size_t lead = row.size() - dims.size();
-  for (size_t d = 0; d < row.size(); ++d) {
-    const int64_t size = d < lead ? 1 : dims[d - lead];
-    if (size != 1 && size != row[d])
-      return kernel_error("input ", i, " has ", size, " elements for a dimension of ", row[d]);
-    int64_t stride = 1;
-    for (size_t e = d < lead ? dims.size() : d - lead + 1; e < dims.size(); ++e) stride *= dims[e];
+  for (size_t d = axis; d < dims.size(); ++d) {
     std::vector<int64_t> next;
-    for (int64_t base : s.offsets)
-      for (int64_t k = 0; k < row[d]; ++k) next.push_back(base + (size == 1 ? 0 : k * stride));
+    for (const int64_t base : s.offsets)
+      for (int64_t k = 0; k < dims[d]; ++k) next.push_back(base + k * strides[d]);
     s.offsets = std::move(next);
   }
   return s;
@@ -76,11 +133,9 @@ template <typename T>
 Kernel rows_kernel(RowsForm form) {
   Kernel kernel;
   kernel.flops = 8.0 * static_cast<double>(form.rows) * static_cast<double>(form.row.length);
-  kernel.scratch_bytes = 2 * static_cast<uint64_t>(form.row.length) * sizeof(T);
+  kernel.scratch_bytes = 4 * static_cast<uint64_t>(form.row.length) * sizeof(T);
   kernel.run = [f = std::move(form)](const Run& run) -> pfrt_code {
-    std::vector<T> own_scale, own_bias;
-    const T* const scale = f.scale.read(run, f.row.length, own_scale);
-    const T* const bias = f.bias.present ? f.bias.read(run, f.row.length, own_bias) : nullptr;
+    const RowReader<T> scales(f.scale, run, f.row.length), biases(f.bias, run, f.row.length);
     const int64_t block = std::max<int64_t>(1, (1 << 13) / std::max<int64_t>(f.row.length, 1));
     run.parallel((f.rows + block - 1) / block, [&](int64_t b, uint32_t worker) {
       Pace pace(run);
@@ -90,6 +145,8 @@ Kernel rows_kernel(RowsForm form) {
         const T* const x =
             load_row(pace, f.dtype, run.input(0), r * f.row.length, f.row.length, buffer);
         T* const y = place_row(f.out_dtype, run.output(0), r * f.row.length, buffer + f.row.length);
+        const T* const scale = scales.row(r, buffer + 2 * f.row.length);
+        const T* const bias = biases.row(r, buffer + 3 * f.row.length);
         double mean, inverse;
         normalise_row(pace, f.row, x, scale, bias, y, &mean, &inverse);
         store_row(pace, f.out_dtype, run.output(0), r * f.row.length, f.row.length, y);
@@ -128,9 +185,9 @@ Result<Kernel> make_rows(const SnapshotNode& node, bool centered) {
   if ((f.has_mean && node.output_elements(1) != f.rows) ||
       (f.has_deviation && node.output_elements(2) != f.rows))
     return kernel_error("Mean and InvStdDev must have ", f.rows, " elements");
-  PFRT_ASSIGN(f.scale, row_broadcast(node, 1, row));
+  PFRT_ASSIGN(f.scale, row_broadcast(node, 1, dims, static_cast<size_t>(axis)));
   if (centered) {
-    PFRT_ASSIGN(f.bias, row_broadcast(node, 2, row));
+    PFRT_ASSIGN(f.bias, row_broadcast(node, 2, dims, static_cast<size_t>(axis)));
   }
   return f.dtype == PFRT_DTYPE_FLOAT64 ? rows_kernel<double>(std::move(f))
                                        : rows_kernel<float>(std::move(f));

@@ -64,7 +64,10 @@ Neighbours neighbours_of(const Image& image, double place, int64_t length) {
   if (image.mode == Resample::kNearest) x = std::nearbyint(x);
   const double low = image.align_corners ? 0 : -0.5, high = low == 0 ? n - 1 : n - 0.5;
   if (x < low || x > high) {
-    if (image.padding == Padding::kBorder) x = std::clamp(x, 0.0, std::max(n - 1, 0.0));
+    // The taps of a cubic are clamped one by one, below: their weights are those of the place
+    // itself.
+    if (image.padding == Padding::kBorder && image.mode != Resample::kCubic)
+      x = std::clamp(x, 0.0, std::max(n - 1, 0.0));
     if (image.padding == Padding::kReflection) x = reflected(x, low, high);
   }
 

@@ -216,13 +216,16 @@ Result<Kernel> make_stft(const KernelRequest& node) {
   PFRT_TRY(need_types(node, {1, 3}, kIndices));
   PFRT_TRY(need_scalar(node, 1));
   const auto in = node.input_dims(0), out = node.output_dims(0);
-  if (in.size() != 3 || out.size() != 4 || out[3] != 2 || in[2] < 1 || in[2] > 2)
-    return kernel_error("signal ", dims_text(in), " is not [batch, samples, 1 or 2]");
+  const int64_t components = in.size() == 3 ? in[2] : 1;
+  if (in.size() < 2 || in.size() > 3 || out.size() != 4 || out[3] != 2 || components < 1 ||
+      components > 2)
+    return kernel_error("signal ", dims_text(in),
+                        " is neither [batch, samples] nor [batch, samples, 1 or 2]");
   Stft stft{};
   stft.dtype = node.input_dtype(0);
   stft.batch = in[0];
   stft.samples = in[1];
-  stft.components = in[2];
+  stft.components = components;
   stft.frames = out[1];
   stft.bins = out[2];
   stft.onesided = node.attr_int("onesided", 1) != 0;

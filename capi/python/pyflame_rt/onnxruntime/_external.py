@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Initializers of ONNX files that lie outside of them: given by the program, or moved out when a model is saved.
+
+Only the fields that this needs are looked at, in the bytes of the message; all others stay as they are.
+"""
+from __future__ import annotations
+
+import mmap
+import os
+from typing import Any, Dict, Iterator, List, Mapping, Tuple, Union
+
+import numpy as np
+
+from pyflame_rt._dtype import FROM_ABI, DType
+from pyflame_rt._errors import InvalidArgumentError, InvalidModelError, UnsupportedError
+from pyflame_rt._graph import Graph
+from pyflame_rt._model import load_model
+from pyflame_rt._ort_value import OrtValue
+from pyflame_rt._tensor import Tensor
+
+_GRAPH, _INITIALIZER = 7, 5  # of ModelProto, of GraphProto
+_DIMS, _DATA_TYPE, _NAME, _RAW_DATA, _EXTERNAL_DATA, _LOCATION = 1, 2, 8, 9, 13, 14  # of TensorProto
+_EXTERNAL = 1  # a data_location
+_ALIGNMENT = 4096  # of data in a file, so that readers may map it
+_LEAST = 1024  # bytes of an initializer that is moved out, where the program does not say it
+
+Field = Tuple[int, Union[int, memoryview], memoryview]  # number, value, all its bytes
+
+
+def _varint(data: memoryview, at: int) -> Tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[at]
+        value |= (byte & 127) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 128:
+            return value, at
+
+
+def _fields(data: memoryview) -> Iterator[Field]:
+    """The fields of a message; IndexError when it is cut short."""
+    at = 0
+    while at < len(data):
+        begin = at
+        key, at = _varint(data, at)
+        value: Union[int, memoryview]
+        if key & 7 == 0:
+            value, at = _varint(data, at)
+        elif key & 7 in (1, 5):
+            at += 8 if key & 7 == 1 else 4
+            value = 0
+        elif key & 7 == 2:
+            size, at = _varint(data, at)
+            value, at = data[at:at + size], at + size
+        else:
+            raise IndexError
+        if at > len(data):
+            raise IndexError
+        yield key >> 3, value, data[begin:at]
+
+
+def _number(value: int) -> bytes:
+    out = b""
+    while value > 127:
+        out, value = out + bytes([value & 127 | 128]), value >> 7
+    return out + bytes([value])
+
+
+def _message(number: int, *parts: Any) -> List[Any]:
+    return [_number(number << 3 | 2) + _number(sum(len(part) for part in parts)), *parts]
+
+
+class _Initializer:
+    """A TensorProto by its fields."""
+
+    def __init__(self, data: memoryview) -> None:
+        self.fields = list(_fields(data))
+        self.bytes = data
+        self.name = self.dtype = self.raw = None  # type: Any
+        self.is_external, self.dims = False, []  # type: bool, List[int]
+        self.entries: Dict[str, str] = {}
+        for number, value, _ in self.fields:
+            if isinstance(value, int):
+                if number == _DIMS:
+                    self.dims.append(value)
+                self.dtype = value if number == _DATA_TYPE else self.dtype
+                self.is_external |= number == _LOCATION and value == _EXTERNAL
+            elif number == _DIMS:
+                self.dims += _packed(value)
+            elif number == _NAME:
+                self.name = bytes(value).decode()
+            elif number == _RAW_DATA:
+                self.raw = value
+            elif number == _EXTERNAL_DATA:
+                pair = {key: bytes(text).decode() for key, text, _ in _fields(value) if isinstance(text, memoryview)}
+                self.entries[pair.get(1, "")] = pair.get(2, "")
+
+    def moved(self, entries: Mapping[str, str]) -> List[Any]:
+        """Its message with the data elsewhere."""
+        kept = [whole for number, _, whole in self.fields if number not in (_RAW_DATA, _EXTERNAL_DATA, _LOCATION)]
+        for key, value in entries.items():
+            kept += _message(_EXTERNAL_DATA, *_message(1, key.encode()), *_message(2, value.encode()))
+        return _message(_INITIALIZER, *kept, _number(_LOCATION << 3), _number(_EXTERNAL))
+
+
+def _packed(data: memoryview) -> List[int]:
+    out, at = [], 0
+    while at < len(data):
+        value, at = _varint(data, at)
+        out.append(value)
+    return out
+
+
+def _taken_apart(model: memoryview, what: str) -> Tuple[List[memoryview], List[memoryview], List[_Initializer]]:
+    """The fields of a model around its graph, those of the graph but for its initializers, and these."""
+    try:
+        fields = list(_fields(model))
+        graphs = [value for number, value, _ in fields if number == _GRAPH and isinstance(value, memoryview)]
+        parts = [field for graph in graphs for field in _fields(graph)]
+        initializers = [_Initializer(value) for number, value, _ in parts
+                        if number == _INITIALIZER and isinstance(value, memoryview)]
+    except (IndexError, UnicodeDecodeError):
+        raise InvalidModelError(f"{what}: the file is no ONNX model, or it is cut short") from None
+    return ([whole for number, _, whole in fields if number != _GRAPH],
+            [whole for number, _, whole in parts if number != _INITIALIZER], initializers)
+
+
+# ------------------------------------------------------------------ given by the program
+
+
+def with_initializers(source: Union[str, bytes], given: Mapping[str, OrtValue]) -> Graph:
+    """The graph of a model with values in place of the external initializers of their names.
+
+    InvalidArgumentError for a name that is no external initializer of the model's graph, and for a value of another type
+    or shape. Other external initializers are read beside the model, below its folder.
+    """
+    what = "external initializers"
+    data = memoryview(source) if isinstance(source, bytes) else _mapped(source)
+    around, parts, initializers = _taken_apart(data, what)
+    external = {one.name: one for one in initializers if one.is_external}
+    for name, value in given.items():
+        if name not in external:
+            raise InvalidArgumentError(f"{what}: the model has no external initializer '{name}'; it has " +
+                                       (", ".join(map(repr, external)) or "none"))
+        _expect(external[name], value)
+    kept = [part for one in initializers if not one.is_external for part in _message(_INITIALIZER, one.bytes)]
+    graph = load_model(b"".join([*around, *_message(_GRAPH, *parts, *kept)]), validate=False, infer_shapes=False)
+    for name, one in external.items():
+        graph.add_initializer(name, given[name]._host if name in given else _beside(one, source))
+    return graph
+
+
+def _expect(one: _Initializer, value: OrtValue) -> None:
+    if not isinstance(value, OrtValue) or value._host is None:
+        raise InvalidArgumentError(f"external initializer '{one.name}' is given a {type(value).__name__}; give an "
+                                   "OrtValue of a tensor in host memory")
+    dtype = FROM_ABI.get(one.dtype)
+    if value._host.dtype != dtype or value.shape() != one.dims:
+        raise InvalidArgumentError(f"external initializer '{one.name}' is {'?' if dtype is None else dtype.text} {one.dims}, "
+                                   f"and the value given is {value._host.dtype.text} {value.shape()}")
+
+
+def _mapped(path: str) -> memoryview:
+    try:
+        with open(path, "rb") as file:
+            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    except FileNotFoundError:
+        load_model(path)  # which says it
+        raise
+    except ValueError:
+        return memoryview(b"")
+
+
+def _beside(one: _Initializer, source: Union[str, bytes]) -> Tensor:
+    """An external initializer that the program did not give."""
+    doing = f"reading external initializer '{one.name}'"
+    if isinstance(source, bytes):
+        raise InvalidArgumentError(f"{doing}: a model of bytes has no files beside it; give its value too, or the "
+                                   "model's path")
+    folder = os.path.realpath(os.path.dirname(source) or ".")
+    path = os.path.realpath(os.path.join(folder, one.entries.get("location", "")))
+    if os.path.commonpath([folder, path]) != folder:
+        raise InvalidModelError(f"{doing}: '{one.entries.get('location')}' is not below the model's folder")
+    dtype = FROM_ABI.get(one.dtype)
+    if dtype is None or dtype == DType.String:
+        raise InvalidModelError(f"{doing}: its element type is {one.dtype}, which no file holds")
+    tensor = Tensor(one.dims, dtype)
+    try:
+        with open(path, "rb") as file:
+            file.seek(int(one.entries.get("offset") or 0))
+            found = file.readinto(memoryview(tensor.memory().reshape(-1).view(np.uint8)))  # type: ignore[arg-type]
+    except (OSError, ValueError) as fault:
+        raise InvalidModelError(f"{doing}: {fault}; give its value by add_external_initializers") from None
+    if found != tensor.size_bytes:
+        raise InvalidModelError(f"{doing}: '{path}' ends after {found} of {tensor.size_bytes} bytes")
+    return tensor
+
+
+# ------------------------------------------------------------------ moved out when a model is saved
+
+
+def move_initializers(path: str, file_name: str, least: int) -> None:
+    """Moves the data of a saved model's initializers that have |least| bytes or more into a file beside it."""
+    folder = os.path.dirname(path)
+    if os.path.basename(file_name) != file_name or file_name in ("", ".", "..", os.path.basename(path)):
+        raise UnsupportedError(f"external initializers in '{file_name}': give the name of a file beside the model, other "
+                               "than the model's")
+    with open(path, "rb") as file:
+        model = memoryview(file.read())
+    around, parts, initializers = _taken_apart(model, f"moving initializers of '{path}'")
+    target, new_model = os.path.join(folder, file_name), path + ".part"
+    kept: List[Any] = []
+    written = {os.path.join(folder, one.entries.get("location", "")) for one in initializers if one.is_external}
+    try:
+        with open(target + ".part", "wb") as out:
+            for one in initializers:
+                raw = _data_of(one, folder)
+                if raw is None or len(raw) < least:
+                    kept += _message(_INITIALIZER, one.bytes)
+                    continue
+                out.write(bytes(-out.tell() % _ALIGNMENT))
+                kept += one.moved({"location": file_name, "offset": str(out.tell()), "length": str(len(raw))})
+                out.write(raw)
+        with open(new_model, "wb") as out:
+            for part in [*around, *_message(_GRAPH, *parts, *kept)]:
+                out.write(part)
+        os.replace(target + ".part", target)
+        os.replace(new_model, path)
+    except BaseException:
+        for left in (target + ".part", new_model):
+            if os.path.exists(left):
+                os.remove(left)
+        raise
+    for left in written - {target}:
+        os.remove(left)
+
+
+def _data_of(one: _Initializer, folder: str) -> Any:
+    """The bytes of an initializer that the library wrote, in the model or, of a large one, beside it."""
+    if not one.is_external:
+        return one.raw
+    begin = int(one.entries.get("offset") or 0)
+    return _mapped(os.path.join(folder, one.entries["location"]))[begin:begin + int(one.entries["length"])]
+
+
+def least_bytes(text: str) -> int:
+    """What session.optimized_model_external_initializers_min_size_in_bytes asks for."""
+    if not text:
+        return _LEAST
+    if not text.isdecimal():
+        raise InvalidArgumentError(f"the least size of an external initializer is {text!r}; give a number of bytes")
+    return int(text)

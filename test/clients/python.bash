@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+# Sourced by clients in Python, from the root of the tree.
+
+# python_with NAME PACKAGE==VERSION...: |python| is an interpreter with the packages, installed once under
+# build/clients/NAME. Where the registry is not reached the script is skipped by its name.
+python_with() {
+  local name=$1 venv=build/clients/$1/venv log=build/clients/$1/pip.log
+  shift
+  python=$venv/bin/python
+  [ "$(cat "$venv/installed" 2>/dev/null)" != "$*" ] || return 0
+  /usr/bin/python3 -c 'import venv, ensurepip' 2>/dev/null ||
+    { echo "$name: SKIPPED: needs venv: python3-venv"; exit 77; }
+  rm -rf "build/clients/$name"
+  mkdir -p "build/clients/$name"
+  /usr/bin/python3 -m venv "$venv"
+  if ! "$venv/bin/pip" install --quiet --disable-pip-version-check "$@" 2>"$log"; then
+    cat "$log"
+    # A registry that answers and does not have a version is a fault; one that is not reached is not.
+    if grep -qiE 'connection|timed out|resolution|unreachable|proxy' "$log"; then
+      echo "$name: SKIPPED: the registry of Python packages is not reached"
+      exit 77
+    fi
+    exit 1
+  fi
+  echo "$*" >"$venv/installed"
+}
