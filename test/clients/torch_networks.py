@@ -603,12 +603,12 @@ def falcon():
                                                      num_attention_heads=4))), prompt
 
 
-@network(None, 17, {"tokens": TOKENS}, **TEXT)
+@network(None, 17, {"tokens": {0: "batch"}}, **BATCH)
 def mamba():
     import transformers as t
     config = t.MambaConfig(vocab_size=64, hidden_size=16, num_hidden_layers=2, state_size=4)
     return (Called(t.MambaForCausalLM(config), "input_ids", "logits"),
-            lambda batch, length: {"tokens": ids(batch, length)})
+            lambda batch: {"tokens": ids(batch, 9)})
 
 
 # ---------------------------------------------------------------------- encoders with decoders
@@ -641,22 +641,6 @@ def whisper():
                              bos_token_id=1, eos_token_id=2, decoder_start_token_id=3)
     return (Called(t.WhisperForConditionalGeneration(config), "input_features decoder_input_ids", "logits"),
             lambda batch, target: {"features": randn(batch, 16, 40), "target": ids(batch, target)})
-
-
-@network(None, 16, {"source": {0: "batch", 1: "length"}, "target": {0: "batch", 1: "target"}}, **TEXT, target=(5, 11, 2))
-def torch_transformer():
-    class Translator(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.embed = nn.Embedding(64, 32, padding_idx=0)
-            self.model = nn.Transformer(32, 4, 2, 2, 64, batch_first=True, norm_first=True, activation="gelu")
-            self.last = nn.Linear(32, 64)
-
-        def forward(self, source, target):
-            mask = torch.full((target.shape[1], target.shape[1]), float("-inf")).triu(1)
-            hidden = self.model(self.embed(source), self.embed(target), tgt_mask=mask)
-            return self.last(hidden).log_softmax(-1)
-    return Translator(), lambda batch, length, target: {"source": ids(batch, length), "target": ids(batch, target)}
 
 
 # ---------------------------------------------------------------------- sound
@@ -974,7 +958,7 @@ def scan():
 # ---------------------------------------------------------------------- graphs and tables
 
 
-@network(20, 16, {"nodes": {0: "nodes"}, "edges": {1: "edges"}}, nodes=(6, 15, 2), edges=(10, 40, 1))
+@network(20, None, {"nodes": {0: "nodes"}, "edges": {1: "edges"}}, nodes=(6, 15, 2), edges=(10, 40, 1))
 def graph_attention():
     class Layer(nn.Module):
         def __init__(self, i, o):
@@ -1021,7 +1005,7 @@ def recommender():
                                               "bag": ids(batch, bag, high=30)}
 
 
-@network(24, 18, {"past": {0: "batch"}}, **BATCH)
+@network(24, None, {"past": {0: "batch"}}, **BATCH)
 def time_series():
     import transformers as t
     config = t.PatchTSTConfig(num_input_channels=3, context_length=32, patch_length=8, patch_stride=8, d_model=16,
@@ -1186,7 +1170,7 @@ def shapes():
                     x.unsqueeze(1).transpose(1, 2), torch.stack([x, table]), torch.cat([x, x[:1], table], 0),
                     x.new_zeros(columns, rows) + 1.0, torch.ones(rows, 2).cumsum(0), x[:, -2:], x[..., ::2], x[1:, None],
                     torch.linspace(0, 1, 5), F.one_hot(torch.arange(rows) % 3, 3), x.narrow(1, 1, 2), table.movedim(0, 1),
-                    torch.full((rows, 2), 3), torch.eye(4), x.numel() * torch.ones(1), *x.split([1, columns - 1], 1))
+                    torch.full((rows, 2), 3.0), torch.eye(4), x.numel() * torch.ones(1), *x.split([1, columns - 1], 1))
     return Shapes(), lambda rows, columns: {"x": randn(rows, columns)}
 
 
