@@ -42,6 +42,7 @@ class Network:
                 continue
             found[item.__qualname__] = inspect.getsource(item)
             here = vars(sys.modules[item.__module__])
+            left += [base for base in getattr(item, "__bases__", ()) if base.__module__ == __name__]
             left += [here[name] for name in _names(item) if getattr(here.get(name), "__module__", None) == __name__
                      and isinstance(here[name], (type, types.FunctionType))]
         return "".join(found[name] for name in sorted(found))
@@ -1143,7 +1144,7 @@ def fourier():
     return Fourier(), lambda batch, length: {"x": randn(batch, length, 6)}
 
 
-@network(22, (13, 16), {"x": {0: "rows", 1: "columns"}}, rows=(4, 9, 2), columns=(6, 11, 3))
+@network(22, 18, {"x": {0: "rows", 1: "columns"}}, rows=(4, 9, 2), columns=(6, 11, 3))
 def arithmetic():
     class Arithmetic(nn.Module):
         def forward(self, x):
