@@ -885,11 +885,11 @@ def transducer():
 
 
 @torch.jit.script
-def greedy(start, steps: int, table, a, b, last):
+def greedy(start, frames, table, a, b, last):
     h = start
     token = torch.zeros([start.size(0)], dtype=torch.long)
     said = []
-    for _ in range(steps):
+    for _ in range(frames.size(0)):
         h = torch.tanh(table[token] @ a + h @ b)
         token = (h @ last).argmax(1)
         said.append(token)
@@ -905,7 +905,7 @@ def greedy_loop():
             self.b, self.last = nn.Parameter(randn(8, 8)), nn.Parameter(randn(8, 10))
 
         def forward(self, start, frames):
-            return greedy(start, frames.shape[0], self.table, self.a, self.b, self.last)
+            return greedy(start, frames, self.table, self.a, self.b, self.last)
     return Decoder(), lambda batch, frames: {"start": randn(batch, 8), "frames": randn(frames)}
 
 
