@@ -58,7 +58,8 @@ def in_children(jobs, work, limit, seconds, log_of):
             if child == 0:
                 _child(job, work, log_of(job))
             running[child] = (job, time.monotonic() + seconds)
-        child, status = os.waitpid(-1, os.WNOHANG)
+        # Each by its number: whoever takes what this yields may have children of its own.
+        child, status = next((one for one in (os.waitpid(pid, os.WNOHANG) for pid in running) if one[0]), (0, 0))
         if child == 0:
             for child, (job, end) in running.items():
                 if time.monotonic() > end:

@@ -5,34 +5,15 @@
 # (build/release), then options for torch_exports.py (--only PATTERN).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+. test/clients/python.bash
 build=build/release
 if [ $# -gt 0 ] && [ "${1#-}" = "$1" ]; then
   build=$1
   shift
 fi
-packages=(torch==2.15.0 torchvision==0.29.2 transformers==5.24.0 timm==1.0.31 onnx==1.23.2 onnxscript==0.7.2
-          onnxruntime==1.32.0 numpy==2.4.6)
-work=build/clients/torch_exports
-venv=$work/venv
-
-if [ "$(cat "$venv/installed" 2>/dev/null)" != "${packages[*]}" ]; then
-  /usr/bin/python3 -c 'import venv, ensurepip' 2>/dev/null || { echo "SKIPPED: needs venv: python3-venv"; exit 77; }
-  rm -rf "$work"
-  mkdir -p "$work"
-  /usr/bin/python3 -m venv "$venv"
-  if ! nice "$venv/bin/pip" install --quiet --disable-pip-version-check "${packages[@]}" 2>"$work/pip.log"; then
-    cat "$work/pip.log"
-    # A registry that answers and does not have a version is a fault; one that is not reached is not.
-    if grep -qiE 'connection|timed out|resolution|unreachable|proxy' "$work/pip.log"; then
-      echo "SKIPPED: the registry of Python packages is not reached"
-      exit 77
-    fi
-    exit 1
-  fi
-  echo "${packages[*]}" >"$venv/installed"
-fi
-
+python_with torch_exports torch==2.15.0 torchvision==0.29.2 transformers==5.24.0 timm==1.0.31 onnx==1.23.2 \
+  onnxscript==0.7.2 onnxruntime==1.32.0 numpy==2.4.6
 export PYFLAME_RT_LIBRARY=${PYFLAME_RT_LIBRARY:-$PWD/$build/lib/libpyflamert_c.so}
 [ -e "$PYFLAME_RT_LIBRARY" ] || { echo "$PYFLAME_RT_LIBRARY is not there: build the preset release first"; exit 2; }
 export PYTHONPATH=$PWD/capi/python PYTHONDONTWRITEBYTECODE=1 HF_HUB_OFFLINE=1 PYTHONWARNINGS=ignore
-nice "$venv/bin/python" test/clients/torch_exports.py --work "$work" "$@"
+nice "$python" test/clients/torch_exports.py --work build/clients/torch_exports "$@"
