@@ -543,7 +543,7 @@ TEST_F(ControlFlow, bodies_that_do_not_fit_are_refused) {
     const GraphBuilder body = scan_body(g, {}, true);
     g.node("Scan", inputs, {"y"}, {Attr::of_graph("body", body.get()), more}, "scan");
     g.output("y");
-    return fails(try_session(env.get(), g), PFRT_CODE_UNSUPPORTED_OPERATOR, parts);
+    return fails(try_session(env.get(), g), PFRT_CODE_INVALID_MODEL, parts);
   };
   EXPECT_TRUE(refused({"x", "x"}, Attr::of_int("num_scan_inputs", 1),
                       {"Scan 'scan'", "'body'", "3 inputs", "2"}));

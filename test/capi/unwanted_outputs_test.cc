@@ -218,8 +218,7 @@ TEST_F(Unwanted, outputs_of_unknown_size_that_nobody_reads) {
       }
       for (const char* level : {"none", "all"}) {
         SCOPED_TRACE(level);
-        const auto options =
-            make_options(PFRT_OPTIONS_SESSION, {{"optimization_level", level}});
+        const auto options = make_options(PFRT_OPTIONS_SESSION, {{"optimization_level", level}});
         const std::vector<Array> out =
             run(make_session(env_.get(), g, options.get()).get(), inputs);
         ASSERT_EQ(out.size(), of.read.empty() ? 1U : 2U);

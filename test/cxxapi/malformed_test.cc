@@ -108,7 +108,6 @@ std::vector<Malformed> cases() {
       {"DepthToSpace", image, {{"blocksize", int64_t{0}}}, {}, "blocksize"},
       {"SpaceToDepth", image, {{"blocksize", kLarge}}, {}, "blocksize"},
       {"Cast", image, {{"to", int64_t{99}}}, {}, "'to'"},
-      {"Mod", image, {}, {zeros({1})}, "fmod"},
       {"EyeLike", {2, 2}, {{"dtype", int64_t{99}}}, {}, "'dtype'"},
       {"LSTM",
        {2, 1, 3},

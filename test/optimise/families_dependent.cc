@@ -71,8 +71,8 @@ Value non_zero(Builder& b, const Value& x) {
   Dims row = x.dims;
   row[0] = {1, 0};
   for (Dim& dim : row) dim.symbol = 0;
-  const Value ones = b.initializer(
-      b.random_tensor(x.type, sizes(row), 1, x.type == DType::Bool ? 1 : 2), 1, 2);
+  const Value ones =
+      b.initializer(b.random_tensor(x.type, sizes(row), 1, x.type == DType::Bool ? 1 : 2), 1, 2);
   const Value all = b.concat({ones, b.random.chance(50) ? exact(b, x) : x}, 0);
   return b.add("NonZero", {all},
                {"", DType::Int64, {{x.rank(), 0}, {guess(x), b.new_symbol()}}, 0, 8});
@@ -100,9 +100,9 @@ void compresses(Builder& b) {
   // The first is always taken.
   marks = b.concat({b.initializer(make_tensor(DType::Float32, {1}, {1}), 1, 1), marks}, 0);
   Value condition = b.slice(b.compare("Greater", marks, b.scalar(DType::Float32, 0)), 0, 0, 1);
-  condition = b.concat({condition, b.slice(b.compare("Less", marks, b.scalar(DType::Float32, 0)), 0,
-                                           1, INT64_MAX)},
-                       0);
+  condition = b.concat(
+      {condition, b.slice(b.compare("Less", marks, b.scalar(DType::Float32, 0)), 0, 1, INT64_MAX)},
+      0);
   Value out = x;
   const bool flat = b.random.chance(30);
   if (flat) out.dims = {Dim{}};
@@ -140,12 +140,12 @@ void suppressions(Builder& b) {
   if (b.opset() < 13) return;
   const Dims dims = source_dims(b, 1);
   const Value boxes = source(b, DType::Float32, {{1, 0}, dims[0], {4, 0}}, 0, 1);
-  const Value scores = source(b, DType::Float32, {{1, 0}, {b.random.range(1, 2), 0}, dims[0]}, 0, 1);
+  const Value scores =
+      source(b, DType::Float32, {{1, 0}, {b.random.range(1, 2), 0}, dims[0]}, 0, 1);
   const Value most = b.initializer(make_tensor(DType::Int64, {1}, {20}), 0, 20);
   const Value overlap = b.initializer(make_tensor(DType::Float32, {1}, {0.3}), 0, 1);
-  const Value chosen =
-      b.add("NonMaxSuppression", {boxes, scores, most, overlap},
-            {"", DType::Int64, {{guess(scores), b.new_symbol()}, {3, 0}}, 0, 8});
+  const Value chosen = b.add("NonMaxSuppression", {boxes, scores, most, overlap},
+                             {"", DType::Int64, {{guess(scores), b.new_symbol()}, {3, 0}}, 0, 8});
   if (b.random.chance(50)) return use_rows(b, chosen);
   const Value at = b.squeeze(b.slice(chosen, 1, 2, 3), {1});
   Value taken = boxes;
@@ -176,8 +176,8 @@ void grown_in_loops(Builder& b) {
   if (b.opset() < 13 || b.is_body()) return;
   const Value x = source(b, DType::Float32, source_dims(b, b.random.range(1, 2)), 0, 1);
   const int64_t trips = b.random.range(1, 3);
-  const Value count = b.input(DType::Int64, {}, static_cast<double>(trips),
-                              static_cast<double>(trips + 1));
+  const Value count =
+      b.input(DType::Int64, {}, static_cast<double>(trips), static_cast<double>(trips + 1));
   Dim grown{x.dim(0).n * (trips + 1), b.new_symbol()};
   BodySpec body{"body", {}};
   Builder inner(b.random, b.model(), body.graph, &b);
@@ -187,8 +187,8 @@ void grown_in_loops(Builder& b) {
   open[0] = {x.dim(0).n, b.new_symbol()};
   const Value carried = inner.input(DType::Float32, open, 0, 1);
   const Value joined = inner.concat({carried, x}, 0);
-  Value places = inner.add(
-      "NonZero", {joined}, {"", DType::Int64, {{x.rank(), 0}, {x.count(), b.new_symbol()}}, 0, 8});
+  Value places = inner.add("NonZero", {joined},
+                           {"", DType::Int64, {{x.rank(), 0}, {x.count(), b.new_symbol()}}, 0, 8});
   const Value size = inner.shape(places);
   body.graph.outputs = {inner.unary("Identity", condition).name, joined.name, size.name};
   Value last = x;

@@ -138,8 +138,9 @@ class Arithmetic {
     const Sizes target = some_sizes();
     if (is_large(target.elements)) return;
     const DType type = b_.random.of({DType::Float32, DType::Int64});
-    const Value filled = b_.add("ConstantOfShape", {target.value}, {"", type, target.elements, 1, 1},
-                                {{"value", make_tensor(type, {1}, {1})}});
+    const Value filled =
+        b_.add("ConstantOfShape", {target.value}, {"", type, target.elements, 1, 1},
+               {{"value", make_tensor(type, {1}, {1})}});
     if (type == DType::Float32) elementwise_chain(b_, filled, 1);
   }
 
@@ -158,10 +159,11 @@ class Arithmetic {
     const Dims rank{{static_cast<int64_t>(target.elements.size()), 0}};
     const Value minus = b_.ints({-1});
     const Value mask = b_.add("Equal", {target.value, minus}, {"", DType::Bool, rank, 0, 1});
-    const Value ones = b_.add("ConstantOfShape", {b_.shape(target.value)},
-                              {"", DType::Int64, rank, 1, 1},
-                              {{"value", make_tensor(DType::Int64, {1}, {1})}});
-    const Value sizes = b_.add("Where", {mask, ones, target.value}, {"", DType::Int64, rank, 1, 16});
+    const Value ones =
+        b_.add("ConstantOfShape", {b_.shape(target.value)}, {"", DType::Int64, rank, 1, 1},
+               {{"value", make_tensor(DType::Int64, {1}, {1})}});
+    const Value sizes =
+        b_.add("Where", {mask, ones, target.value}, {"", DType::Int64, rank, 1, 16});
     Value out = b_.constant(DType::Float32, {1}, -1, 1);
     const Value row = out;
     out.dims = target.elements;

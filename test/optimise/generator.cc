@@ -20,10 +20,10 @@ struct Kind {
 };
 
 std::vector<Kind> all_kinds() {
-  return {{"plain", plain_families()},           {"movement", movement_families()},
-          {"layer", layer_families()},           {"activation", activation_families()},
-          {"attention", attention_families()},   {"quantised", quantised_families()},
-          {"control", control_families()},       {"dependent", dependent_families()},
+  return {{"plain", plain_families()},         {"movement", movement_families()},
+          {"layer", layer_families()},         {"activation", activation_families()},
+          {"attention", attention_families()}, {"quantised", quantised_families()},
+          {"control", control_families()},     {"dependent", dependent_families()},
           {"sizes", size_families()}};
 }
 
@@ -153,7 +153,8 @@ std::string open_initializer(Builder& b) {
   return {};
 }
 
-// Sizes that grow by one, as those of a decoder do, one or all of them; then smaller and larger ones.
+// Sizes that grow by one, as those of a decoder do, one or all of them; then smaller and larger
+// ones.
 void add_series(Builder& b) {
   const int64_t one = b.random.chance(50) ? b.varying_size().symbol : 0;
   for (const int64_t more : {0, 1, 2, 3, -1, 5, 4, 14, 1}) {
@@ -223,10 +224,9 @@ ModelSpec generate(uint64_t seed, uint64_t index, std::string_view kind) {
   Builder b(random, model, model.graph, nullptr);
   const std::vector<Family> families = some_families(random, kind);
   if (random.chance(8)) b.input(DType::Float32, {{0, 0}, {random.range(1, 4), 0}}, -1, 1);
-  const auto wanted =
-      static_cast<size_t>(kind == "sizes"     ? random.range(8, 60)
-                          : random.chance(60) ? random.range(3, 14)
-                                              : random.range(8, 32));
+  const auto wanted = static_cast<size_t>(kind == "sizes"     ? random.range(8, 60)
+                                          : random.chance(60) ? random.range(3, 14)
+                                                              : random.range(8, 32));
   for (int tries = 0; tries < 100 && b.node_count() < wanted; ++tries) {
     const Family& family = draw(random, families);
     b.takes_empty = family.takes_empty;

@@ -113,7 +113,9 @@ std::optional<int> run_command_line(int argc, char** argv) {
   }
   if (!asked) return std::nullopt;
   if (only) options.count = 1;
-  if (only) std::printf("%s", text_of(pfrt_optimise::generate(options.seed, options.first, options.kind)).c_str());
+  if (only)
+    std::printf(
+        "%s", text_of(pfrt_optimise::generate(options.seed, options.first, options.kind)).c_str());
   for (uint64_t i = 0; !folder.empty() && i < options.count; ++i) {
     const ModelSpec model = pfrt_optimise::generate(options.seed, options.first + i, options.kind);
     save(model, Reference(model),

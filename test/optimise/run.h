@@ -37,8 +37,8 @@ struct RunResult {
 
 RunResult run_models(const RunOptions& options);
 
-// What |argv| asks for: --seed S --only N --models M --config C --kind K --save FOLDER; nothing when it has
-// none of these. The result is for exit().
+// What |argv| asks for: --seed S --only N --models M --config C --kind K --save FOLDER; nothing
+// when it has none of these. The result is for exit().
 std::optional<int> run_command_line(int argc, char** argv);
 
 }  // namespace pfrt_optimise

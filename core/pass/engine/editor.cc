@@ -359,8 +359,7 @@ Result<std::vector<ValueId>> Editor::add_node(Node made, std::string_view stem, 
 
 bool Editor::is_there(ValueId value) const {
   return graph_->at(value).producer != kNoId || graph_->at(value).constant || is_input(value) ||
-         std::ranges::any_of(graph_->captures,
-                             [&](const Capture& c) { return c.inner == value; });
+         std::ranges::any_of(graph_->captures, [&](const Capture& c) { return c.inner == value; });
 }
 
 bool Editor::can_replace(ValueId from, ValueId to) const {

@@ -69,11 +69,11 @@ class Editor {
                       std::vector<Attribute> attrs = {}, std::string_view domain = {});
   // Likewise; |made| has operator, inputs and attributes. Returns the outputs.
   Result<std::vector<ValueId>> add_node(Node made, std::string_view stem, size_t outputs = 1);
-  // Whether a node makes the value, or the graph has it as a constant, input or capture. An edit may
-  // have taken away what made a value that a pass remembers.
+  // Whether a node makes the value, or the graph has it as a constant, input or capture. An edit
+  // may have taken away what made a value that a pass remembers.
   bool is_there(ValueId value) const;
-  // Whether replace may be called: |to| is there. A graph output keeps its name, so that what stands
-  // for it must be made by a node and be no output itself.
+  // Whether replace may be called: |to| is there. A graph output keeps its name, so that what
+  // stands for it must be made by a node and be no output itself.
   bool can_replace(ValueId from, ValueId to) const;
   // All that uses |from| uses |to|, which has the same meaning; what |from| leaves unused goes
   // away.

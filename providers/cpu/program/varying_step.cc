@@ -37,7 +37,8 @@ struct Within : pfrt_step_context {
     };
     // Only a run can tell some sizes, whatever dimensions the steps are made for.
     alloc_output = [](const pfrt_step_context* c, uint32_t buffer, const int64_t* sizes,
-                      uint32_t rank, void** out) { return of(c).allocate(buffer, sizes, rank, out); };
+                      uint32_t rank,
+                      void** out) { return of(c).allocate(buffer, sizes, rank, out); };
     fail = [](const pfrt_step_context* c, pfrt_code code, pfrt_string text) {
       return of(c).outer.fail(&of(c).outer, code, text);
     };

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <set>
+
 #include "core/op/engine/canonicalise.h"
 #include "core/op/engine/operator_def.h"
 #include "core/plan/blocks.h"
@@ -60,11 +63,25 @@ class BatchRowsTest : public testing::Test {
   std::string mixer(const std::string& name) {
     graph_->outputs = {graph_->find(name)};
     const std::shared_ptr<Graph> copy = graph_->clone();
+    drop_unused(*copy);
     const Status canonical = canonicalise(*copy);
     EXPECT_TRUE(canonical.ok()) << canonical.message();
     auto found = mixes_rows(*copy);
     EXPECT_TRUE(found.ok()) << found.status().message();
     return found.ok() ? found.take() : "failed";
+  }
+  // Of nodes that were added for other outputs.
+  static void drop_unused(Graph& graph) {
+    std::vector<NodeId> ids = graph.node_ids();
+    std::ranges::reverse(ids);  // users come after producers
+    for (const NodeId id : ids) {
+      std::set<ValueId> used(graph.outputs.begin(), graph.outputs.end());
+      for (const NodeId other : graph.node_ids())
+        for (const ValueId v : graph.used_by(*graph.node(other))) used.insert(v);
+      const std::vector<ValueId>& made = graph.node(id)->outputs;
+      if (std::ranges::none_of(made, [&](ValueId v) { return used.contains(v); }))
+        graph.remove_node(id);
+    }
   }
   bool apart(const std::string& name) { return port(name) == Port::kRows; }
 

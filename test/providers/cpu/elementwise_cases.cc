@@ -21,7 +21,10 @@ double gelu_tanh(double x) {
   return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
 }
 double sign(double x) { return x < 0 ? -1 : x > 0 ? 1 : x; }
-double floor_mod(double a, double b) { return a - b * std::floor(a / b); }
+double floor_mod(double a, double b) {
+  const double r = std::fmod(a, b);
+  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
 int64_t whole(double x) { return static_cast<int64_t>(x); }
 
 // One input in [low, high] with a few that are not finite, through |fn|.
@@ -134,8 +137,11 @@ Case bit_shift_case(Random& r, pfrt_dtype dtype, int64_t size) {
   const bool left = r.once_in(2);
   BinaryForm form;
   form.high = 3;
-  const Binary to_left = [](double a, double b) { return a * std::exp2(b); };
-  const Binary to_right = [](double a, double b) { return std::floor(a * std::exp2(-b)); };
+  // By a negative number all bits are shifted away.
+  const Binary to_left = [](double a, double b) { return b < 0 ? 0 : a * std::exp2(b); };
+  const Binary to_right = [](double a, double b) {
+    return b < 0 ? (a < 0 ? -1 : 0) : std::floor(a * std::exp2(-b));
+  };
   return binary(to_left, left ? to_left : to_right, form,
                 {{"direction", std::string(left ? "LEFT" : "RIGHT")}})(r, dtype, size);
 }
