@@ -31,7 +31,7 @@ void count(const ValidationRow& row, Validation& out) {
   }
 }
 
-Status add_rows(published::Rows& rows, const published::Machines& machines) {
+Status add_rows(published::Rows& rows, const published::Machines& machines, bool oracle) {
   PFRT_TRY(add_reduces(rows, machines));
   PFRT_TRY(add_one_pe(rows, machines));
   PFRT_TRY(add_summa(rows, machines));
@@ -42,19 +42,20 @@ Status add_rows(published::Rows& rows, const published::Machines& machines) {
   PFRT_TRY(add_end_to_end(rows, machines));
   PFRT_TRY(add_caches(rows, machines));
   PFRT_TRY(add_microbenches(rows, machines));
-  PFRT_TRY(add_oracle(rows, machines));
+  if (oracle) PFRT_TRY(add_oracle(rows, machines));
   return add_orderings(rows, machines);
 }
 
 }  // namespace
 
-Result<Validation> validate(const std::vector<Change>& changes, const std::function<bool()>& stop) {
+Result<Validation> validate(const std::vector<Change>& changes, const std::function<bool()>& stop,
+                            bool oracle) {
   published::Machines machines;
   PFRT_ASSIGN(machines.wse2, find_machine("wse2", false, changes));
   PFRT_ASSIGN(machines.wse3, find_machine("wse3", false, changes));
   PFRT_ASSIGN(machines.wse3_silicon, find_machine("wse3", true, changes));
   published::Rows rows(stop);
-  PFRT_TRY(add_rows(rows, machines));
+  PFRT_TRY(add_rows(rows, machines, oracle));
 
   Validation out;
   out.rows = rows.take();
