@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/snapshot.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 namespace pfrt {
@@ -139,13 +140,20 @@ void Snapshot::add_nodes(const std::vector<uint32_t>& index_of) {
     to.output_count = static_cast<uint32_t>(from.outputs.size());
     to.attrs = attrs_.data() + attrs_.size();
     const size_t before = attrs_.size();
+    bool has_body = false;
     for (const Attribute& a : from.attrs) {
       pfrt_snapshot_attr attr{};
+      has_body = has_body || a.graph || !a.graphs.empty();
       if (view_attribute(a, strings_, &attr)) attrs_.push_back(attr);
     }
     to.attr_count = attrs_.size() - before;
     nodes_.push_back(to);
-    for (ValueId in : g.used_by(from)) ++values_[in].consumer_count;
+    // What a node takes twice has two uses.
+    for (ValueId in : from.inputs)
+      if (in != kNoId) ++values_[in].consumer_count;
+    if (!has_body) continue;
+    for (ValueId in : g.used_by(from))
+      if (std::ranges::find(from.inputs, in) == from.inputs.end()) ++values_[in].consumer_count;
   }
 }
 

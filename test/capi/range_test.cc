@@ -95,6 +95,17 @@ void add_mask(GraphBuilder& g) {
   g.output("present");
 }
 
+// A value that one node takes twice, inside of what becomes one step, and another outside.
+void add_squared(GraphBuilder& g) {
+  g.node("Add", {"past", "x"}, {"sum"});
+  g.node("Mul", {"sum", "sum"}, {"square"});
+  g.node("Exp", {"square"}, {"e"});
+  g.node("Dropout", {"sum"}, {"y"});
+  g.node("Softmax", {"e"}, {"soft"}, {Attr::of_int("axis", 2)});
+  g.output("y");
+  g.output("soft");
+}
+
 class Ranges : public testing::TestWithParam<Growing> {
  protected:
   static GraphBuilder graph(const Growing& of) {
@@ -152,8 +163,8 @@ INSTANTIATE_TEST_SUITE_P(All, Ranges,
                          testing::Values(Growing{"attention", add_attention},
                                          Growing{"shapes", add_shapes},
                                          Growing{"elementwise", add_elementwise},
-                                         Growing{"renamed", add_renamed},
-                                         Growing{"mask", add_mask}),
+                                         Growing{"renamed", add_renamed}, Growing{"mask", add_mask},
+                                         Growing{"squared", add_squared}),
                          [](const auto& of) { return std::string(of.param.name); });
 
 // Operators whose outputs have a size that only a run can tell, with the input x [P].
