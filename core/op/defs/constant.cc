@@ -125,6 +125,7 @@ Status canonical_constant_of_shape(Rewriter& rewriter) {
 
 Status infer_constant_of_shape(Inference& inference) {
   PFRT_TRY(expect_rank(inference, 0, 1));
+  PFRT_TRY(expect_dtype(inference, 0, PFRT_DTYPE_INT64));
   const Attribute* value = inference.node().attr("value");
   const Tensor* fill = value && value->tensor ? &value->tensor->tensor : nullptr;
   const pfrt_dtype dtype = fill ? fill->dtype : pfrt_dtype{PFRT_DTYPE_FLOAT32};
