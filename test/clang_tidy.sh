@@ -52,11 +52,16 @@ changed_since() {
 # be there.
 write_commands() {
   python3 - "$1/compile_commands.json" "$2/compile_commands.json" <<'PYTHON'
-import json, re, sys
+import json, os, re, sys
 entries = {}
 for entry in json.load(open(sys.argv[1])):
     entry["command"] = re.sub(r" -Winvalid-pch( -Xclang \S+)+", "", entry["command"])
-    entries.setdefault(entry["file"], entry)
+    sources = [entry["file"]]
+    if "/Unity/" in entry["file"] and os.path.exists(entry["file"]):
+        sources = re.findall(r'#include "(.+)"', open(entry["file"]).read())
+    for source in sources:
+        command = entry["command"].replace(entry["file"], source)
+        entries.setdefault(source, {**entry, "file": source, "command": command})
 json.dump(list(entries.values()), open(sys.argv[2], "w"))
 PYTHON
 }

@@ -173,10 +173,9 @@ std::string print(const Graph& graph) {
 }
 
 std::string type_text(const Type& type, const SymbolTable& symbols) {
-  const std::string tensor =
+  std::string tensor =
       std::string(dtype_name(type.dtype)) + (type.has_shape ? symbols.text(type.shape) : "[...]");
-  const std::string map =
-      message("map(", dtype_name(type.key_dtype), ",", dtype_name(type.dtype), ")");
+  std::string map = message("map(", dtype_name(type.key_dtype), ",", dtype_name(type.dtype), ")");
   const std::string& element = type.key_dtype == PFRT_DTYPE_UNSET ? tensor : map;
   switch (type.kind) {
     case PFRT_VALUE_TENSOR:

@@ -243,7 +243,7 @@ struct NodeArg : TensorInfo {
   // "seq(map(int64,tensor(float32)))", "optional(tensor(float32))"
   std::string type() const {
     std::string tensor = std::string("tensor(") + dtype_name(dtype) + ")";
-    const std::string map = std::string("map(") + dtype_name(key_dtype) + "," + tensor + ")";
+    std::string map = std::string("map(") + dtype_name(key_dtype) + "," + tensor + ")";
     const std::string& element = key_dtype == DType::Undefined ? tensor : map;
     switch (kind) {
       case ValueKind::Sequence:

@@ -135,13 +135,14 @@ TEST(Declared, element_type_of_an_output_that_its_node_contradicts_is_an_error_n
   GraphBuilder g;
   g.input("x", PFRT_DTYPE_FLOAT32, {2});
   g.node("Relu", {"x"}, {"a"}, {}, "first");
-  const pfrt_value_info wrong = info("a", {2}, PFRT_DTYPE_FLOAT16);
+  const std::vector<int64_t> dims = {2};  // outlives what points to it
+  const pfrt_value_info wrong = info("a", dims, PFRT_DTYPE_FLOAT16);
   ASSERT_TRUE(ok(api().graph->set_value_info(g.get(), &wrong)));
   g.node("Cast", {"a"}, {"y"}, {Attr::of_int("to", PFRT_DTYPE_INT64)}, "second");
   g.output("y");
   EXPECT_EQ(warnings_of(make_model(env.get(), g).get()).size(), 1u) << "of an inner value";
   EXPECT_TRUE(ok(try_session(env.get(), g)));
-  const pfrt_value_info declared = info("y", {2}, PFRT_DTYPE_FLOAT32);
+  const pfrt_value_info declared = info("y", dims, PFRT_DTYPE_FLOAT32);
   ASSERT_TRUE(ok(api().graph->set_value_info(g.get(), &declared)));
   for (const char* level : kLevels) {
     const auto options = make_options(PFRT_OPTIONS_SESSION, {{"optimization_level", level}});

@@ -67,6 +67,7 @@ class Canonicaliser {
     InferState state = outer ? body_state(graph, *outer) : initial_state(graph);
     const std::vector<bool> used = used_values(graph);
     std::vector<Type> declared;
+    declared.reserve(graph.outputs.size());
     for (const ValueId out : graph.outputs) declared.push_back(graph.at(out).type);
     std::unordered_map<ValueId, ValueId> instead;
     state.used = &used;
