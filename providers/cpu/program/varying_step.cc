@@ -22,10 +22,10 @@ Memory allocate(uint64_t bytes) {
 
 // What the steps of a group get: the program's context with buffers of their own.
 struct Within : pfrt_step_context {
-  // |places_|, |own|: where the buffers are; both outlive this.
-  Within(const pfrt_step_context& whole, const std::vector<MadeSteps::Place>& places_,
-         std::span<void*> pointers_, char* own)
-      : pfrt_step_context(whole), outer(whole), places(places_), pointers(pointers_) {
+  // Buffers are where |at| says, in the program's or in |own|; |memory| holds their addresses.
+  Within(const pfrt_step_context& whole, const std::vector<MadeSteps::Place>& at,
+         std::span<void*> memory, char* own)
+      : pfrt_step_context(whole), outer(whole), places(at), pointers(memory) {
     host = this;
     parallel = [](const pfrt_step_context* c, uint64_t n, void (*fn)(void*, uint64_t, uint32_t),
                   void* arg) { of(c).loop(n, fn, arg); };

@@ -353,6 +353,7 @@ class Placer {
   }
   std::vector<int64_t> least_sides() const {
     std::vector<int64_t> out;
+    out.reserve(stages_.size());
     for (const Candidate& stage : stages_)
       out.push_back(stage.choices.empty() ? 1 : stage.choices.front().side);
     return out;
