@@ -203,7 +203,8 @@ class Random {
   }
   // A power of two at random, then a number up to it.
   int64_t size(int64_t least, int64_t most) {
-    const int64_t top = int64_t{1} << between(1, std::bit_width(static_cast<uint64_t>(most)));
+    const auto width = static_cast<int64_t>(std::bit_width(static_cast<uint64_t>(most)));
+    const int64_t top = int64_t{1} << between(1, width);
     return between(least, std::clamp(top, least, most));
   }
 
