@@ -199,7 +199,7 @@ class Random {
   explicit Random(uint32_t seed) : state_(seed) {}
   uint32_t seed() { return next(); }
   int64_t between(int64_t least, int64_t most) {
-    return least + static_cast<int64_t>(next() % static_cast<uint32_t>(most - least + 1));
+    return least + int64_t{next()} % std::max<int64_t>(1, most - least + 1);
   }
   // A power of two at random, then a number up to it.
   int64_t size(int64_t least, int64_t most) {
