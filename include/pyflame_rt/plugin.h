@@ -279,8 +279,8 @@ typedef struct pfrt_region {
 } pfrt_region;
 
 /* A constant in a provider's own layout, made by the host once and shared between sessions. |pack| writes |bytes|
- * bytes at |out| from the sources' data (in order). |recipe| names the layout completely: equal recipe, sources'
- * hashes and bytes mean equal contents. |pack| may be called from any thread. */
+ * bytes at |out| from the sources' data (in order). |recipe| names the layout completely: equal recipe, bytes
+ * and contents of the sources mean equal contents. |pack| may be called from any thread. */
 typedef struct pfrt_packed_constant {
   const uint32_t* sources; /* value indices */
   uint32_t source_count;
