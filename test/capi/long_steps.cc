@@ -19,6 +19,7 @@ LongInput noise(pfrt_dtype dtype, Dims dims) { return {dtype, std::move(dims), F
 LongInput f32(Dims dims) { return noise(kF32, std::move(dims)); }
 LongInput filled(pfrt_dtype dtype, Dims dims, Fill fill) { return {dtype, std::move(dims), fill}; }
 LongInput words(Dims dims) { return filled(kText, std::move(dims), Fill::kWords); }
+LongInput pages(Dims dims) { return filled(kText, std::move(dims), Fill::kPages); }
 LongInput absent() { return {PFRT_DTYPE_UNSET, {}, Fill::kZeros}; }
 LongInput listed(pfrt_dtype dtype, Dims dims, std::vector<double> values) {
   return {dtype, std::move(dims), Fill::kListed, std::move(values), true};
@@ -381,11 +382,11 @@ void add_texts(std::vector<LongStep>& all) {
   all.push_back({"StringSplit", "", "", {words({kTexts})}, {}, 2});
   all.push_back({"StringSplit", "one long text", "", {filled(kText, {}, Fill::kWords)}, {}, 2});
   all.push_back({"StringConcat", "", "", {words({kTexts}), words({kTexts})}});
-  all.push_back({"RegexFullMatch",
-                 "",
-                 "",
-                 {words({kTexts})},
-                 {text("pattern", "(a|b|[c-z ])*(x|y)*[a-z]+ .*(a|b)*q?")}});
+  all.push_back({"StringConcat", "long texts", "", {pages({100, 1}), pages({100})}});
+  all.push_back({"Concat", "long texts", "", {pages({800}), pages({800})}, {integer("axis", 0)}});
+  const LongAttr pattern = text("pattern", "(a|b|[c-z ])*(x|y)*[a-z]+ .*(a|b)*q?");
+  all.push_back({"RegexFullMatch", "", "", {words({kTexts})}, {pattern}});
+  all.push_back({"RegexFullMatch", "long texts", "", {pages({800})}, {pattern}});
   all.push_back({"TfIdfVectorizer",
                  "many columns",
                  "",
@@ -524,11 +525,11 @@ void fill(const LongInput& input, void* to, int64_t count) {
   }
 }
 
-std::string text_of(const LongInput& input, int64_t i, bool alone) {
+std::string text_of(const LongInput& input, int64_t i) {
   if (input.fill == Fill::kNumbers) return std::to_string(i) + ".25";
   std::string words = "the word " + std::to_string(i) + " a";
-  if (alone)
-    for (size_t size = words.size(); size < 50'000'000; size = words.size()) words += " " + words;
+  const size_t least = input.fill == Fill::kPages ? 100'000 : input.dims.empty() ? 50'000'000 : 0;
+  while (words.size() < least) words += " " + words;
   return words;
 }
 
@@ -543,7 +544,7 @@ pfrt_status* value_of(const pfrt_api& api, const LongInput& input, pfrt_value** 
   if (input.dtype == kText) {
     for (int64_t i = 0; i < count && !status; ++i)
       status = api.value->set_string(*out_value, static_cast<uint64_t>(i),
-                                     view(text_of(input, i, input.dims.empty())));
+                                     view(text_of(input, i)));
     return status;
   }
   pfrt_tensor tensor{};

@@ -22,7 +22,8 @@ enum class Fill {
   kNoise,    // numbers in [-1, 1), or small integers
   kCount,    // 0, 1, 2, ...
   kShuffle,  // the same in an order without order
-  kWords,    // strings of a few words
+  kWords,    // strings of a few words; one of 50 MB where it is alone
+  kPages,    // strings of 100 KB
   kNumbers,  // strings that are numbers
   kRows,     // boxes [y, x, y + 1, x + 1] that do not meet
   kListed,
