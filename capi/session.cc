@@ -580,7 +580,7 @@ Status prepare_run(pfrt_session& s, const pfrt_io* inputs, size_t n_inputs, cons
         budget_of("the run", static_cast<uint64_t>(o.get_int("memory_limit")), s.env->budget());
   }
   if (log && out.trace.empty()) out.trace = "run";
-  if (out.own) control.executor = out.own->threads();
+  if (out.own) control.executor = out.own->threads().get();
   control.width = s.session->width(threads, control.executor ? control.executor->width() : 0);
   control.profile = s.session->profile();
   if (control.profile) {

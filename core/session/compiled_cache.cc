@@ -177,7 +177,8 @@ std::shared_ptr<Model> CompiledCache::known_model(const ModelFile& file, std::st
                        std::move(known->content), std::move(all), import});
 }
 
-void CompiledCache::remember(const Model& model, std::string_view load_key) {
+void CompiledCache::remember(const Model& model, std::string_view load_key,
+                             const RunControl& control) {
   const std::vector<ModelFile>& files = model.files();
   if (files.empty() || !model.built_in_only()) return;
   KnownModel known;
@@ -185,7 +186,7 @@ void CompiledCache::remember(const Model& model, std::string_view load_key) {
     if (!file.mapped || !settled(file.stamp)) return;
     known.files.push_back({file.path, file.stamp});
   }
-  known.content = model.content();
+  known.content = model.content(control);
   if (known.content.empty()) return;
   known.face = face_of(model.face());
   each_field(model.info(), PutField{known.info});

@@ -44,7 +44,7 @@ class CompiledCache {
   std::shared_ptr<Model> known_model(const ModelFile& file, std::string_view load_key,
                                      const Model::Import& import);
   // For known_model, where its files are as they were for a while.
-  void remember(const Model& model, std::string_view load_key);
+  void remember(const Model& model, std::string_view load_key, const RunControl& control);
 
   // |remake|: as read_compiled takes it.
   std::shared_ptr<const StoredModel> find(const std::string& key, const Model& model,

@@ -92,6 +92,12 @@ void Environment::set_default_cache(const std::string& folder) {
   default_cache_ = folder;
 }
 
+uint32_t Environment::width(const Executor* executor) const {
+  const uint32_t own = executor ? executor->width() : 0;
+  const uint32_t width = own != 0 ? own : os::usable_processors();
+  return max_threads_ ? std::min(width, max_threads_) : width;
+}
+
 Result<std::string> Environment::cache_key(const std::shared_ptr<const Model>& model,
                                            const Options& options) {
   PFRT_ASSIGN(Session::Context context, context_for(model, options, {}));
@@ -133,6 +139,7 @@ Result<Session::Context> Environment::context_for(const std::shared_ptr<const Mo
   context.devices = &devices_;
   context.logger = &logger_;
   context.max_threads = max_threads_;
+  if (const auto own = replacements()) context.executor = own->threads();
   context.keep = self;
   // A model whose operators are all built in need not be read for that.
   context.operators = registry_.operators();

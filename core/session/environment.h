@@ -34,7 +34,7 @@ struct Replacements {
   std::shared_ptr<MemoryPlanner> planner;
   std::shared_ptr<Executor> executor, pool;
 
-  Executor* threads() const { return executor ? executor.get() : pool.get(); }
+  const std::shared_ptr<Executor>& threads() const { return executor ? executor : pool; }
 };
 
 class Environment : public std::enable_shared_from_this<Environment> {
@@ -52,6 +52,8 @@ class Environment : public std::enable_shared_from_this<Environment> {
   Registry& registry() { return registry_; }
   PackedStore& packed() { return packed_; }
   uint32_t max_threads() const { return max_threads_; }  // 0 = no limit
+  // Threads for work that may take all: of |executor|, or of the process where it is null.
+  uint32_t width(const Executor* executor) const;
   bool guard_mapped_files() const { return guard_mapped_files_; }
   const BudgetPtr& budget() const { return budget_; }
   RunQueue& waiting_runs() { return waiting_runs_; }

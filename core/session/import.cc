@@ -246,7 +246,14 @@ Result<std::shared_ptr<const Model>> load_model_file(Environment& environment, s
     return known;
   }
   PFRT_ASSIGN(auto model, load_model(environment, source, options, progress, started));
-  cache->remember(*model, load_key(environment, options));
+  RunControl control;
+  control.cancelled = progress.cancel_flag();
+  control.deadline_ns = progress.deadline_ns();
+  const auto own = environment.replacements();
+  if (own) control.executor = own->threads().get();
+  control.width = environment.width(control.executor);
+  cache->remember(*model, load_key(environment, options), control);
+  PFRT_TRY(progress.stop().prepend("loading " + source.text()));
   return model;
 }
 

@@ -235,25 +235,52 @@ void Model::set_memory(const void* data, uint64_t bytes, std::string_view load_k
   content_tried_ = true;
 }
 
-const std::string& Model::content() const {
-  constexpr uint64_t kPiece = uint64_t{4} << 20;
+std::string Model::content(const RunControl& control) const {
   const std::lock_guard lock(files_mutex_);
-  if (std::exchange(content_tried_, true) || files_of_.empty()) return content_;
+  if (content_tried_ || files_of_.empty()) return content_;
+  auto content = content_of_files(control);
+  if (content.ok()) content_ = content.take();
+  content_tried_ = control.stop() == Code::kOK;
+  return content_;
+}
+
+// The digest is made of hashes of pieces, which threads compute.
+Result<std::string> Model::content_of_files(const RunControl& control) const {
+  constexpr uint64_t kPiece = uint64_t{4} << 20;
+  struct Piece {
+    const os::MappedFile* file;
+    uint64_t at, bytes;
+    Blake3::Hash hash;
+  };
+  struct Work {
+    const RunControl& control;
+    std::vector<Piece> pieces;
+  } work{control, {}};
   Digest digest;
   digest.add(load_key_);
   for (const ModelFile& file : files_of_) {
-    const auto* data = static_cast<const char*>(file.mapped->data());
     const uint64_t bytes = file.mapped->size();
     digest.add(&bytes, sizeof bytes);
-    for (uint64_t at = 0; at < bytes; at += kPiece) {
-      const uint64_t size = std::min(kPiece, bytes - at);
-      digest.add(data + at, size);
-      if (file.mapped->health()) os::drop_pages(data + at, size);
-    }
-    if (file.mapped->health() && file.mapped->health()->check()) return content_;
+    for (uint64_t at = 0; at < bytes; at += kPiece)
+      work.pieces.push_back({file.mapped.get(), at, std::min(kPiece, bytes - at), {}});
   }
-  content_ = digest.hex();
-  return content_;
+  const auto body = [](void* arg, uint64_t i, uint32_t) {
+    Work& all = *static_cast<Work*>(arg);
+    if (all.control.stop() != Code::kOK) return;
+    Piece& piece = all.pieces[i];
+    const char* const data = static_cast<const char*>(piece.file->data()) + piece.at;
+    Blake3 hash;
+    hash.add(data, piece.bytes);
+    piece.hash = hash.hash();
+    if (piece.file->health()) os::drop_pages(data, piece.bytes);
+  };
+  control.loop(control.width, work.pieces.size(), body, &work);
+  PFRT_TRY(control.stopped());
+  for (const ModelFile& file : files_of_)
+    if (file.mapped->health() && file.mapped->health()->check())
+      return file.mapped->health()->status();
+  for (const Piece& piece : work.pieces) digest.add(piece.hash.data(), piece.hash.size());
+  return digest.hex();
 }
 
 Result<std::shared_ptr<os::MappedFile>> Model::mapped(size_t number) const {

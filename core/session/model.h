@@ -16,6 +16,7 @@
 #include "core/base/os/log.h"
 #include "core/base/os/mapping_guard.h"
 #include "core/base/os/progress.h"
+#include "core/exec/run/control.h"
 #include "core/ir/graph.h"
 #include "core/op/engine/canonicalise.h"
 #include "core/op/engine/operator_set.h"
@@ -83,9 +84,9 @@ class Model {
   void set_files(std::vector<ModelFile> files, std::string load_key);
   // Of one that was loaded from memory alone; set before the model is shared.
   void set_memory(const void* data, uint64_t bytes, std::string_view load_key);
-  // The same for the same bytes of its files or memory, loaded alike; empty where it has none or
-  // they cannot be read. Files are read the first time.
-  const std::string& content() const;
+  // The same for the same bytes of its files or memory, loaded alike; empty where it has none, they
+  // cannot be read, or |control| says stop. Files are read the first time, on its threads.
+  std::string content(const RunControl& control) const;
   Result<std::shared_ptr<os::MappedFile>> mapped(size_t number) const;
   bool built_in_only() const { return built_in_only_; }  // its operators
   const std::vector<std::string>& warnings() const { return warnings_; }
@@ -135,6 +136,7 @@ class Model {
   mutable std::timed_mutex importing_;          // held while it is
   mutable std::shared_ptr<const Model> whole_;  // once it was
   mutable std::mutex files_mutex_;              // guards files_of_ once shared, and:
+  Result<std::string> content_of_files(const RunControl& control) const;
   mutable std::string content_;
   mutable bool content_tried_ = false;
   Progress::Stages load_stages_{};

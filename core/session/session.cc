@@ -27,6 +27,7 @@ Result<std::pair<std::shared_ptr<Session>, Preparation::Config>> Session::begin(
   session->keep_ = std::move(context.keep);
   session->model_ = std::move(model);
   session->max_threads_ = context.max_threads;
+  session->executor_ = std::move(context.executor);
   session->packed_ = context.packed;
   session->all_ = context.all;
   session->own_logger_ = std::make_unique<Logger>(context.logger);
@@ -227,6 +228,7 @@ Status Session::make_plans(Preparation::Config config, const Options& options) {
   PFRT_TRY(progress_.stop());
   if (keep) keep_plans(packed);
   progress_ = Progress();
+  executor_.reset();
   provider_set_->succeeded();
   return {};
 }
@@ -277,7 +279,12 @@ std::string Session::cache_key(const Options& options, const Preparation::Config
     if (const auto text = options.text(row.key); text.ok()) digest.add(text.value());
   }
   for (const std::string& output : config.extra_outputs) digest.add(std::string_view(output));
-  const std::string& content = model_->content();
+  RunControl control;
+  control.cancelled = progress_.cancel_flag();
+  control.deadline_ns = progress_.deadline_ns();
+  control.executor = executor_.get();
+  control.width = width(0, executor_ ? executor_->width() : 0);
+  const std::string content = model_->content(control);
   if (content.empty())
     return not_for(
         "the model was not loaded from a file, or from memory with a cache_dir of its own");

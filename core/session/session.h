@@ -47,6 +47,7 @@ class Session : public std::enable_shared_from_this<Session> {
     std::vector<std::shared_ptr<const ClientPass>> passes;  // in order
     std::vector<NamedValues> samples;                       // inputs to verify passes with, too
     uint32_t max_threads = 0;                               // of the environment; 0 = no limit
+    std::shared_ptr<Executor> executor;                     // null: the process's own threads
     std::shared_ptr<void> keep;  // what must live as long as the session: the environment
   };
   static Result<std::shared_ptr<Session>> create(std::shared_ptr<const Model> model,
@@ -239,6 +240,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::vector<PortInfo> inputs_, outputs_;
   size_t required_inputs_ = 0;
   uint32_t max_threads_ = 0, num_threads_ = 0;
+  std::shared_ptr<Executor> executor_;  // the environment's, while the session is created; or null
   std::unique_ptr<Profile> profile_;
   std::atomic<Profile*> open_profile_{nullptr};
   std::string profile_prefix_, profile_path_;

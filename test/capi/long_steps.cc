@@ -543,8 +543,7 @@ pfrt_status* value_of(const pfrt_api& api, const LongInput& input, pfrt_value** 
   for (const int64_t d : input.dims) count *= d;
   if (input.dtype == kText) {
     for (int64_t i = 0; i < count && !status; ++i)
-      status = api.value->set_string(*out_value, static_cast<uint64_t>(i),
-                                     view(text_of(input, i)));
+      status = api.value->set_string(*out_value, static_cast<uint64_t>(i), view(text_of(input, i)));
     return status;
   }
   pfrt_tensor tensor{};

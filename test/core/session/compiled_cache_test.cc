@@ -39,6 +39,18 @@ class CompiledCaches : public testing::Test {
     return std::make_unique<CompiledCache>(folder_, CacheLimits{.max_bytes = most}, nullptr,
                                            former);
   }
+  std::shared_ptr<Model> model_of_file(const std::string& bytes) const {
+    const std::string path = folder_ + "/model";
+    std::ofstream(path) << bytes;
+    auto file = os::MappedFile::open(path, true);
+    EXPECT_TRUE(file.ok());
+    Progress progress;
+    auto model =
+        Model::create(std::make_shared<Graph>("of files"), {}, false, false, {}, progress, nullptr);
+    EXPECT_TRUE(model.ok()) << model.status().message();
+    model.value()->set_files({{path, file.value()->stamp(), file.value()}}, "options");
+    return model.take();
+  }
   size_t files() const {
     const auto all = fs::directory_iterator(folder_);
     return static_cast<size_t>(std::distance(begin(all), end(all)));
@@ -81,7 +93,7 @@ TEST_F(CompiledCaches, models_of_one_checksum_have_other_keys) {
   const std::string load_key(1024 - 8 - 6 - 8, 'k');
   const auto of_memory = [&](const std::string& bytes) {
     model_->set_memory(bytes.data(), bytes.size(), load_key);
-    return model_->content();
+    return model_->content(RunControl());
   };
   const std::string first = of_memory(one);
   EXPECT_EQ(of_memory(one), first);
@@ -90,23 +102,30 @@ TEST_F(CompiledCaches, models_of_one_checksum_have_other_keys) {
 
 TEST_F(CompiledCaches, files_of_one_checksum_have_other_keys) {
   const auto [one, other] = pfrt_test::of_one_checksum(8192);
-  const std::string load_key(1024 - 8 - 8, 'k');  // between two sizes
-  const auto of_file = [&](const std::string& bytes) {
-    const std::string path = folder_ + "/model";
-    std::ofstream(path) << bytes;
-    auto file = os::MappedFile::open(path, true);
-    EXPECT_TRUE(file.ok());
-    Progress progress;
-    auto model =
-        Model::create(std::make_shared<Graph>("of files"), {}, false, false, {}, progress, nullptr);
-    EXPECT_TRUE(model.ok()) << model.status().message();
-    model.value()->set_files({{path, file.value()->stamp(), file.value()}}, load_key);
-    return model.value()->content();
-  };
-  const std::string first = of_file(one);
+  const std::string first = model_of_file(one)->content(RunControl());
   EXPECT_EQ(first.size(), 64u);
-  EXPECT_EQ(of_file(one), first);
-  EXPECT_NE(of_file(other), first);
+  EXPECT_EQ(model_of_file(one)->content(RunControl()), first);
+  EXPECT_NE(model_of_file(other)->content(RunControl()), first);
+}
+
+TEST_F(CompiledCaches, keys_of_large_files_are_the_same_on_any_number_of_threads) {
+  constexpr size_t kPiece = size_t{4} << 20;
+  const std::string a(kPiece, 'a'), b(kPiece, 'b'), rest(12345, 'c');
+  const std::string first = model_of_file(a + b + rest)->content(RunControl());
+  RunControl four;
+  four.width = 4;
+  EXPECT_EQ(model_of_file(a + b + rest)->content(four), first);
+  EXPECT_NE(model_of_file(b + a + rest)->content(four), first);
+  EXPECT_NE(model_of_file(a + b + rest.substr(1))->content(four), first);
+}
+
+TEST_F(CompiledCaches, a_file_whose_reading_was_cancelled_is_read_again) {
+  const auto model = model_of_file("a model");
+  const std::atomic<bool> cancelled = true;
+  RunControl control;
+  control.cancelled = &cancelled;
+  EXPECT_EQ(model->content(control), "");
+  EXPECT_EQ(model->content(RunControl()).size(), 64u);
 }
 
 }  // namespace
