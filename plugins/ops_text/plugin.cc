@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// libpyflamert_ops_text.so: RegexFullMatch, whose patterns are RE2's. A run stops between two texts,
-// since RE2 cannot be stopped inside one: a text of 20 MB takes it 0.1 to 0.8 s.
+// libpyflamert_ops_text.so: RegexFullMatch, whose patterns are RE2's. A run stops between two
+// texts, since RE2 cannot be stopped inside one: a text of 20 MB takes it 0.1 to 0.8 s.
 #include <re2/re2.h>
 
 #include <exception>
