@@ -141,6 +141,27 @@ TEST(Editors, tell_bodies_what_has_changed_around_them) {
                                             "float32[5]", "float32[5]"}));
 }
 
+// The node that made it stands behind the body's in the graph.
+TEST(Editors, remove_what_only_a_body_used_wherever_it_stands) {
+  Writer w;
+  w.input("c", {}, PFRT_DTYPE_BOOL).input("a", {"2"});
+  Writer then_body(w.graph()), else_body(w.graph());
+  then_body.node("Neg", {"seen"}, {"unused"}).floats("t", {1}, {1}).output("t");
+  else_body.floats("e", {1}, {2}).output("e");
+  w.node("If", {"c"}, {"y"}, {then_body.as("then_branch"), else_body.as("else_branch")});
+  w.node("Relu", {"a"}, {"seen"});
+  const auto graph = w.output("y").canonical();
+  Editors editors;
+  const auto sweep = [&](Editor& editor) -> Status {
+    if (Node* unused = editor.producer(editor.graph().find("unused")))
+      editor.remove_unused(unused->id);
+    return {};
+  };
+  ASSERT_TRUE(editors.visit(*graph, sweep).ok());
+  EXPECT_EQ(graph->node_count(), 1u) << "If alone";
+  EXPECT_TRUE(verify(*graph).ok());
+}
+
 TEST(Editors, of_another_graph_are_new) {
   const auto one = shapes(), other = one->clone();
   Editors editors;
