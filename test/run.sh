@@ -9,12 +9,26 @@ cd "$(dirname "$0")/.."
 TEST_PACKAGES=(libgtest-dev libbenchmark-dev libonnx1 clang-format binutils doxygen python3-numpy python3-onnx python3-pytest
                python3-pycparser python3-venv mypy rustc golang-go openjdk-17-jdk-headless libjna-java)
 
+# phase NAME: what follows, up to the next one. How long each took is printed at the end, however that comes.
+phases=() phase_name="" phase_began=0
+phase() {
+  [ -z "$phase_name" ] || phases+=("$(printf '%6d s  %s' $((SECONDS - phase_began)) "$phase_name")")
+  phase_name=$1 phase_began=$SECONDS
+}
+report_phases() {
+  phase ""
+  [ ${#phases[@]} -eq 0 ] || printf '%s\n' "seconds of each phase:" "${phases[@]}"
+}
+trap report_phases EXIT
+
 # run_suite PRESET TARGET [CTEST ARGUMENT...]
 run_suite() {
   local preset=$1 target=$2
   shift 2
+  phase "$preset: build"
   cmake --preset "$preset" "${launcher[@]}"
   cmake --build --preset "$preset" --target "$target"
+  phase "$preset: tests"
   ctest --preset "$preset" -j"$(nproc)" "$@" && return
   echo "what failed, once more and alone:"
   ctest --preset "$preset" --rerun-failed
@@ -29,23 +43,29 @@ if command -v ccache >/dev/null; then
 fi
 
 main() {
+  phase "packages"
   need_packages "${BUILD_PACKAGES[@]}" "${TEST_PACKAGES[@]}"
   command -v npm >/dev/null || need_packages nodejs npm  # other packages of Node.js bring npm along
   run_suite release all
   [ "${1:-}" = "--full" ] || return 0
+  phase "conformance"
   need_packages libonnx-testdata python3-numpy python3-onnx
   test/conformance.sh build/release --threads 1
   test/conformance.sh build/release --threads 4
+  phase "random models of one operator"
   # Random models of one operator: levels agree and nothing ends the process.
   test/odd/odd.sh "$PWD" build/release/lib/libpyflamert_c.so 60000 2
+  phase "clients"
   test/python/install.sh "$PWD"
   # Other people's programs; one that cannot be installed here says so and is left out.
   local client
   for client in test/clients/*.sh; do
     "$client" build/release || [ $? -eq 77 ]
   done
+  phase "pages on a fresh Debian"
   # The pages that a stranger follows, on a Debian with nothing installed; only root can make one.
   [ "$(id -u)" -ne 0 ] || test/docs/fresh.sh build/fresh
+  phase "determinism, memory, allocation"
   /usr/bin/python3 bench/models/make_models.py build/models
   test/determinism.sh build/release build/models/*.onnx
   test/memory.sh build/release build/memory
@@ -55,14 +75,17 @@ main() {
   PFRT_EMPTY_ALL=1 build/release/test/empty/pfrt_empty_test
   local isa
   for isa in generic avx2 avx512 amx; do
+    phase "as on $isa"
     PFRT_ISA=$isa ctest --preset release -j"$(nproc)"
     # 100,000 random cases over all rows of the kernel table.
     PFRT_ISA=$isa PFRT_TEST_SEEDS=80 build/release/test/providers/cpu/pfrt_provider_cpu_test --gtest_filter='Kernels.*'
     PFRT_ISA=$isa test/conformance.sh build/release
   done
+  phase "emulated tiles"
   # As on a machine with tiles; where this one has none, they are emulated.
   PFRT_TEST_EMULATE_TILES=1 build/release/test/providers/cpu/pfrt_provider_cpu_test --gtest_filter='-*Measure*'
   run_suite asan all
+  phase "asan: random models, conformance, fuzzing"
   test/odd/odd.sh "$PWD" build/asan/lib/libpyflamert_c.so 20000 3
   test/conformance.sh build/asan
   test/fuzz.sh build/asan 600
@@ -71,6 +94,7 @@ main() {
   run_suite dev all
   need_packages clang-16 clang-tidy-16
   run_suite clang all
+  phase "clang-tidy"
   test/clang_tidy.sh build/clang
 }
 
