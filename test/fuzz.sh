@@ -4,6 +4,7 @@
 # memory without bound. Arguments: a build folder (asan's finds most), seconds (default 600), the seed (default 1).
 set -euo pipefail
 cd "$(dirname "$0")/.."
+cmake --build "$1" --target pfrt_fuzz
 folders=()
 for folder in /usr/share/libonnx-testdata/data ../shared/onnx/node test/recorded; do
   [ -d "$folder" ] && folders+=("$folder")

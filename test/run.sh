@@ -21,12 +21,13 @@ report_phases() {
 }
 trap report_phases EXIT
 
-# run_suite PRESET TARGET [CTEST ARGUMENT...]
+# run_suite PRESET TARGET [CTEST ARGUMENT...]: with |settings|, which may say that others' results are relied on.
+settings=(-DPYFLAME_RT_KERNELS_FROM= -DPYFLAME_RT_THREAD_TESTS=OFF)
 run_suite() {
   local preset=$1 target=$2
   shift 2
   phase "$preset: build"
-  cmake --preset "$preset" "${launcher[@]}"
+  cmake --preset "$preset" "${launcher[@]}" "${settings[@]}"
   cmake --build --preset "$preset" --target "$target"
   phase "$preset: tests"
   ctest --preset "$preset" -j"$(nproc)" "$@" && return

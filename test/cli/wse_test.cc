@@ -9,6 +9,7 @@
 
 #include "test/cli/tool.h"
 #include "test/cxxapi/temporary_folder.h"
+#include "test/sanitized.h"
 
 namespace pfrt_test {
 namespace {
@@ -61,6 +62,7 @@ TEST(WseCommand, estimates_products_and_language_models) {
 
 // Rows that are not met fail, as text and as JSON.
 TEST(WseCommand, validates) {
+  if (pfrt::test::kSanitized) GTEST_SKIP() << "two tables take minutes with a sanitizer";
   const Ran text = run("wse validate"), json = run("wse validate --json");
   EXPECT_TRUE(has(text.output, "independent predictions: ")) << text.output;
   const bool met = has(text.output, " 0 not met");
