@@ -40,12 +40,16 @@ TEST_F(Bench, files_that_are_no_arrays_are_bad_usage) {
   write_file("large.npy", npy("4294967296,4294967296,8,8", 64));
   write_file("larger.npy", npy("99999999999999999999,1,8,8", 64));
   write_file("short.npy", npy("1,1,8,8", 63));
+  write_file("blank.npy", npy("1 1,8,8", 64));
+  write_file("commas.npy", npy("1,1,,8,8", 64));
   write_file("cut.npy", npy("1,1,8,8", 64).substr(0, 40));
   for (const auto& [file, found] : {std::pair{"pipe.npy", "it is no regular file"},
                                     {"negative.npy", "its shape has '-1', which is no dimension"},
                                     {"large.npy", "it is shorter than its shape says"},
                                     {"larger.npy", "its shape is too large"},
                                     {"short.npy", "it is shorter than its shape says"},
+                                    {"blank.npy", "dimensions without a comma between"},
+                                    {"commas.npy", "its shape has '', which is no dimension"},
                                     {"cut.npy", "it is truncated"}}) {
     const Ran ran = run(std::string(kBench) + "--input image=" + file);
     EXPECT_EQ(ran.code, 2) << ran.output;

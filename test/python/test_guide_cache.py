@@ -81,3 +81,5 @@ def test_40_mapped_files(tmp_path):
     with pytest.raises(pyflame_rt.InputError, match="more than the file's 4096"):
         pyflame_rt.cache.LazyTensor(file, 4000, [100], DType.Float32)
     assert not pyflame_rt.cache.MMapLoader.can_mmap(tmp_path / "absent")
+    os.mkfifo(tmp_path / "pipe")
+    assert not pyflame_rt.cache.MappedFile.open(tmp_path / "pipe").is_valid()

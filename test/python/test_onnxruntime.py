@@ -406,8 +406,9 @@ def weighted_model(weights, bias):
     return field(1, 8) + field(7, graph) + field(8, field(2, 17))
 
 
-def in_file(name, offset=None):
-    entries = {"location": name, **({} if offset is None else {"offset": str(offset)})}
+def in_file(name, offset=None, length=None):
+    entries = {"location": name, **{key: str(value) for key, value in (("offset", offset), ("length", length))
+                                    if value is not None}}
     return b"".join(field(13, field(1, key) + field(2, text)) for key, text in entries.items()) + field(14, 1)
 
 
@@ -434,13 +435,19 @@ def test_external_initializers_that_are_not_given_are_read_beside_the_model(tmp_
     options.add_external_initializers(["w"], [ort.OrtValue.ortvalue_from_numpy(W)])
     path.write_bytes(weighted_model(in_file("nowhere"), in_file("inner/data", 4)))
     assert ort.InferenceSession(path, options).run(None, {"x": A})[0].tolist() == (A @ W + BIAS).tolist()
-    for bias, why in ((in_file("inner/data", 9), "ends after 3 of 8 bytes"), (in_file("../data"), "is not below"),
-                      (in_file("absent"), "No such file")):
+    os.mkfifo(tmp_path / "pipe")
+    for bias, why in ((in_file("inner/data", 9), "needs 8 bytes from byte 9 of .*, which has 12"),
+                      (in_file("../data"), "is not below"), (in_file(str(tmp_path / "inner/data")), "no path within"),
+                      (in_file("absent"), "No such file"), (in_file("pipe"), "is no regular file"),
+                      (in_file("inner/data", 4, 7), "has 8 bytes, and the model says that there are 7"),
+                      (in_file("inner/data", "x"), "offset 'x' is no number of bytes")):
         path.write_bytes(weighted_model(in_file("nowhere"), bias))
         with pytest.raises(state.InvalidProtobuf, match=f"'b': .*{why}"):
             ort.InferenceSession(path, options)
     with pytest.raises(state.InvalidArgument, match="a model of bytes has no files"):
         ort.InferenceSession(path.read_bytes(), options)
+    with pytest.raises(state.Fail, match="it is a pipe"):
+        ort.InferenceSession(tmp_path / "pipe", options)
 
 
 @pytest.mark.parametrize("names, values, why", [

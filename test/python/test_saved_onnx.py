@@ -89,3 +89,24 @@ def test_the_batches_of_the_first_scan_are_not_written_as_an_attribute(tmp_path)
         optimised.save(tmp_path / "out.onnx")
     optimised.save(tmp_path / "out.pfm")
     assert [path.name for path in tmp_path.iterdir()] == ["out.pfm"]
+
+
+def test_one_zero_point_of_all_channels_is_a_scalar(tmp_path):
+    """ONNX Runtime's ConvInteger has none by channel."""
+    def constant(name, numbers, kind, dims=()):
+        return helper.make_tensor(name, kind, dims, numbers)
+
+    nodes = [helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]), helper.make_node("DequantizeLinear", ["q", "s", "z"], ["d"]),
+             helper.make_node("DequantizeLinear", ["w", "ws", "wz"], ["wd"], axis=0), helper.make_node("Conv", ["d", "wd"], ["y"])]
+    graph = helper.make_graph(
+        nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 1, 4, 4])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", 2, 3, 3])],
+        [constant("s", [0.05], TensorProto.FLOAT), constant("z", [10], TensorProto.UINT8),
+         constant("w", range(8), TensorProto.INT8, [2, 1, 2, 2]), constant("ws", [0.1, 0.2], TensorProto.FLOAT, [2]),
+         constant("wz", [3, 3], TensorProto.INT8, [2])])
+    model = helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 13)])
+    pyflame_rt.InferenceSession(model.SerializeToString()).graph(optimized=True).save(tmp_path / "optimised.onnx")
+    made = onnx.load(str(tmp_path / "optimised.onnx")).graph
+    node, = [one for one in made.node if one.op_type == "ConvInteger"]
+    dims = {one.name: list(one.dims) for one in made.initializer}
+    assert dims[node.input[2]] == dims[node.input[3]] == []

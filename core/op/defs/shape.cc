@@ -87,42 +87,16 @@ Status canonical_reshape(Rewriter& rewriter) {
   return fill_int(rewriter, "allowzero", 0);
 }
 
-// The dimension for the -1 of |out|, from all others and the elements of |in|. Equal factors cancel
-// before anything is multiplied: that keeps symbols short, and a batch of 0 that is copied does not
-// hide the rest.
+// The dimension for the -1 of |out|, from all others and the elements of |in|.
 Result<Dim> rest_of(const Inference& inference, const Shape& in, const Shape& out, size_t hole) {
   SymbolTable& symbols = inference.symbols();
-  Shape above = in, below;
-  for (size_t i = 0; i < out.size(); ++i) {
-    if (i == hole) continue;
-    const auto same = std::find(above.begin(), above.end(), out[i]);
-    if (same != above.end()) {
-      above.erase(same);
-    } else {
-      below.push_back(out[i]);
-    }
-  }
-  const Dim divisor = volume(symbols, below);
-  if (divisor.is(0))
+  const RestOfShape rest = rest_of_shape(symbols, in, out, hole);
+  if (rest.open)
     return inference.fail(
         "the shape has a 0 besides -1, which then stands for any number; give all dimensions");
-  // Dividing the numbers alone, where that works out, makes "N*12" by 4 "N*3".
-  Shape names;
-  Dim numbers = 1;
-  for (const Dim& d : above) {
-    if (d.known()) {
-      numbers = symbols.mul(numbers, d);
-    } else {
-      names.push_back(d);
-    }
-  }
-  if (divisor.known() && numbers.known() && numbers.value() % divisor.value() == 0) {
-    names.push_back(numbers.value() / divisor.value());
-    return volume(symbols, names);
-  }
-  if (divisor.known() && numbers.known() && names.empty())
+  if (rest.uneven)
     return inference.fail("shape ", symbols.text(in), " does not divide into ", symbols.text(out));
-  return symbols.floor_div(volume(symbols, above), divisor);
+  return rest.dim;
 }
 
 Status check_same_size(const Inference& inference, const Shape& in, const Shape& out) {

@@ -25,6 +25,45 @@ Dim volume(SymbolTable& symbols, const Shape& shape, size_t begin, size_t end) {
   return symbols.mul(names, numbers);
 }
 
+// Equal factors cancel before anything is multiplied: that keeps symbols short, and a batch of 0
+// that is copied does not hide the rest.
+RestOfShape rest_of_shape(SymbolTable& symbols, const Shape& in, const Shape& out, size_t hole) {
+  Shape above = in, below;
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (i == hole) continue;
+    const auto same = std::find(above.begin(), above.end(), out[i]);
+    if (same != above.end()) {
+      above.erase(same);
+    } else {
+      below.push_back(out[i]);
+    }
+  }
+  RestOfShape rest;
+  const Dim divisor = volume(symbols, below);
+  rest.open = divisor.is(0);
+  if (rest.open) return rest;
+  // Dividing the numbers alone, where that works out, makes "N*12" by 4 "N*3".
+  Shape names;
+  Dim numbers = 1;
+  for (const Dim& d : above) {
+    if (d.known()) {
+      numbers = symbols.mul(numbers, d);
+    } else {
+      names.push_back(d);
+    }
+  }
+  const bool both = divisor.known() && numbers.known();
+  rest.uneven = both && names.empty() && numbers.value() % divisor.value() != 0;
+  if (rest.uneven) return rest;
+  if (both && numbers.value() % divisor.value() == 0) {
+    names.push_back(numbers.value() / divisor.value());
+    rest.dim = volume(symbols, names);
+  } else {
+    rest.dim = symbols.floor_div(volume(symbols, above), divisor);
+  }
+  return rest;
+}
+
 std::optional<int64_t> list_length(const Inference& inference, size_t i) {
   if (!inference.has_shape(i)) return std::nullopt;
   if (inference.rank(i) == 0) return 1;

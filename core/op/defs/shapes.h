@@ -19,6 +19,13 @@ double elements(const Shape& shape, size_t begin = 0, size_t end = SIZE_MAX);
 // The product of dimensions [begin, end), symbols first and numbers joined, so that equal volumes
 // read alike.
 Dim volume(SymbolTable& symbols, const Shape& shape, size_t begin = 0, size_t end = SIZE_MAX);
+// The dimension of |out| at |hole| that Reshape of |in| finds from all others and the elements.
+struct RestOfShape {
+  Dim dim;
+  bool open = false;    // any number fits, since another is 0
+  bool uneven = false;  // none does
+};
+RestOfShape rest_of_shape(SymbolTable& symbols, const Shape& in, const Shape& out, size_t hole);
 // No dimension list is longer than this; a longer one makes an unknown rank, and a run refuses it.
 constexpr int64_t kHighestRank = 64;
 // The number of elements of input |i|, a scalar or a list of axes or dimensions; nullopt when it is

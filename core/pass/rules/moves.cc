@@ -5,6 +5,7 @@
 #include <array>
 
 #include "core/op/defs/rules.h"
+#include "core/op/defs/shapes.h"
 
 namespace pfrt {
 
@@ -16,30 +17,33 @@ bool stand_in(Editor& editor, const Node& node, ValueId value) {
   return true;
 }
 
-std::optional<std::vector<int64_t>> reshape_numbers(const Shape& from, const Shape& to) {
+std::optional<std::vector<int64_t>> reshape_numbers(SymbolTable& symbols, const Shape& from,
+                                                    const Shape& to) {
   std::vector<int64_t> out;
-  bool rest = false;
+  std::optional<size_t> rest;
   for (size_t i = 0; i < to.size(); ++i) {
     if (to[i].known() && !to[i].is(0)) {
       out.push_back(to[i].value());
     } else if (i < from.size() && from[i] == to[i]) {
       out.push_back(0);
     } else if (!to[i].known() && !rest) {
-      rest = true;
+      rest = i;
       out.push_back(-1);
     } else {
       return std::nullopt;
     }
   }
-  // A -1 beside a known 0 could be any number.
-  if (rest && std::ranges::any_of(to, [](const Dim& d) { return d.is(0); })) return std::nullopt;
+  if (!rest || std::ranges::find(out, 0) == out.end()) return out;
+  // Where what is copied is 0, the elements tell nothing of the -1: it has to follow from the input.
+  const RestOfShape found = rest_of_shape(symbols, from, to, *rest);
+  if (found.open || found.uneven || !(found.dim == to[*rest])) return std::nullopt;
   return out;
 }
 
 Result<ValueId> reshape_like(Editor& editor, ValueId value, ValueId like, std::string_view stem) {
   const Type &from = editor.type(value), &to = editor.type(like);
   if (!from.is_tensor() || !to.is_tensor() || !from.has_shape || !to.has_shape) return kNoId;
-  const auto numbers = reshape_numbers(from.shape, to.shape);
+  const auto numbers = reshape_numbers(*editor.graph().symbols, from.shape, to.shape);
   if (!numbers) return kNoId;
   PFRT_ASSIGN(const ValueId shape, editor.int64s(message(stem, "/shape"), *numbers));
   return editor.add("Reshape", stem, {value, shape}, {Attribute::of_int("allowzero", 0)});

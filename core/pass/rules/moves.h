@@ -23,8 +23,9 @@ bool contains(const List& list, std::string_view op) {
 bool stand_in(Editor& editor, const Node& node, ValueId value);
 
 // Numbers that make Reshape of |from| into |to| (0 copies a dimension, one may be -1); nullopt when
-// the dimensions of |to| do not follow from what is known.
-std::optional<std::vector<int64_t>> reshape_numbers(const Shape& from, const Shape& to);
+// the dimensions of |to| do not follow from what is known, be any of them 0.
+std::optional<std::vector<int64_t>> reshape_numbers(SymbolTable& symbols, const Shape& from,
+                                                    const Shape& to);
 // A Reshape of |value| into the type of |like|; kNoId when reshape_numbers does not know one.
 Result<ValueId> reshape_like(Editor& editor, ValueId value, ValueId like, std::string_view stem);
 

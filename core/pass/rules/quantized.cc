@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "core/pass/rules/numbers.h"
 
@@ -69,6 +70,17 @@ std::optional<std::vector<int64_t>> zeros_of(const Editor& editor, const Quantiz
 Result<ValueId> zero_of(Editor& editor, const Quantization& q) {
   if (q.zero != kNoId) return q.zero;
   PFRT_ASSIGN(Tensor zero, Tensor::allocate(q.dtype, {}));
+  return editor.add_constant("zero_point", std::move(zero));
+}
+
+Result<ValueId> shared_zero_of(Editor& editor, const Quantization& q) {
+  const Tensor* const given = q.zero == kNoId ? nullptr : editor.constant(q.zero);
+  const auto zeros = zeros_of(editor, q);
+  if (!given || !zeros || zeros->size() < 2 || dtype_bits(q.dtype) != 8 ||
+      std::ranges::any_of(*zeros, [&](int64_t z) { return z != zeros->front(); }))
+    return zero_of(editor, q);
+  PFRT_ASSIGN(Tensor zero, Tensor::allocate(q.dtype, {}));
+  std::memcpy(zero.data(), given->data(), 1);
   return editor.add_constant("zero_point", std::move(zero));
 }
 

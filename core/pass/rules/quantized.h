@@ -33,6 +33,8 @@ std::optional<std::vector<int64_t>> zeros_of(const Editor& editor, const Quantiz
 // The zero point as a value, which integer operators want to see: a new constant where it is
 // absent.
 Result<ValueId> zero_of(Editor& editor, const Quantization& q);
+// The same as a scalar where all channels have one, which readers with none by channel take.
+Result<ValueId> shared_zero_of(Editor& editor, const Quantization& q);
 
 // Whether q to real numbers and back by the other is certainly nothing.
 bool same_quantization(const Editor& editor, const Quantization& a, const Quantization& b);

@@ -159,7 +159,7 @@ Result<bool> product(Editor& editor, Node& node, const RuleContext& context) {
   sums.canonical = true;
   if (is_conv) sums.attrs = node.attrs;
   PFRT_ASSIGN(const ValueId a_zero, zero_of(editor, p->a));
-  PFRT_ASSIGN(const ValueId b_zero, zero_of(editor, p->b));
+  PFRT_ASSIGN(const ValueId b_zero, shared_zero_of(editor, p->b));
   sums.inputs = {p->a.quantized, p->b.quantized, a_zero, b_zero};
   sums.outputs = node.outputs;
   pfrt_dtype& result = editor.graph().at(node.outputs[0]).type.dtype;

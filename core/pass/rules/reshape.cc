@@ -72,7 +72,7 @@ Result<bool> constant_shape(Editor& editor, Node& node, const RuleContext&) {
   if (!node.has_input(1) || editor.constant(node.inputs[1])) return false;
   const Type &from = editor.type(node.inputs[0]), &to = editor.type(node.outputs[0]);
   if (!from.has_shape || !to.has_shape) return false;
-  const auto numbers = reshape_numbers(from.shape, to.shape);
+  const auto numbers = reshape_numbers(*editor.graph().symbols, from.shape, to.shape);
   if (!numbers) return false;
   PFRT_ASSIGN(const ValueId shape, editor.int64s(message(node.name, "/shape"), *numbers));
   node.set_attr(Attribute::of_int("allowzero", 0));

@@ -4,15 +4,18 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <exception>
 #include <fstream>
+#include <thread>
 #include <utility>
 
 #include "cxxapi/cli/print/text.h"
@@ -22,8 +25,21 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Follows what the work returned. What runs in the child may end the process by itself, with 0 too.
-constexpr char kClosingWord = '\x04';
+constexpr size_t kMostOutput = size_t{64} << 20;
+
+// It follows what the work returned. What runs in the child may end the process by itself, with 0
+// too, and may write to any descriptor: the word is another each time.
+std::string closing_word() {
+  std::array<unsigned char, 16> bytes{};
+  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
+    return "done " + std::to_string(::getpid());
+  std::string word;
+  for (const unsigned char byte : bytes) {
+    word += static_cast<char>('a' + (byte & 15));
+    word += static_cast<char>('a' + (byte >> 4));
+  }
+  return word;
+}
 
 void write_all(int fd, const std::string& text) {
   size_t done = 0;
@@ -35,14 +51,15 @@ void write_all(int fd, const std::string& text) {
   }
 }
 
-[[noreturn]] void child_main(const std::function<std::string()>& work, int fd, pid_t parent) {
+[[noreturn]] void child_main(const std::function<std::string()>& work, const std::string& closing,
+                             int fd, pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(1);
   int code = 1;
   std::string output;
   try {
     output = work();
-    output += kClosingWord;
+    output += closing;
     code = 0;
   } catch (const std::exception& error) {
     output = one_line(error.what());
@@ -53,7 +70,7 @@ void write_all(int fd, const std::string& text) {
   ::_exit(code);
 }
 
-// Reads until the end of |fd|; false when the deadline came first.
+// Reads until the end of |fd|, or until there is too much; false when the deadline came first.
 bool read_until(int fd, Clock::time_point deadline, std::string* out) {
   for (;;) {
     const auto left =
@@ -65,8 +82,19 @@ bool read_until(int fd, Clock::time_point deadline, std::string* out) {
     char buffer[4096];
     const ssize_t n = ::read(fd, buffer, sizeof(buffer));
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return true;
+    if (n <= 0 || out->size() > kMostOutput) return true;
     out->append(buffer, static_cast<size_t>(n));
+  }
+}
+
+// Waits for the end of |child|, which may have closed its end of the pipe long before; false when
+// the deadline came first.
+bool wait_until(pid_t child, Clock::time_point deadline, int* status) {
+  for (;;) {
+    const pid_t ended = ::waitpid(child, status, WNOHANG);
+    if (ended == child || (ended < 0 && errno != EINTR)) return true;
+    if (Clock::now() >= deadline) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }
 
@@ -85,11 +113,12 @@ ChildResult run_in_child(const std::function<std::string()>& work,
     result.reason = std::string("no pipe: ") + std::strerror(errno);
     return result;
   }
+  const std::string closing = closing_word();
   const pid_t parent = ::getpid();
   const pid_t child = ::fork();
   if (child == 0) {
     ::close(ends[0]);
-    child_main(work, ends[1], parent);
+    child_main(work, closing, ends[1], parent);
   }
   ::close(ends[1]);
   if (child < 0) {
@@ -98,23 +127,30 @@ ChildResult run_in_child(const std::function<std::string()>& work,
     return result;
   }
   std::string text;
-  const bool finished = read_until(ends[0], Clock::now() + timeout, &text);
-  ::close(ends[0]);
-  if (!finished) ::kill(child, SIGKILL);
+  const Clock::time_point deadline = Clock::now() + timeout;
   int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
+  const bool read = read_until(ends[0], deadline, &text);
+  ::close(ends[0]);
+  const bool too_much = text.size() > kMostOutput;
+  const bool finished = read && !too_much && wait_until(child, deadline, &status);
   if (!finished) {
+    ::kill(child, SIGKILL);
+    while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+  }
+  if (too_much) {
+    result.reason = "it wrote more than 64 MiB to a pipe that is not its own";
+  } else if (!finished) {
     result.timed_out = true;
     result.reason = "no result after " + seconds_text(timeout);
   } else if (WIFSIGNALED(status)) {
     result.reason = std::string("crashed: ") + strsignal(WTERMSIG(status));
   } else if (WEXITSTATUS(status) != 0) {
     result.reason = text.empty() ? "exited with " + std::to_string(WEXITSTATUS(status)) : text;
-  } else if (text.empty() || text.back() != kClosingWord) {
+  } else if (!text.ends_with(closing)) {
     result.reason = "exited with 0 before it was done";
   } else {
-    text.pop_back();
+    text.resize(text.size() - closing.size());
     result.ok = true;
     result.output = std::move(text);
   }

@@ -55,6 +55,8 @@ std::string entry(const std::string& dict, const std::string& key, const std::st
 Header read_header(const std::string& file, const std::string& path) {
   if (file.size() < 10 || file.compare(0, 6, "\x93NUMPY") != 0)
     malformed(path, "it lacks the magic bytes");
+  if (file[6] < 1 || file[6] > 3)
+    malformed(path, "its version is " + std::to_string(file[6]) + ", and those known are 1 to 3");
   const bool wide = file[6] != 1;
   size_t length = 0;
   for (size_t i = 0; i < (wide ? 4u : 2u); ++i) {
@@ -77,11 +79,8 @@ Header read_header(const std::string& file, const std::string& path) {
     malformed(path, "its shape is no tuple");
   const char* at = shape.data() + 1;
   const char* const end = shape.data() + close_shape;
-  while (at < end) {
-    if (*at == ' ' || *at == ',' || *at == 'L') {  // of Python 2
-      ++at;
-      continue;
-    }
+  const auto skip_blanks = [&] { at = std::find_if(at, end, [](char c) { return c != ' '; }); };
+  for (skip_blanks(); at < end; skip_blanks()) {
     int64_t dim = 0;
     const auto parsed = std::from_chars(at, end, dim);
     if (parsed.ec == std::errc::result_out_of_range) malformed(path, "its shape is too large");
@@ -90,6 +89,9 @@ Header read_header(const std::string& file, const std::string& path) {
                           "', which is no dimension");
     header.shape.push_back(dim);
     at = parsed.ptr;
+    if (at < end && *at == 'L') ++at;  // of Python 2
+    skip_blanks();
+    if (at < end && *at++ != ',') malformed(path, "its shape has dimensions without a comma between");
   }
   return header;
 }

@@ -141,6 +141,17 @@ TEST(Reshape, shapes_computed_in_the_graph_become_constants) {
             "Exp, Reshape, Reshape, Sqrt");
 }
 
+// With N of 0 the elements would not tell it.
+TEST(Reshape, a_dimension_of_another_input_stays_computed) {
+  PassGraph g;
+  const std::string x = g.input("x", {"N", "5", "8"}), y = g.input("y", {"M"});
+  const std::string rows = g.node("Slice", {g.node("Shape", {x}), g.ints({0}), g.ints({1})});
+  const std::string shape = g.node("Concat", {rows, g.node("Shape", {y}), g.ints({8})}, {axis(0)});
+  g.output(g.node("Reshape", {x, shape}));
+  EXPECT_EQ(g.optimised({{{"N", 2}, {"M", 5}}, {{"N", 0}, {"M", 7}}}),
+            "Shape, Shape, Concat, Reshape");
+}
+
 TEST(Reshape, two_new_dimensions_nobody_knows_stay_computed) {
   PassGraph g;
   const std::string x = g.input("x", {"N", "M"});

@@ -14,6 +14,7 @@ from .._dtype import DType, dtype_size
 from .._errors import InputError
 from .._graph import Graph
 from .._model import load_model
+from .._regular import open_regular
 from .._tensor import Tensor
 
 FilePath = Union[str, "os.PathLike[str]"]
@@ -44,7 +45,7 @@ class MappedFile:
         """The regular file at ``path``; not valid when there is none, it is empty or cannot be mapped."""
         file = MappedFile()
         try:
-            with open(path, "rb") as source:
+            with open_regular(path) as source:
                 file._map = mmap.mmap(source.fileno(), 0, access=mmap.ACCESS_COPY)
         except (OSError, ValueError):
             pass

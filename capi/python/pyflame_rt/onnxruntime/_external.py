@@ -5,6 +5,7 @@ Only the fields that this needs are looked at, in the bytes of the message; all 
 """
 from __future__ import annotations
 
+import math
 import mmap
 import os
 from typing import Any, Dict, Iterator, List, Mapping, Tuple, Union
@@ -16,6 +17,7 @@ from pyflame_rt._errors import InvalidArgumentError, InvalidModelError, Unsuppor
 from pyflame_rt._graph import Graph
 from pyflame_rt._model import load_model
 from pyflame_rt._ort_value import OrtValue
+from pyflame_rt._regular import open_regular
 from pyflame_rt._tensor import Tensor
 
 _GRAPH, _INITIALIZER = 7, 5  # of ModelProto, of GraphProto
@@ -162,9 +164,9 @@ def _expect(one: _Initializer, value: OrtValue) -> None:
 
 def _mapped(path: str) -> memoryview:
     try:
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-    except FileNotFoundError:
+    except OSError:
         load_model(path)  # which says it
         raise
     except ValueError:
@@ -177,23 +179,47 @@ def _beside(one: _Initializer, source: Union[str, bytes]) -> Tensor:
     if isinstance(source, bytes):
         raise InvalidArgumentError(f"{doing}: a model of bytes has no files beside it; give its value too, or the "
                                    "model's path")
-    folder = os.path.realpath(os.path.dirname(source) or ".")
-    path = os.path.realpath(os.path.join(folder, one.entries.get("location", "")))
-    if os.path.commonpath([folder, path]) != folder:
-        raise InvalidModelError(f"{doing}: '{one.entries.get('location')}' is not below the model's folder")
+    location = one.entries.get("location", "")
+    if not location or "\0" in location or os.path.isabs(location):
+        raise InvalidModelError(f"{doing}: {location!r} is no path within the model's folder")
     dtype = FROM_ABI.get(one.dtype)
     if dtype is None or dtype == DType.String:
         raise InvalidModelError(f"{doing}: its element type is {one.dtype}, which no file holds")
-    tensor = Tensor(one.dims, dtype)
+    needed = (math.prod(one.dims) * dtype.bits + 7) // 8
+    offset, length = (_count(doing, one, key, value) for key, value in (("offset", 0), ("length", needed)))
+    if length != needed:
+        raise InvalidModelError(f"{doing}: it has {needed} bytes, and the model says that there are {length}")
+    folder = os.path.realpath(os.path.dirname(source) or ".")
+    path = os.path.realpath(os.path.join(folder, location))
+
+    def expect_below() -> None:
+        if os.path.commonpath([folder, path]) != folder:
+            raise InvalidModelError(f"{doing}: '{location}' is not below the model's folder")
+
+    expect_below()
     try:
-        with open(path, "rb") as file:
-            file.seek(int(one.entries.get("offset") or 0))
+        with open_regular(path) as file:
+            path = os.path.realpath(f"/proc/self/fd/{file.fileno()}")  # the name may have become a link meanwhile
+            expect_below()
+            size = os.fstat(file.fileno()).st_size
+            if offset > size or needed > size - offset:
+                raise InvalidModelError(f"{doing}: it needs {needed} bytes from byte {offset} of '{path}', which has "
+                                        f"{size}")
+            tensor = Tensor(one.dims, dtype)
+            file.seek(offset)
             found = file.readinto(memoryview(tensor.memory().reshape(-1).view(np.uint8)))  # type: ignore[arg-type]
     except (OSError, ValueError) as fault:
         raise InvalidModelError(f"{doing}: {fault}; give its value by add_external_initializers") from None
-    if found != tensor.size_bytes:
-        raise InvalidModelError(f"{doing}: '{path}' ends after {found} of {tensor.size_bytes} bytes")
+    if found != needed:
+        raise InvalidModelError(f"{doing}: '{path}' ends after {found} of {needed} bytes")
     return tensor
+
+
+def _count(doing: str, one: _Initializer, key: str, default: int) -> int:
+    text = one.entries.get(key, "") or str(default)
+    if not (text.isascii() and text.isdecimal()):
+        raise InvalidModelError(f"{doing}: {key} {text!r} is no number of bytes")
+    return int(text)
 
 
 # ------------------------------------------------------------------ moved out when a model is saved
