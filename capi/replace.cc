@@ -49,7 +49,10 @@ class ClientExecutor final : public Executor {
     const auto words = static_cast<size_t>((n + 63) / 64);
     std::unique_ptr<std::atomic<uint64_t>[]> many;
     if (words > few.size()) many.reset(new (std::nothrow) std::atomic<uint64_t>[words]());
-    if (words > few.size() && !many) return false;
+    if (words > few.size() && !many) {  // without memory to check the client's threads, on this one
+      for (uint64_t i = 0; i < n; ++i) body(arg, i, 0);
+      return true;
+    }
     Checked checked{body, arg, workers, n, many ? many.get() : few.data(), {}, {}};
     const bool returned =
         call_foreign([&] { client_->loop(client_->user, workers, n, &Checked::call, &checked); });

@@ -2,6 +2,7 @@
 #include "core/plan/batch_rows.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 
 #include "core/op/engine/infer.h"
@@ -258,8 +259,35 @@ class Proof {
     places_[n.outputs[i]] = {Kind::kRows, axis};
   }
 
+  // Whether a letter of the batch is not among those of the result.
+  bool einsum_adds_up(const Node& n) const {
+    std::string equation(n.attr_string("equation", ""));
+    std::erase(equation, ' ');
+    if (equation.find('.') != std::string::npos) return false;  // which dimensions it names is open
+    const size_t arrow = equation.find("->");
+    const std::string terms = equation.substr(0, arrow);
+    std::string result;
+    if (arrow != std::string::npos) {
+      result = equation.substr(arrow + 2);
+    } else {
+      std::ranges::copy_if(terms, std::back_inserter(result),
+                           [&](char c) { return c != ',' && std::ranges::count(terms, c) == 1; });
+    }
+    size_t begin = 0;
+    for (size_t i = 0; i < n.inputs.size() && begin <= terms.size(); ++i) {
+      const size_t end = std::min(terms.find(',', begin), terms.size());
+      if (rows(n, i) && place(n, i).axis < end - begin &&
+          result.find(terms[begin + place(n, i).axis]) == std::string::npos)
+        return true;
+      begin = end + 1;
+    }
+    return false;
+  }
+
   // How the node certainly mixes rows; empty where it is not known to.
   std::string mixes(const Node& n) {
+    if (n.domain.empty() && n.op == "Einsum")
+      return einsum_adds_up(n) ? describe(graph_, n) + " adds up over the batch" : "";
     if (!n.domain.empty() || n.inputs.empty() || !rows(n, 0) || !shape(n, 0)) return {};
     const size_t axis = place(n, 0).axis, rank = shape(n, 0)->size();
     const auto told = [&](const char* how) { return describe(graph_, n) + how; };
@@ -267,6 +295,8 @@ class Proof {
     const bool drops_nothing = n.op == "Dropout" && n.inputs.size() == 1;
     if (def && (def->flags & kOpRandom) && !drops_nothing)
       return told(" draws numbers by the place of an element");
+    if (n.op == "Unique" && (!n.attr("axis") || axis_of(n.attr_int("axis", 0), rank) == axis))
+      return told(" compares the rows with each other");
     if (n.op == "BatchNormalization" && n.attr_int("training_mode", 0) != 0)
       return told(" takes statistics of the batch");
     if (n.op == "MeanVarianceNormalization") {

@@ -236,7 +236,8 @@ void Model::set_memory(const void* data, uint64_t bytes, std::string_view load_k
 }
 
 std::string Model::content(const RunControl& control) const {
-  const std::lock_guard lock(files_mutex_);
+  const auto lock = lock_unless(files_mutex_, [&] { return control.stop() != Code::kOK; });
+  if (!lock.owns_lock()) return {};
   if (content_tried_ || files_of_.empty()) return content_;
   auto content = content_of_files(control);
   if (content.ok()) content_ = content.take();

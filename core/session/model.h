@@ -135,7 +135,7 @@ class Model {
   Import import_;                               // of a model that is not read yet
   mutable std::timed_mutex importing_;          // held while it is
   mutable std::shared_ptr<const Model> whole_;  // once it was
-  mutable std::mutex files_mutex_;              // guards files_of_ once shared, and:
+  mutable std::timed_mutex files_mutex_;        // guards files_of_ once shared, and:
   Result<std::string> content_of_files(const RunControl& control) const;
   mutable std::string content_;
   mutable bool content_tried_ = false;

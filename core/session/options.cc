@@ -85,8 +85,9 @@ constexpr OptionRow kSession[] = {
     {"strict_dimension_names", PFRT_OPTION_BOOL, "false", "",
      "true = a run whose inputs have other sizes for dimensions of one name is an error; false = "
      "it "
-     "is accepted, with one warning, and takes a plan in which each dimension of an input stands "
-     "for itself"},
+     "is accepted unless it has a state, with one warning, and takes a plan in which each "
+     "dimension "
+     "of an input stands for itself"},
     {"verify", PFRT_OPTION_STRING, "off", "off on",
      "on = the graph is run before and after each pass, on inputs made up; a rewrite that changes "
      "results is found, undone and named"},

@@ -67,7 +67,8 @@ struct SessionOptions {
   // where the graph computes each row by itself. Not without fallback, nor with a state.
   bool halve_batch = true;
   // Whether a run is refused whose inputs have other sizes for dimensions of one name; else there
-  // is one warning, and such runs take a plan in which names tie nothing.
+  // is one warning, and such runs take a plan in which names tie nothing. With a state they are
+  // refused all the same.
   bool strict_dimension_names = false;
   // Inputs, by name, on which precision "auto" is measured in place of inputs made up.
   std::vector<std::unordered_map<std::string, Tensor>> samples;

@@ -17,6 +17,7 @@ import pyflame_rt
 import pyflame_rt.onnxruntime as ort
 from conftest import FLOAT, field, node, onnx_model, port
 from pyflame_rt.onnxruntime import _environment, _options
+from pyflame_rt.onnxruntime._external import move_initializers
 from pyflame_rt.onnxruntime.capi import onnxruntime_pybind11_state as state
 
 A, B = np.array([[1, 2, 3]], np.float32), np.array([[10, 20, 30]], np.float32)
@@ -498,3 +499,16 @@ def test_other_files_are_refused(tmp_path, file, name, least, add_model):
     options.add_session_config_entry("session.optimized_model_external_initializers_min_size_in_bytes", least)
     with pytest.raises((state.NotImplemented, state.InvalidArgument), match="external initializer"):
         ort.InferenceSession(add_model, options)
+
+
+@pytest.mark.parametrize("again", ["weights.bin", "other.bin"])
+def test_initializers_that_are_moved_back_are_in_the_model(tmp_path, again):
+    """As of a large model, whose writer has put them beside it already."""
+    path = tmp_path / "m.onnx"
+    path.write_bytes(weighted_model(field(9, W.tobytes()), field(9, BIAS.tobytes())))
+    move_initializers(str(path), "weights.bin", 1)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["m.onnx", "weights.bin"]
+    move_initializers(str(path), again, 9)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["m.onnx", again]
+    assert BIAS.tobytes() in path.read_bytes() and W.tobytes() in (tmp_path / again).read_bytes()
+    assert ort.InferenceSession(path).run(None, {"x": A})[0].tolist() == (A @ W + BIAS).tolist()

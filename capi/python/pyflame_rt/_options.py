@@ -181,7 +181,7 @@ class SessionOptions:
     halve_batch: a run that memory does not suffice for is done in parts of fewer rows of its batch, where the graph
         computes each row by itself; not without fallback, nor with a state.
     strict_dimension_names: a run whose inputs have other sizes for dimensions of one name is refused; False: there is one
-        warning, and such runs take a plan in which names tie nothing.
+        warning, and such runs take a plan in which names tie nothing; with a state they are refused all the same.
     extra_outputs: inner values to return after the model's outputs.
     extra: further options by the keys of the library's or a provider's schema, as text.
     """

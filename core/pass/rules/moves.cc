@@ -34,7 +34,8 @@ std::optional<std::vector<int64_t>> reshape_numbers(SymbolTable& symbols, const 
     }
   }
   if (!rest || std::ranges::find(out, 0) == out.end()) return out;
-  // Where what is copied is 0, the elements tell nothing of the -1: it has to follow from the input.
+  // Where what is copied is 0, the elements tell nothing of the -1: it has to follow from the
+  // input.
   const RestOfShape found = rest_of_shape(symbols, from, to, *rest);
   if (found.open || found.uneven || !(found.dim == to[*rest])) return std::nullopt;
   return out;

@@ -91,7 +91,8 @@ Header read_header(const std::string& file, const std::string& path) {
     at = parsed.ptr;
     if (at < end && *at == 'L') ++at;  // of Python 2
     skip_blanks();
-    if (at < end && *at++ != ',') malformed(path, "its shape has dimensions without a comma between");
+    if (at < end && *at++ != ',')
+      malformed(path, "its shape has dimensions without a comma between");
   }
   return header;
 }

@@ -168,7 +168,6 @@ Result<Machine> parse_machine(std::string_view text, bool silicon,
                   "this is not a machine file: a JSON object with \"name\" and \"numbers\"");
   Machine machine;
   machine.name = file["name"].get<std::string>();
-  machine.silicon = silicon;
   if (file.contains("title") && file["title"].is_string())
     machine.title = file["title"].get<std::string>();
   for (const auto& [name, entry] : file["numbers"].items()) PFRT_TRY(take(machine, name, entry));
@@ -176,11 +175,11 @@ Result<Machine> parse_machine(std::string_view text, bool silicon,
     if (machine.sources.find(number.name) == machine.sources.end())
       return Status(Code::kINVALID_ARGUMENT, message("the machine file of '", machine.name,
                                                      "' lacks the number '", number.name, "'"));
-  const bool overlaid = silicon && file.contains("silicon") && file["silicon"].is_object();
-  if (overlaid)
+  machine.silicon = silicon && file.contains("silicon") && file["silicon"].is_object();
+  if (machine.silicon)
     for (const auto& [name, entry] : file["silicon"].items()) PFRT_TRY(take(machine, name, entry));
   std::string identity(text);
-  if (silicon) identity += "silicon";
+  if (machine.silicon) identity += "silicon";
   for (const Change& change : changes) {
     PFRT_TRY(set(machine, change.number, change.value));
     machine.sources[change.number] = "changed by the caller";
@@ -189,7 +188,7 @@ Result<Machine> parse_machine(std::string_view text, bool silicon,
   }
   PFRT_TRY(check_geometry(machine));
   if (changes.empty() && text == machine_text(machine.name))
-    machine.held = held_of(file, overlaid ? "held_silicon" : "held");
+    machine.held = held_of(file, machine.silicon ? "held_silicon" : "held");
   machine.hash = hash_of(identity);
   return machine;
 }

@@ -13,14 +13,28 @@ namespace pfrt::wse {
 namespace rotary {
 namespace {
 
+// Rows of a table from one batch to the next, and from one position to the next.
+struct Steps {
+  int64_t batch = 0, row = 0;
+};
+
 struct Form {
   Heads x;
   int64_t batch = 0, half = 0;  // pairs
   int64_t positions = 0;        // of the tables, where positions are given
-  // Else the tables' rows from one batch to the next, and from one position to the next.
-  int64_t batch_step = 0, row_step = 0;
+  Steps cosine, sine;           // where none are
   bool interleaved = false, by_position = false;
 };
+
+// Of the table at |input|, whose batch and positions may be one for all.
+bool read_steps(const Call& call, const Form& f, uint32_t input, Steps* steps, std::string* why) {
+  const Dims& table = call.in[input].dims;
+  Dims wanted{f.batch, f.x.positions, f.half};
+  for (size_t d = 0; d < 2 && table.size() == 3; ++d)
+    if (table[d] == 1) wanted[d] = 1;
+  *steps = {wanted[0] == 1 ? 0 : wanted[1], wanted[1] == 1 ? 0 : 1};
+  return has_dims(call, input, wanted, why);
+}
 
 bool read_form(const Call& call, Form* f, std::string* why) {
   if (!sound(call, 3, why) || !output_has_dims(call, 0, call.in[0].dims, why)) return false;
@@ -41,22 +55,18 @@ bool read_form(const Call& call, Form* f, std::string* why) {
     return fault(call, why, "tables of dimensions ", text_of(table), " for positions ",
                  text_of(call.in[3].dims));
   f->positions = f->by_position ? table[0] : 0;
-  Dims wanted =
-      f->by_position ? Dims{f->positions, f->half} : Dims{f->batch, f->x.positions, f->half};
-  if (!f->by_position) {
-    for (size_t d = 0; d < 2 && table.size() == 3; ++d)
-      if (table[d] == 1) wanted[d] = 1;
-    f->batch_step = wanted[0] == 1 ? 0 : wanted[1];
-    f->row_step = wanted[1] == 1 ? 0 : 1;
-  }
+  if (!f->by_position)
+    return read_steps(call, *f, 1, &f->cosine, why) && read_steps(call, *f, 2, &f->sine, why);
+  const Dims wanted{f->positions, f->half};
   return has_dims(call, 1, wanted, why) && has_dims(call, 2, wanted, why);
 }
 
-// The tables' row for each position of each batch. False where there is none.
-bool read_positions(const Call& call, const Form& f, std::vector<int64_t>* rows, std::string* why) {
+// A table's row for each position of each batch. False where there is none.
+bool read_positions(const Call& call, const Form& f, const Steps& steps, std::vector<int64_t>* rows,
+                    std::string* why) {
   const int64_t count = f.batch * f.x.positions;
   for (int64_t i = 0; i < count; ++i) {
-    int64_t row = i / f.x.positions * f.batch_step + i % f.x.positions * f.row_step;
+    int64_t row = i / f.x.positions * steps.batch + i % f.x.positions * steps.row;
     if (f.by_position) {
       row = call.in[3].as<int64_t>()[i];
       if (row < -f.positions || row >= f.positions)
@@ -84,16 +94,19 @@ void rotate(R round, const Form& f, const float* cosine, const float* sine, cons
 
 bool run(const Call& call, std::string* why) {
   Form f;
-  std::vector<int64_t> rows;
-  if (!read_form(call, &f, why) || !read_positions(call, f, &rows, why)) return false;
+  std::vector<int64_t> cosine, sine;
+  if (!read_form(call, &f, why) || !read_positions(call, f, f.cosine, &cosine, why) ||
+      !read_positions(call, f, f.sine, &sine, why))
+    return false;
   if (call.in[0].count() == 0) return true;
   with_rounding(call.arithmetic, [&](auto round) {
     for (int64_t b = 0; b < f.batch; ++b)
       for (int64_t h = 0; h < f.x.count; ++h)
         for (int64_t r = 0; r < f.x.positions; ++r) {
-          const int64_t row = rows[static_cast<size_t>(b * f.x.positions + r)] * f.half;
+          const auto position = static_cast<size_t>(b * f.x.positions + r);
           const int64_t at = f.x.at(b, h, r);
-          rotate(round, f, call.in[1].as() + row, call.in[2].as() + row, call.in[0].as() + at,
+          rotate(round, f, call.in[1].as() + cosine[position] * f.half,
+                 call.in[2].as() + sine[position] * f.half, call.in[0].as() + at,
                  call.out[0].as() + at);
         }
   });

@@ -91,7 +91,8 @@ std::string program_name(std::string_view algorithm, Arithmetic arithmetic) {
 }
 
 bool all_held(const Machine& machine, const std::vector<std::string>& programs) {
-  return std::all_of(programs.begin(), programs.end(),
+  return !programs.empty() &&
+         std::all_of(programs.begin(), programs.end(),
                      [&](const std::string& p) { return is_held(machine, p); });
 }
 

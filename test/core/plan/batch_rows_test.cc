@@ -90,6 +90,9 @@ class BatchRowsTest : public testing::Test {
 };
 
 const auto axis = [](int64_t a) { return std::vector{Attribute::of_int("axis", a)}; };
+const auto equation = [](const char* text) {
+  return std::vector{Attribute::of_string("equation", text)};
+};
 const auto perm = [](std::vector<int64_t> p) {
   return std::vector{Attribute::of_ints("perm", std::move(p))};
 };
@@ -167,6 +170,11 @@ TEST_F(BatchRowsTest, arithmetic_over_rows_is_named) {
             {node("Transpose", {"x"}, perm({1, 2, 0})), node("Transpose", {"x"}, perm({1, 0, 2}))}),
        "adds up over the batch"},
       {"RandomNormalLike", node("RandomNormalLike", {"x"}), "by the place"},
+      {"Einsum", node("Einsum", {"x"}, equation("abc->bc")), "adds up over the batch"},
+      {"Einsum", node("Einsum", {zeros({6, 2}), "x"}, equation("cd, abc->bd")),
+       "adds up over the batch"},
+      {"Unique", node("Unique", {"x"}), "compares the rows"},
+      {"Unique", node("Unique", {"x"}, axis(-3)), "compares the rows"},
   };
   for (const auto& c : kCases) {
     const std::string found = mixer(c.output);
@@ -178,6 +186,9 @@ TEST_F(BatchRowsTest, arithmetic_over_rows_is_named) {
   EXPECT_EQ(mixer(node("ReduceMean", {"x", int64s({1})})), "");
   EXPECT_EQ(mixer(node("Softmax", {"x"}, axis(-1))), "");
   EXPECT_EQ(mixer(node("MatMul", {"x", zeros({6, 3})})), "");
+  EXPECT_EQ(mixer(node("Einsum", {"x", zeros({6, 2})}, equation("abc,cd"))), "") << "to abd";
+  EXPECT_EQ(mixer(node("Einsum", {"x"}, equation("...c->..."))), "") << "not known to";
+  EXPECT_EQ(mixer(node("Unique", {"x"}, axis(1))), "") << "not known to";
   EXPECT_EQ(mixer(node("NonZero", {"x"})), "") << "not known to";
 }
 

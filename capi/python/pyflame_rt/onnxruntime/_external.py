@@ -97,6 +97,11 @@ class _Initializer:
                 pair = {key: bytes(text).decode() for key, text, _ in _fields(value) if isinstance(text, memoryview)}
                 self.entries[pair.get(1, "")] = pair.get(2, "")
 
+    def inlined(self, raw: Any) -> List[Any]:
+        """Its message with the data in it."""
+        kept = [whole for number, _, whole in self.fields if number not in (_RAW_DATA, _EXTERNAL_DATA, _LOCATION)]
+        return _message(_INITIALIZER, *kept, *_message(_RAW_DATA, raw))
+
     def moved(self, entries: Mapping[str, str]) -> List[Any]:
         """Its message with the data elsewhere."""
         kept = [whole for number, _, whole in self.fields if number not in (_RAW_DATA, _EXTERNAL_DATA, _LOCATION)]
@@ -242,7 +247,7 @@ def move_initializers(path: str, file_name: str, least: int) -> None:
             for one in initializers:
                 raw = _data_of(one, folder)
                 if raw is None or len(raw) < least:
-                    kept += _message(_INITIALIZER, one.bytes)
+                    kept += one.inlined(raw) if one.is_external else _message(_INITIALIZER, one.bytes)
                     continue
                 out.write(bytes(-out.tell() % _ALIGNMENT))
                 kept += one.moved({"location": file_name, "offset": str(out.tell()), "length": str(len(raw))})
