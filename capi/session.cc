@@ -489,8 +489,8 @@ pfrt_status* memory_report(const pfrt_session* s, pfrt_memory_report* out,
     c.peak = report.peak;
     write(out, c);
     if (row)
-      for (const auto& [signature, bytes] : report.signatures)
-        call_foreign([&] { row(user, to_c(signature), bytes); });
+      for (const auto& one : report.signatures)
+        call_foreign([&] { row(user, to_c(one.first), one.second); });
     return {};
   });
 }

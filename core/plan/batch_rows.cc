@@ -130,7 +130,7 @@ class Proof {
       if (type.is_tensor() && type.has_shape) {
         const Shape& s = type.shape;
         const bool rows = !s.empty() && s[0] == batch_;
-        if (std::all_of(s.begin() + (rows ? 1 : 0), s.end(), [&](Dim d) { return free(d); }))
+        if (std::all_of(s.begin() + (rows ? 1 : 0), s.end(), [&](Dim d) { return independent(d); }))
           places_[v] = {rows ? Kind::kRows : Kind::kSame, 0};
       }
       out.inputs.push_back(port(v));
@@ -191,11 +191,11 @@ class Proof {
     return d.symbolic() && graph_.symbols->expression(d).op == DimOp::kNone;
   }
   // Whether |d| is the same for any size of the batch.
-  bool free(const Dim& d) const {
+  bool independent(const Dim& d) const {
     if (!d.symbolic()) return d.known();
     const DimExpression e = graph_.symbols->expression(d);
     if (e.op == DimOp::kNone) return std::ranges::find(others_, d) != others_.end();
-    return free(e.a) && free(e.b);
+    return independent(e.a) && independent(e.b);
   }
   // By what number |d| is a multiple of the batch's size; 0 = it is not known to be one.
   int64_t factor(const Dim& d) const {
@@ -215,7 +215,8 @@ class Proof {
   bool scaled(const Dim& d) const {
     if (factor(d) > 0) return true;
     const DimExpression e = graph_.symbols->expression(d);
-    return e.op == DimOp::kMul && ((scaled(e.a) && free(e.b)) || (free(e.a) && scaled(e.b)));
+    return e.op == DimOp::kMul &&
+           ((scaled(e.a) && independent(e.b)) || (independent(e.a) && scaled(e.b)));
   }
   bool equal(const Dim& a, const Dim& b) const {
     return a == b || (factor(a) > 0 && factor(a) == factor(b));
@@ -252,7 +253,7 @@ class Proof {
     const Type& type = state_.type_of(graph_, n.outputs[i]);
     if (!type.is_tensor() || !type.has_shape || axis >= type.shape.size()) return;
     for (size_t d = 0; d < type.shape.size(); ++d)
-      if (d != axis && !free(type.shape[d])) return;
+      if (d != axis && !independent(type.shape[d])) return;
     const Dim extent = type.shape[axis];
     if (any_multiple ? !scaled(extent) : !equal(extent, (*shape(n, source))[place(n, source).axis]))
       return;
@@ -372,7 +373,7 @@ class Proof {
   void settle_sized(const Node& n, size_t i) {
     const ValueId v = n.outputs[i];
     if (const std::optional<Shape>& data = state_.data[v];
-        data && std::ranges::all_of(*data, [&](Dim d) { return free(d); })) {
+        data && std::ranges::all_of(*data, [&](Dim d) { return independent(d); })) {
       places_[v].kind = Kind::kSame;
       return;
     }
@@ -381,11 +382,11 @@ class Proof {
     const Type& type = state_.type_of(graph_, v);
     if (!type.has_shape) return;
     for (size_t axis = 0; axis < type.shape.size(); ++axis) {
-      if (free(type.shape[axis])) continue;
+      if (independent(type.shape[axis])) continue;
       const size_t from_right = type.shape.size() - axis;
       if (!scaled(type.shape[axis]) || (expand && !broadcast_at(n, 0, from_right))) return;
       for (size_t d = axis + 1; d < type.shape.size(); ++d)
-        if (!free(type.shape[d])) return;
+        if (!independent(type.shape[d])) return;
       places_[v] = {Kind::kRows, axis};
       return;
     }

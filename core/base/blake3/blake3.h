@@ -36,10 +36,10 @@ class Blake3 {
   // |hash| is of the next |chunks| chunks, a power of two.
   void push(const unsigned char* hash, uint64_t chunks);
 
+  alignas(64) std::array<unsigned char, blake3::kChunkBytes> buffer_;
   const blake3::Lanes& widest_;
   uint64_t chunks_ = 0;  // of which the hashes are on the stack
   size_t held_ = 0, levels_ = 0;
-  alignas(64) std::array<unsigned char, blake3::kChunkBytes> buffer_;
   // Hashes of whole subtrees, larger ones first.
   std::array<unsigned char, (kMostLevels + 1) * blake3::kHashBytes> stack_;
 };
