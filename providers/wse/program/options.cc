@@ -105,7 +105,15 @@ Result<Machine> machine_of(std::string_view device, const Given& given) {
   std::vector<Change> changes;
   if (clock > 0) changes.push_back({"clock_hz", clock});
   const std::string path(given.text("machine_file"));
-  if (path.empty()) return find_machine(device, silicon, changes);
+  const auto checked = [&](Result<Machine> machine) -> Result<Machine> {
+    if (machine.ok() && silicon && !machine.value().silicon)
+      return wrong("silicon", given.text("silicon"),
+                   message("for '", machine.value().name,
+                           "' no numbers measured on the machine are known: leave the option out, "
+                           "or take wse3 or a machine_file with \"silicon\""));
+    return machine;
+  };
+  if (path.empty()) return checked(find_machine(device, silicon, changes));
   const auto file = os::MappedFile::open(path, false);
   if (!file.ok())
     return error(Code::kNOT_FOUND, "the machine file '", path,
@@ -118,7 +126,7 @@ Result<Machine> machine_of(std::string_view device, const Given& given) {
     Status status = out.take_status();
     return status.prepend(path);
   }
-  return out;
+  return checked(std::move(out));
 }
 
 Status read_fabric(const Given& given, Target& target) {

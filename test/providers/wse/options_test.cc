@@ -265,10 +265,20 @@ TEST(WaferOptions, the_fingerprint_has_all_that_answers_depend_on) {
                       {"inter_chip_latency", "1"},
                       {"chip_memory_bytes", "123456789"},
                       {"execution", "streaming"},
-                      {"execution", "pipelined"},
-                      {"silicon", "true"}};
+                      {"execution", "pipelined"}};
   for (const auto& option : each)
     EXPECT_TRUE(texts.insert(good({option}).text).second) << option.first;
+  EXPECT_TRUE(texts.insert(good({}, "wse3").text).second);
+  EXPECT_TRUE(texts.insert(good({{"silicon", "true"}}, "wse3").text).second);
+}
+
+TEST(WaferOptions, silicon_is_refused_where_nothing_was_measured_on_it) {
+  expect_wrong("silicon", "true", "'wse2' no numbers measured");
+  good({{"silicon", "false"}});
+  const MachineFile file("simulated.json", machine_text("wse2"));
+  const Result<Settings> out = settings_of({{"machine_file", file.path()}, {"silicon", "1"}});
+  ASSERT_FALSE(out.ok());
+  EXPECT_TRUE(contains(out.status().message(), "machine_file with")) << out.status().message();
 }
 
 TEST(WaferOptions, sizes_are_two_numbers_with_an_x) {
