@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How soon runs stop: each step of test/capi/long_steps.h is given a deadline in the middle of its
-// work, and the time it takes to return after that is printed, the worst last: on the clock, and
-// the processor's own, which other programs do not lengthen. Arguments:
+// How soon runs stop: each step of test/capi/run/long_steps.h is given a deadline in the middle of
+// its work, and the time it takes to return after that is printed, the worst last: on the clock,
+// and the processor's own, which other programs do not lengthen. Arguments:
 // [--threads N] [--deadline MS] [word in the steps' names]; without a word all of them.
 #include <time.h>
 
@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "test/capi/long_steps.h"
+#include "test/capi/run/long_steps.h"
 
 namespace {
 

@@ -70,6 +70,12 @@ function(pfrt_small_sources)
   set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-Os>" SKIP_PRECOMPILE_HEADERS ON)
 endfunction()
 
+# A library that no run spends time in: likewise for size.
+function(pfrt_small_library target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-Os>)
+  set_target_properties(${target} PROPERTIES DISABLE_PRECOMPILE_HEADERS ON)
+endfunction()
+
 # pfrt_add_library(core/ir SOURCES a.cc DEPS core/base): the static library of a folder, pfrt::core::ir.
 function(pfrt_add_library folder)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LINK" ${ARGN})

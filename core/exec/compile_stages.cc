@@ -16,7 +16,7 @@
 #include "core/op/engine/knowable.h"
 #include "core/op/engine/operator_def.h"
 #include "core/op/engine/operator_set.h"
-#include "core/plan/fault.h"
+#include "core/provider/fault.h"
 
 namespace pfrt {
 namespace {

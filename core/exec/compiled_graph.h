@@ -19,7 +19,7 @@
 #include "core/exec/run/run_types.h"
 #include "core/ir/graph.h"
 #include "core/op/engine/inference.h"
-#include "core/plan/partition.h"
+#include "core/plan/stages.h"
 
 namespace pfrt {
 

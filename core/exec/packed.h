@@ -13,7 +13,7 @@
 #include "core/exec/contents.h"
 #include "core/memory/staging.h"
 #include "core/memory/tensor.h"
-#include "core/plan/sink.h"
+#include "core/provider/sink.h"
 #include "pyflame_rt/plugin.h"
 
 namespace pfrt {

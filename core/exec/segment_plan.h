@@ -18,7 +18,7 @@
 #include "core/exec/run/run_types.h"
 #include "core/op/engine/inference.h"
 #include "core/plan/levels.h"
-#include "core/plan/partition.h"
+#include "core/plan/stages.h"
 
 namespace pfrt {
 

@@ -8,16 +8,9 @@
 #include <vector>
 
 #include "core/ir/graph.h"
-#include "core/plan/provider.h"
+#include "core/provider/provider.h"
 
 namespace pfrt {
-
-// A provider of a session's list, in order of preference.
-struct Candidate {
-  std::string name;
-  std::shared_ptr<Provider> provider;  // null: not to be used
-  std::string reason;                  // why not
-};
 
 struct NodePlan {
   std::string reason;     // why its provider runs it

@@ -9,7 +9,7 @@
 
 #include "core/ir/graph.h"
 #include "core/pass/engine/pass.h"
-#include "core/plan/sink.h"
+#include "core/provider/sink.h"
 
 namespace pfrt {
 

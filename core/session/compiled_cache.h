@@ -15,7 +15,7 @@
 #include "core/base/stop.h"
 #include "core/cache/store.h"
 #include "core/format/compiled.h"
-#include "core/session/model.h"
+#include "core/model/model.h"
 
 namespace pfrt {
 

@@ -5,7 +5,7 @@
 
 #include "core/base/provider_name.h"
 #include "core/exec/device_copy.h"
-#include "core/plan/snapshot.h"
+#include "core/provider/snapshot.h"
 
 namespace pfrt {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "core/exec/compiled_graph.h"
 #include "core/pass/engine/pass.h"
-#include "core/session/verify.h"
+#include "core/verify/verify.h"
 
 namespace pfrt {
 

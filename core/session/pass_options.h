@@ -6,8 +6,8 @@
 #include <memory>
 
 #include "core/op/engine/operator_set.h"
+#include "core/options/options.h"
 #include "core/pass/engine/pipeline.h"
-#include "core/session/options.h"
 
 namespace pfrt {
 

@@ -5,8 +5,8 @@
 
 #include "core/ir/graph_counts.h"
 #include "core/ir/verify.h"
+#include "core/options/options.h"
 #include "core/session/optimise.h"
-#include "core/session/options.h"
 
 namespace pfrt {
 namespace {

@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "core/exec/compiled_graph.h"
+#include "core/model/model.h"
+#include "core/model/ports.h"
 #include "core/op/engine/operator_set.h"
 #include "core/session/client_pass.h"
-#include "core/session/model.h"
-#include "core/session/ports.h"
-#include "core/session/verify.h"
+#include "core/verify/verify.h"
 
 namespace pfrt {
 

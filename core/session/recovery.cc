@@ -7,8 +7,9 @@
 #include <utility>
 
 #include "core/base/lock.h"
+#include "core/batch/batch_parts.h"
 #include "core/memory/global_pool.h"
-#include "core/plan/fault.h"
+#include "core/provider/fault.h"
 #include "core/session/session.h"
 #include "core/session/sessions.h"
 
@@ -236,6 +237,34 @@ Status Session::recover(const std::shared_ptr<Plans>& plans, Status status, Cure
   }
   use(made.take());
   return {};
+}
+
+Status Session::run_in_parts(const std::vector<ValuePtr>& inputs,
+                             const std::vector<OutputRequest>& requests, const RunControl& control,
+                             std::vector<ValuePtr>& outputs, Status failure) try {
+  const std::shared_ptr<Plans> plans = current();
+  auto cut = BatchParts::of(plans->main.graph->graph(), plans->main.order, inputs, requests);
+  if (cut.status().code() == Code::kNOT_FOUND) return failure;  // nobody expects it to be halved
+  if (!cut.ok())
+    return error(failure.code(), failure.message(),
+                 "; its batch cannot be halved: ", cut.status().message());
+  BatchParts parts = cut.take();
+  const ProfileSpan span(control.profile, "run in parts");
+  enter(PFRT_PHASE_MEMORY_RECOVERY);
+  trim();
+  PFRT_TRY(parts.allocate());
+  int64_t most = 0;
+  PFRT_TRY(parts.run(
+      [&](const std::vector<ValuePtr>& in, const std::vector<OutputRequest>& out,
+          std::vector<ValuePtr>& made) { return run_cured(in, false, out, control, made); },
+      inputs.size(), outputs_.size(), most));
+  outputs = parts.outputs(outputs_.size());
+  ++statistics_->in_parts;
+  logger_->log(PFRT_LOG_INFO, "a run of ", parts.batch(), " rows was done in parts of at most ",
+               most, ": ", failure.message());
+  return {};
+} catch (const std::bad_alloc&) {
+  return failure;
 }
 
 void Session::use(std::shared_ptr<Plans> plans) {

@@ -16,14 +16,14 @@
 #include "core/base/made_once.h"
 #include "core/base/os/profile.h"
 #include "core/exec/compiled_graph.h"
+#include "core/model/model.h"
+#include "core/model/ports.h"
+#include "core/options/options.h"
+#include "core/provider/provider_set.h"
 #include "core/session/client_pass.h"
 #include "core/session/compiled_cache.h"
-#include "core/session/model.h"
-#include "core/session/node_precision.h"
-#include "core/session/options.h"
-#include "core/session/ports.h"
 #include "core/session/prepare.h"
-#include "core/session/provider_set.h"
+#include "core/verify/node_precision.h"
 
 namespace pfrt {
 
@@ -175,7 +175,7 @@ class Session : public std::enable_shared_from_this<Session> {
   Status run_uncounted(const std::vector<ValuePtr>& inputs,
                        const std::vector<OutputRequest>& requests, const RunControl& control,
                        std::vector<ValuePtr>& outputs);
-  // In parts of fewer rows than |failure| is of, where that gives the same (batch_parts.cc).
+  // In parts of fewer rows than |failure| is of, where that gives the same.
   Status run_in_parts(const std::vector<ValuePtr>& inputs,
                       const std::vector<OutputRequest>& requests, const RunControl& control,
                       std::vector<ValuePtr>& outputs, Status failure);

@@ -7,7 +7,7 @@
 #include "core/base/os/atomic_file.h"
 #include "core/base/os/file.h"
 #include "core/format/pfm.h"
-#include "core/session/ports.h"
+#include "core/model/ports.h"
 
 namespace pfrt {
 namespace {

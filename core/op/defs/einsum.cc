@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <map>
 
-#include "core/op/defs/rules.h"
+#include "core/op/defs/common/helpers.h"
 #include "core/op/engine/inference.h"
 #include "core/op/engine/rewriter.h"
 

@@ -4,8 +4,8 @@
 #include <numeric>
 #include <string>
 
+#include "core/op/defs/common/helpers.h"
 #include "core/op/defs/elementwise.h"
-#include "core/op/defs/rules.h"
 #include "core/op/engine/rewriter.h"
 #include "core/op/engine/string_numbers.h"
 

@@ -8,8 +8,8 @@
 // are not repeated: Q is [B,Hkv,(Hq/Hkv)L,E] there.
 #include <cmath>
 
-#include "core/op/defs/families.h"
-#include "core/op/defs/rules.h"
+#include "core/op/defs/common/families.h"
+#include "core/op/defs/common/helpers.h"
 #include "core/op/engine/operator_def.h"
 #include "core/op/engine/rewriter.h"
 

@@ -4,9 +4,9 @@
 // convolution's weights are [C, M / group, kernel...].
 #include <algorithm>
 
-#include "core/op/defs/families.h"
-#include "core/op/defs/rules.h"
-#include "core/op/defs/shapes.h"
+#include "core/op/defs/common/families.h"
+#include "core/op/defs/common/helpers.h"
+#include "core/op/defs/common/shapes.h"
 #include "core/op/defs/window.h"
 #include "core/op/engine/inference.h"
 #include "core/op/engine/operator_def.h"

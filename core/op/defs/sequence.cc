@@ -3,8 +3,8 @@
 #include <string_view>
 
 #include "core/base/dtype.h"
-#include "core/op/defs/families.h"
-#include "core/op/defs/rules.h"
+#include "core/op/defs/common/families.h"
+#include "core/op/defs/common/helpers.h"
 #include "core/op/engine/body.h"
 #include "core/op/engine/inference.h"
 #include "core/op/engine/operator_def.h"

@@ -5,7 +5,7 @@
 #include <functional>
 #include <set>
 
-#include "core/op/defs/lowest_opset.h"
+#include "core/op/defs/common/lowest_opset.h"
 #include "core/op/engine/operator_set.h"
 #include "core/op/engine/string_numbers.h"
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "core/op/defs/shapes.h"
+#include "core/op/defs/common/shapes.h"
 #include "core/op/engine/inference.h"
 #include "core/op/engine/rewriter.h"
 

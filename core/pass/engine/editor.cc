@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cassert>
 
-#include "core/op/defs/rules.h"
+#include "core/op/defs/common/helpers.h"
 #include "core/op/engine/contents.h"
 #include "core/op/engine/infer.h"
 #include "core/op/engine/inference.h"

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "core/base/half.h"
-#include "core/op/defs/rules.h"
+#include "core/op/defs/common/helpers.h"
 #include "core/op/engine/inference.h"
 #include "core/op/engine/lookup.h"
 #include "core/op/engine/operator_def.h"

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <array>
 
-#include "core/op/defs/rules.h"
-#include "core/op/defs/shapes.h"
+#include "core/op/defs/common/helpers.h"
+#include "core/op/defs/common/shapes.h"
 
 namespace pfrt {
 

@@ -12,7 +12,7 @@
 #include "core/base/status.h"
 #include "providers/cpu/compile/fusion_groups.h"
 #include "providers/cpu/jit/elementwise_loop.h"
-#include "providers/cpu/row/row.h"
+#include "providers/cpu/kernel/row.h"
 #include "providers/kit/snapshot_copy.h"
 
 namespace pfrt::cpu {

@@ -7,8 +7,8 @@
 
 #include "core/base/dtype.h"
 #include "providers/cpu/epilogue/row_norm.h"
+#include "providers/cpu/kernel/row.h"
 #include "providers/cpu/registry/registry.h"
-#include "providers/cpu/row/row.h"
 #include "providers/kit/node.h"
 
 namespace pfrt::cpu {

@@ -12,9 +12,9 @@
 
 #include "providers/cpu/epilogue/byte_table.h"
 #include "providers/cpu/jit/elementwise_loop.h"
+#include "providers/cpu/kernel/float_range.h"
 #include "providers/cpu/loop/broadcast_index.h"
 #include "providers/cpu/loop/loop_plan.h"
-#include "providers/cpu/row/float_range.h"
 
 namespace pfrt::cpu {
 

@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <initializer_list>
 
-#include "providers/cpu/row/float_16bit.h"
-#include "providers/cpu/row/row.h"
+#include "providers/cpu/elements/float_16bit.h"
+#include "providers/cpu/kernel/row.h"
 
 namespace pfrt::cpu {
 

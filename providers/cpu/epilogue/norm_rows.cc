@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "providers/cpu/isa/target.h"
-#include "providers/cpu/row/pace.h"
+#include "providers/cpu/kernel/stop_poll.h"
 
 namespace pfrt::cpu {
 namespace {

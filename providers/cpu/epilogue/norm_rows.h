@@ -10,8 +10,8 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "providers/cpu/row/load.h"
-#include "providers/cpu/row/pace.h"
+#include "providers/cpu/elements/load.h"
+#include "providers/cpu/kernel/stop_poll.h"
 
 namespace pfrt::cpu {
 

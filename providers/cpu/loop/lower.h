@@ -11,8 +11,8 @@
 #include <span>
 #include <string_view>
 
+#include "providers/cpu/kernel/types.h"
 #include "providers/cpu/loop/expression.h"
-#include "providers/cpu/row/types.h"
 #include "providers/kit/node.h"
 
 namespace pfrt::cpu {

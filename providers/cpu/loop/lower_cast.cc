@@ -3,10 +3,10 @@
 // Casts, with the results of the reference kernels (row/convert.h).
 #include <limits>
 
+#include "providers/cpu/elements/convert.h"
 #include "providers/cpu/loop/integers.h"
 #include "providers/cpu/loop/lower.h"
 #include "providers/cpu/loop/maths.h"
-#include "providers/cpu/row/convert.h"
 
 namespace pfrt::cpu {
 namespace {

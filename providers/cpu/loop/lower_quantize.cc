@@ -4,11 +4,11 @@
 // of an axis, with the results of the reference kernels (kernels/quantize/linear.cc).
 #include <optional>
 
+#include "providers/cpu/elements/convert.h"
+#include "providers/cpu/elements/step_reciprocal.h"
 #include "providers/cpu/loop/integers.h"
 #include "providers/cpu/loop/lower.h"
 #include "providers/cpu/loop/maths.h"
-#include "providers/cpu/row/convert.h"
-#include "providers/cpu/row/step_reciprocal.h"
 
 namespace pfrt::cpu {
 namespace {

@@ -13,8 +13,8 @@
 
 #include "providers/cpu/epilogue/broadcast_loop.h"
 #include "providers/cpu/epilogue/row_norm.h"
-#include "providers/cpu/row/kernel.h"
-#include "providers/cpu/row/types.h"
+#include "providers/cpu/kernel/kernel.h"
+#include "providers/cpu/kernel/types.h"
 
 namespace pfrt::cpu {
 

@@ -5,7 +5,7 @@
 // results runs not at all, unless it may refuse what its inputs hold. Pure functions; thread-safe.
 #pragma once
 
-#include "providers/cpu/row/row.h"
+#include "providers/cpu/kernel/row.h"
 #include "providers/kit/node.h"
 
 namespace pfrt::cpu {

@@ -7,8 +7,8 @@
 #include <set>
 
 #include "core/pass/rules/numbers.h"
-#include "core/session/trial_inputs.h"
-#include "core/session/verify.h"
+#include "core/verify/trial_inputs.h"
+#include "core/verify/verify.h"
 #include "test/core/pass/writer.h"
 
 namespace pfrt::test {

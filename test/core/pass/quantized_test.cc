@@ -6,9 +6,9 @@
 
 #include "core/pass/engine/pipeline.h"
 #include "core/pass/rules/numbers.h"
-#include "core/pass/rules/quantized_report.h"
+#include "core/pass/rules/quantized/report.h"
 #include "core/session/optimise.h"
-#include "core/session/verify.h"
+#include "core/verify/verify.h"
 #include "test/core/pass/writer.h"
 
 namespace pfrt::test {

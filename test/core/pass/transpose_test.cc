@@ -5,7 +5,7 @@
 #include <numeric>
 #include <random>
 
-#include "core/pass/rules/min_cut.h"
+#include "core/pass/rules/layout/min_cut.h"
 #include "test/core/pass/graphs.h"
 
 namespace pfrt::test {

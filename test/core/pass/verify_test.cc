@@ -10,7 +10,7 @@
 #include "core/pass/rules/numbers.h"
 #include "core/pass/rules/rule_tables.h"
 #include "core/session/optimise.h"
-#include "core/session/trial_inputs.h"
+#include "core/verify/trial_inputs.h"
 #include "test/core/pass/networks.h"
 
 namespace pfrt::test {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "core/plan/provider.h"
+#include "core/provider/provider.h"
 
 extern "C" pfrt_code pfrt_plugin_query(const pfrt_host_info* host, pfrt_plugin_desc* out);
 

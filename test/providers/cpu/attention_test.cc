@@ -14,7 +14,7 @@
 #include "providers/cpu/isa/isa.h"
 #include "providers/cpu/kernels/matmul/split_matmul.h"
 #include "providers/cpu/registry/registry.h"
-#include "test/providers/cpu/cases.h"
+#include "test/providers/cpu/cases/cases.h"
 #include "test/sanitized.h"
 
 namespace pfrt::test {

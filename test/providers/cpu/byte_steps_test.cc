@@ -11,7 +11,7 @@
 #include <limits>
 #include <vector>
 
-#include "test/providers/cpu/cases.h"
+#include "test/providers/cpu/cases/cases.h"
 #include "test/providers/cpu/guarded.h"
 
 namespace pfrt::test {

@@ -8,7 +8,7 @@
 
 #include <numeric>
 
-#include "test/providers/cpu/cases.h"
+#include "test/providers/cpu/cases/cases.h"
 #include "test/providers/cpu/graph.h"
 #include "test/providers/cpu/guarded.h"
 

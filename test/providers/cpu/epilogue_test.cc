@@ -15,7 +15,7 @@
 #include "core/base/dtype.h"
 #include "providers/cpu/isa/isa.h"
 #include "providers/cpu/registry/registry.h"
-#include "test/providers/cpu/cases.h"
+#include "test/providers/cpu/cases/cases.h"
 #include "test/providers/cpu/graph.h"
 #include "test/sanitized.h"
 

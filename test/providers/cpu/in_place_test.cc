@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "core/base/status.h"
-#include "test/providers/cpu/cases.h"
+#include "test/providers/cpu/cases/cases.h"
 #include "test/providers/cpu/graph.h"
 
 namespace pfrt::test {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "providers/cpu/isa/isa.h"
-#include "test/providers/cpu/cases.h"
+#include "test/providers/cpu/cases/cases.h"
 #include "test/providers/cpu/graph.h"
 
 namespace pfrt::test {

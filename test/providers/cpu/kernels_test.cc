@@ -19,7 +19,7 @@
 #include "providers/cpu/jit/dot_microkernel.h"
 #include "providers/cpu/kernels/matmul/split_matmul.h"
 #include "providers/cpu/registry/registry.h"
-#include "test/providers/cpu/cases.h"
+#include "test/providers/cpu/cases/cases.h"
 #include "test/sanitized.h"
 
 namespace pfrt::test {

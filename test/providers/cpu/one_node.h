@@ -10,7 +10,7 @@
 #include <variant>
 #include <vector>
 
-#include "providers/cpu/row/row.h"
+#include "providers/cpu/kernel/row.h"
 #include "test/providers/cpu/guarded.h"
 
 namespace pfrt::test {

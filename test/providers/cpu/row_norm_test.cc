@@ -10,7 +10,7 @@
 #include "core/base/status.h"
 #include "providers/cpu/epilogue/norm_rows.h"
 #include "providers/cpu/isa/isa.h"
-#include "test/providers/cpu/cases.h"
+#include "test/providers/cpu/cases/cases.h"
 #include "test/providers/cpu/graph.h"
 #include "test/providers/cpu/guarded.h"
 

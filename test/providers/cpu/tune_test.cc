@@ -19,7 +19,7 @@
 #include "providers/cpu/kernels/matmul/split_matmul.h"
 #include "providers/cpu/program/surrogate.h"
 #include "providers/cpu/registry/registry.h"
-#include "test/providers/cpu/cases.h"
+#include "test/providers/cpu/cases/cases.h"
 #include "test/providers/cpu/graph.h"
 
 namespace pfrt::test {

@@ -7,8 +7,8 @@
 
 #include <sstream>
 
+#include "providers/cpu/kernel/row.h"
 #include "providers/cpu/registry/registry.h"
-#include "providers/cpu/row/row.h"
 
 namespace pfrt::test {
 namespace {

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <string>
 
+#include "core/op/defs/common/families.h"
+#include "core/op/defs/common/helpers.h"
+#include "core/op/defs/common/shapes.h"
 #include "core/op/defs/contrib/forms.h"
-#include "core/op/defs/families.h"
-#include "core/op/defs/rules.h"
-#include "core/op/defs/shapes.h"
 #include "core/op/engine/infer.h"
 #include "core/op/engine/inference.h"
 #include "core/op/engine/operator_def.h"
@@ -101,8 +101,9 @@ Status canonical_nhwc_max_pool(Rewriter& rewriter) {
   return to_channels_last(rewriter, "MaxPool", SIZE_MAX);
 }
 
-// In canonical graphs these are for providers that have them (core/pass/rules/channels_last.h);
-// graphs that are read in have them taken apart. Shapes are those with channels first, moved.
+// In canonical graphs these are for providers that have them
+// (core/pass/rules/layout/channels_last.h); graphs that are read in have them taken apart. Shapes
+// are those with channels first, moved.
 Status infer_channels_last(Inference& inference) {
   const Type& in = inference.input(0);
   if (!in.is_tensor() || !in.has_shape || in.shape.size() < 3) {

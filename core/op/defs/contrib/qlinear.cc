@@ -6,11 +6,11 @@
 #include <cstring>
 #include <string>
 
+#include "core/op/defs/common/families.h"
+#include "core/op/defs/common/helpers.h"
+#include "core/op/defs/common/shapes.h"
 #include "core/op/defs/contrib/forms.h"
-#include "core/op/defs/families.h"
 #include "core/op/defs/pool.h"
-#include "core/op/defs/rules.h"
-#include "core/op/defs/shapes.h"
 #include "core/op/engine/lookup.h"
 #include "core/op/engine/operator_def.h"
 #include "core/op/engine/rewriter.h"

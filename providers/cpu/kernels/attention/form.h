@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "providers/cpu/row/kernel.h"
+#include "providers/cpu/kernel/kernel.h"
 
 namespace pfrt::cpu {
 

@@ -14,13 +14,13 @@
 #include <limits>
 
 #include "core/base/dtype.h"
+#include "providers/cpu/elements/ceil_div.h"
 #include "providers/cpu/jit/panel_microkernel.h"
 #include "providers/cpu/kernels/attention/rows.h"
 #include "providers/cpu/kernels/matmul/bf16_pairs.h"
 #include "providers/cpu/kernels/matmul/gemm.h"
 #include "providers/cpu/kernels/matmul/split_matmul.h"
 #include "providers/cpu/kernels/softmax/line.h"
-#include "providers/cpu/row/ceil_div.h"
 
 namespace pfrt::cpu {
 namespace {

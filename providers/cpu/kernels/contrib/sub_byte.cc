@@ -8,12 +8,12 @@
 #include <array>
 #include <vector>
 
+#include "providers/cpu/elements/convert.h"
 #include "providers/cpu/isa/isa.h"
 #include "providers/cpu/isa/target.h"
+#include "providers/cpu/kernel/signature.h"
 #include "providers/cpu/kernels/contrib/make.h"
 #include "providers/cpu/kernels/matmul/make.h"
-#include "providers/cpu/row/convert.h"
-#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {

@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "providers/cpu/elements/convert.h"
+#include "providers/cpu/kernel/data_dependent_output.h"
+#include "providers/cpu/kernel/signature.h"
 #include "providers/cpu/kernels/contrib/make.h"
-#include "providers/cpu/row/convert.h"
-#include "providers/cpu/row/outlet.h"
-#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {

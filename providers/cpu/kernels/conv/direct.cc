@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <memory>
 
+#include "providers/cpu/elements/ceil_div.h"
 #include "providers/cpu/epilogue/in_float32.h"
 #include "providers/cpu/kernels/conv/bf16_dot.h"
 #include "providers/cpu/kernels/conv/direct_plan.h"
 #include "providers/cpu/kernels/conv/direct_pointwise.h"
 #include "providers/cpu/kernels/matmul/bf16_dot.h"
 #include "providers/cpu/kernels/window/reorder.h"
-#include "providers/cpu/row/ceil_div.h"
 
 namespace pfrt::cpu {
 namespace {

@@ -11,9 +11,9 @@
 #include <iterator>
 #include <memory>
 
+#include "providers/cpu/elements/ceil_div.h"
 #include "providers/cpu/isa/target.h"
 #include "providers/cpu/jit/panel_microkernel.h"
-#include "providers/cpu/row/ceil_div.h"
 
 namespace pfrt::cpu {
 namespace {

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "providers/cpu/elements/ceil_div.h"
 #include "providers/cpu/kernels/conv/tile_order.h"
 #include "providers/cpu/kernels/matmul/int16_dot.h"
 #include "providers/cpu/kernels/window/reorder_bytes.h"
-#include "providers/cpu/row/ceil_div.h"
 
 namespace pfrt::cpu {
 namespace {

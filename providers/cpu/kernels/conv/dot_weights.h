@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "providers/cpu/jit/dot_microkernel.h"
+#include "providers/cpu/kernel/row.h"
 #include "providers/cpu/kernels/conv/image_band.h"
-#include "providers/cpu/row/row.h"
 
 namespace pfrt::cpu {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "providers/cpu/kernel/row.h"
 #include "providers/cpu/kernels/window/window.h"
-#include "providers/cpu/row/row.h"
 
 namespace pfrt::cpu {
 

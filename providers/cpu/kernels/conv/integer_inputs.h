@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "providers/cpu/row/row.h"
+#include "providers/cpu/kernel/row.h"
 
 namespace pfrt::cpu {
 

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <functional>
 
+#include "providers/cpu/kernel/row.h"
 #include "providers/cpu/kernels/conv/requantized_conv.h"
-#include "providers/cpu/row/row.h"
 
 namespace pfrt::cpu {
 

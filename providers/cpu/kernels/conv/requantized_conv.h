@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "providers/cpu/row/requantize.h"
-#include "providers/cpu/row/row.h"
+#include "providers/cpu/elements/requantize.h"
+#include "providers/cpu/kernel/row.h"
 
 namespace pfrt::cpu {
 

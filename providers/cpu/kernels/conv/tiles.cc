@@ -8,13 +8,13 @@
 #include <memory>
 #include <vector>
 
+#include "providers/cpu/elements/ceil_div.h"
+#include "providers/cpu/elements/source_behind.h"
 #include "providers/cpu/jit/tile_microkernel.h"
 #include "providers/cpu/kernels/conv/geometry.h"
 #include "providers/cpu/kernels/conv/split_image.h"
 #include "providers/cpu/kernels/matmul/split_matmul.h"
 #include "providers/cpu/kernels/matmul/split_terms.h"
-#include "providers/cpu/row/ceil_div.h"
-#include "providers/cpu/row/source_behind.h"
 
 namespace pfrt::cpu {
 namespace {

@@ -5,10 +5,10 @@
 #include <atomic>
 #include <cmath>
 
+#include "providers/cpu/elements/arithmetic.h"
+#include "providers/cpu/kernel/signature.h"
 #include "providers/cpu/kernels/elementwise/broadcast.h"
 #include "providers/cpu/kernels/elementwise/elementwise.h"
-#include "providers/cpu/row/arithmetic.h"
-#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/base/status.h"
-#include "providers/cpu/row/convert.h"
+#include "providers/cpu/elements/convert.h"
 
 namespace pfrt::cpu {
 

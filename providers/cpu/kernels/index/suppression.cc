@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <vector>
 
+#include "providers/cpu/elements/convert.h"
+#include "providers/cpu/elements/sorting.h"
+#include "providers/cpu/kernel/data_dependent_output.h"
+#include "providers/cpu/kernel/signature.h"
 #include "providers/cpu/kernels/index/index.h"
-#include "providers/cpu/row/convert.h"
-#include "providers/cpu/row/outlet.h"
-#include "providers/cpu/row/signature.h"
-#include "providers/cpu/row/sorting.h"
 
 namespace pfrt::cpu {
 namespace {

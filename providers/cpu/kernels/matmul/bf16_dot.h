@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
+#include "providers/cpu/kernel/row.h"
 #include "providers/cpu/kernels/matmul/constant_columns.h"
 #include "providers/cpu/kernels/matmul/panels.h"
-#include "providers/cpu/row/row.h"
 
 namespace pfrt::cpu {
 

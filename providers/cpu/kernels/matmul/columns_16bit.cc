@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "core/base/half.h"
+#include "providers/cpu/elements/ceil_div.h"
+#include "providers/cpu/elements/float_16bit.h"
 #include "providers/cpu/isa/isa.h"
 #include "providers/cpu/kernels/matmul/bf16_pairs.h"
 #include "providers/cpu/kernels/matmul/gemm.h"
-#include "providers/cpu/row/ceil_div.h"
-#include "providers/cpu/row/float_16bit.h"
 
 namespace pfrt::cpu {
 namespace {

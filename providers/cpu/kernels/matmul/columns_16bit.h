@@ -13,8 +13,8 @@
 #include <optional>
 #include <string_view>
 
+#include "providers/cpu/kernel/row.h"
 #include "providers/cpu/kernels/matmul/constant_columns.h"
-#include "providers/cpu/row/row.h"
 
 namespace pfrt::cpu {
 

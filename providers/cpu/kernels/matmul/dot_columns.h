@@ -12,8 +12,8 @@
 #include <cstdint>
 #include <string>
 
+#include "providers/cpu/elements/ceil_div.h"
 #include "providers/cpu/jit/dot_microkernel.h"
-#include "providers/cpu/row/ceil_div.h"
 #include "pyflame_rt/types.h"
 
 namespace pfrt::cpu {

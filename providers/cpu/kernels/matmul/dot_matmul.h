@@ -7,8 +7,8 @@
 #include <cstdint>
 
 #include "providers/cpu/jit/dot_tile_microkernel.h"
+#include "providers/cpu/kernel/run.h"
 #include "providers/cpu/kernels/matmul/dot_columns.h"
-#include "providers/cpu/row/run.h"
 
 namespace pfrt::cpu {
 

@@ -5,9 +5,9 @@
 #include <cstring>
 #include <type_traits>
 
+#include "providers/cpu/elements/ceil_div.h"
 #include "providers/cpu/kernels/matmul/split_matmul.h"
 #include "providers/cpu/kernels/matmul/transpose.h"
-#include "providers/cpu/row/ceil_div.h"
 
 namespace pfrt::cpu {
 namespace {

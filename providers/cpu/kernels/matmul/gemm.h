@@ -9,11 +9,11 @@
 
 #include <cstdint>
 
+#include "providers/cpu/elements/float_16bit.h"
+#include "providers/cpu/elements/load.h"
+#include "providers/cpu/kernel/run.h"
 #include "providers/cpu/kernels/matmul/micro.h"
 #include "providers/cpu/kernels/matmul/panel_source.h"
-#include "providers/cpu/row/float_16bit.h"
-#include "providers/cpu/row/load.h"
-#include "providers/cpu/row/run.h"
 
 namespace pfrt::cpu {
 

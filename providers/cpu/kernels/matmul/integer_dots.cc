@@ -14,11 +14,11 @@
 #include <span>
 #include <vector>
 
+#include "providers/cpu/elements/requantize.h"
 #include "providers/cpu/isa/target.h"
+#include "providers/cpu/kernel/signature.h"
 #include "providers/cpu/kernels/matmul/dot_matmul.h"
 #include "providers/cpu/kernels/matmul/make.h"
-#include "providers/cpu/row/requantize.h"
-#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "providers/cpu/kernel/row.h"
 #include "providers/cpu/kernels/matmul/gemm.h"
 #include "providers/cpu/kernels/matmul/split_matmul.h"
-#include "providers/cpu/row/row.h"
 
 namespace pfrt::cpu {
 
@@ -77,6 +77,7 @@ Result<Kernel> make_packed_gemm(const KernelRequest& node, const PackedInput& pa
 Result<Kernel> make_matmul_integer(const KernelRequest& node);
 Result<Kernel> make_qlinear_matmul(const KernelRequest& node);
 Result<Kernel> make_einsum(const KernelRequest& node);
+std::optional<PackedInput> pack_matmul_nbits(const SnapshotNode& node);
 Result<Kernel> make_matmul_nbits(const KernelRequest& node);
 Result<Kernel> make_packed_matmul_nbits(const KernelRequest& node, const PackedInput& packed);
 std::string refuse_matmul_integer(const KernelRequest& node);

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "providers/cpu/jit/panel_microkernel.h"
+#include "providers/cpu/kernel/row.h"
 #include "providers/cpu/kernels/matmul/constant_columns.h"
 #include "providers/cpu/kernels/matmul/panel_source.h"
-#include "providers/cpu/row/row.h"
 
 namespace pfrt::cpu {
 

@@ -7,9 +7,9 @@
 
 #include <cstdint>
 
+#include "providers/cpu/kernel/run.h"
 #include "providers/cpu/kernels/matmul/columns_16bit.h"
 #include "providers/cpu/kernels/matmul/constant_columns.h"
-#include "providers/cpu/row/run.h"
 
 namespace pfrt::cpu {
 

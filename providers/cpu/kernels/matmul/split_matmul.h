@@ -10,8 +10,8 @@
 
 #include <cstdint>
 
+#include "providers/cpu/kernel/run.h"
 #include "providers/cpu/kernels/matmul/panel_source.h"
-#include "providers/cpu/row/run.h"
 
 namespace pfrt::cpu {
 

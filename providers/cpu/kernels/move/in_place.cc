@@ -8,9 +8,9 @@
 #include <span>
 #include <vector>
 
+#include "providers/cpu/kernel/slice_range.h"
+#include "providers/cpu/kernel/types.h"
 #include "providers/cpu/kernels/move/make.h"
-#include "providers/cpu/row/slice_range.h"
-#include "providers/cpu/row/types.h"
 
 namespace pfrt::cpu {
 namespace {

@@ -8,11 +8,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "providers/cpu/elements/load.h"
 #include "providers/cpu/isa/isa.h"
 #include "providers/cpu/isa/target.h"
+#include "providers/cpu/kernel/signature.h"
 #include "providers/cpu/kernels/norm/make.h"
-#include "providers/cpu/row/load.h"
-#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {

@@ -8,13 +8,13 @@
 #include <memory>
 
 #include "providers/cpu/isa/isa.h"
+#include "providers/cpu/kernel/signature.h"
+#include "providers/cpu/kernel/stop_poll.h"
 #include "providers/cpu/kernels/pool/byte_averages.h"
 #include "providers/cpu/kernels/pool/make.h"
 #include "providers/cpu/kernels/pool/sum_bytes.h"
 #include "providers/cpu/kernels/window/nchw16c_row.h"
 #include "providers/cpu/kernels/window/reorder_bytes.h"
-#include "providers/cpu/row/pace.h"
-#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {

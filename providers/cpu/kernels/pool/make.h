@@ -7,10 +7,10 @@
 #include <optional>
 #include <string>
 
+#include "providers/cpu/elements/load.h"
+#include "providers/cpu/kernel/row.h"
+#include "providers/cpu/kernel/stop_poll.h"
 #include "providers/cpu/kernels/window/window.h"
-#include "providers/cpu/row/load.h"
-#include "providers/cpu/row/pace.h"
-#include "providers/cpu/row/row.h"
 
 namespace pfrt::cpu {
 

@@ -7,12 +7,12 @@
 #include <memory>
 #include <optional>
 
+#include "providers/cpu/elements/greater.h"
 #include "providers/cpu/isa/isa.h"
+#include "providers/cpu/kernel/stop_poll.h"
 #include "providers/cpu/kernels/pool/make.h"
 #include "providers/cpu/kernels/pool/max_rows.h"
 #include "providers/cpu/kernels/window/small_planes.h"
-#include "providers/cpu/row/greater.h"
-#include "providers/cpu/row/pace.h"
 
 namespace pfrt::cpu {
 namespace {

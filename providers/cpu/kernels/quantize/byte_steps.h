@@ -7,10 +7,10 @@
 #include <cstdint>
 #include <optional>
 
+#include "providers/cpu/elements/requantize.h"
+#include "providers/cpu/elements/step_reciprocal.h"
 #include "providers/cpu/isa/isa.h"
-#include "providers/cpu/row/float_range.h"
-#include "providers/cpu/row/requantize.h"
-#include "providers/cpu/row/step_reciprocal.h"
+#include "providers/cpu/kernel/float_range.h"
 
 namespace pfrt::cpu {
 

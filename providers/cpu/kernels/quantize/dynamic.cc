@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "providers/cpu/elements/ceil_div.h"
+#include "providers/cpu/elements/convert.h"
+#include "providers/cpu/kernel/signature.h"
 #include "providers/cpu/kernels/quantize/byte_steps.h"
 #include "providers/cpu/kernels/quantize/rows.h"
-#include "providers/cpu/row/ceil_div.h"
-#include "providers/cpu/row/convert.h"
-#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // QuantizeLinear and DequantizeLinear.
+#include "providers/cpu/elements/convert.h"
+#include "providers/cpu/elements/requantize.h"
+#include "providers/cpu/kernel/signature.h"
 #include "providers/cpu/kernels/quantize/rows.h"
 #include "providers/cpu/kernels/quantize/scales.h"
-#include "providers/cpu/row/convert.h"
-#include "providers/cpu/row/requantize.h"
-#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {

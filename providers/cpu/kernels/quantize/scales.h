@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "providers/cpu/row/run.h"
+#include "providers/cpu/kernel/run.h"
 
 namespace pfrt::cpu {
 

@@ -5,9 +5,9 @@
 #include <memory>
 #include <vector>
 
+#include "providers/cpu/kernel/signature.h"
 #include "providers/cpu/kernels/recurrent/cell.h"
 #include "providers/cpu/kernels/recurrent/quantized_weights.h"
-#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {

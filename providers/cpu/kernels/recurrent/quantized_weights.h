@@ -9,9 +9,9 @@
 #include <optional>
 #include <vector>
 
+#include "providers/cpu/kernel/row.h"
 #include "providers/cpu/kernels/matmul/dot_matmul.h"
 #include "providers/cpu/kernels/quantize/byte_steps.h"
-#include "providers/cpu/row/row.h"
 
 namespace pfrt::cpu {
 

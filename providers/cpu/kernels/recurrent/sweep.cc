@@ -5,9 +5,9 @@
 #include <cstring>
 #include <utility>
 
+#include "providers/cpu/elements/ceil_div.h"
+#include "providers/cpu/elements/convert.h"
 #include "providers/cpu/kernels/recurrent/sources.h"
-#include "providers/cpu/row/ceil_div.h"
-#include "providers/cpu/row/convert.h"
 
 namespace pfrt::cpu {
 namespace {

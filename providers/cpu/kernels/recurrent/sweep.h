@@ -15,10 +15,10 @@
 #include <memory>
 #include <vector>
 
+#include "providers/cpu/kernel/row.h"
 #include "providers/cpu/kernels/matmul/gemm.h"
 #include "providers/cpu/kernels/recurrent/cell.h"
 #include "providers/cpu/kernels/recurrent/gemv.h"
-#include "providers/cpu/row/row.h"
 
 namespace pfrt::cpu {
 

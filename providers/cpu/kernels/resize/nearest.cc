@@ -5,10 +5,10 @@
 #include <cstring>
 #include <vector>
 
+#include "providers/cpu/elements/convert.h"
 #include "providers/cpu/isa/isa.h"
 #include "providers/cpu/isa/target.h"
 #include "providers/cpu/kernels/resize/rows.h"
-#include "providers/cpu/row/convert.h"
 
 namespace pfrt::cpu {
 namespace {

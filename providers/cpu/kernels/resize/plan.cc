@@ -6,10 +6,10 @@
 #include <string_view>
 #include <utility>
 
-#include "providers/cpu/row/convert.h"
-#include "providers/cpu/row/kernel.h"
-#include "providers/cpu/row/signature.h"
-#include "providers/cpu/row/types.h"
+#include "providers/cpu/elements/convert.h"
+#include "providers/cpu/kernel/kernel.h"
+#include "providers/cpu/kernel/signature.h"
+#include "providers/cpu/kernel/types.h"
 
 namespace pfrt::cpu {
 namespace {

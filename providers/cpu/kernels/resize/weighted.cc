@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "providers/cpu/elements/convert.h"
 #include "providers/cpu/kernels/resize/rows.h"
-#include "providers/cpu/row/convert.h"
 
 namespace pfrt::cpu {
 namespace {

@@ -8,9 +8,9 @@
 #include <limits>
 #include <utility>
 
+#include "providers/cpu/elements/lines.h"
+#include "providers/cpu/kernel/signature.h"
 #include "providers/cpu/kernels/softmax/line.h"
-#include "providers/cpu/row/lines.h"
-#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {

@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "providers/cpu/elements/convert.h"
+#include "providers/cpu/elements/greater.h"
+#include "providers/cpu/elements/load.h"
+#include "providers/cpu/kernel/signature.h"
+#include "providers/cpu/kernel/stop_poll.h"
 #include "providers/cpu/kernels/vision/vision.h"
-#include "providers/cpu/row/convert.h"
-#include "providers/cpu/row/greater.h"
-#include "providers/cpu/row/load.h"
-#include "providers/cpu/row/pace.h"
-#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {

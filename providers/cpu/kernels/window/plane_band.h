@@ -12,9 +12,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "providers/cpu/kernel/run.h"
 #include "providers/cpu/kernels/window/nchw16c_row.h"
 #include "providers/cpu/kernels/window/window.h"
-#include "providers/cpu/row/run.h"
 
 namespace pfrt::cpu {
 

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "providers/cpu/isa/target.h"
+#include "providers/cpu/kernel/run.h"
 #include "providers/cpu/kernels/window/nchw16c_row.h"
 #include "providers/cpu/kernels/window/reorder.h"
-#include "providers/cpu/row/run.h"
 
 namespace pfrt::cpu {
 

@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "providers/cpu/elements/ceil_div.h"
 #include "providers/cpu/isa/target.h"
 #include "providers/cpu/kernels/conv/winograd/transforms.h"
 #include "providers/cpu/kernels/matmul/int16_dot.h"
-#include "providers/cpu/row/ceil_div.h"
 
 namespace pfrt::cpu {
 namespace {

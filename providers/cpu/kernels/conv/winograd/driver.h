@@ -18,12 +18,12 @@
 #include <string_view>
 #include <vector>
 
+#include "providers/cpu/elements/ceil_div.h"
+#include "providers/cpu/elements/source_behind.h"
 #include "providers/cpu/jit/panel_microkernel.h"
 #include "providers/cpu/jit/short_chain_microkernel.h"
 #include "providers/cpu/kernels/conv/geometry.h"
 #include "providers/cpu/kernels/conv/image_band.h"
-#include "providers/cpu/row/ceil_div.h"
-#include "providers/cpu/row/source_behind.h"
 
 namespace pfrt::cpu {
 

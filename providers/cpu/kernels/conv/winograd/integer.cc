@@ -4,12 +4,12 @@
 #include <utility>
 #include <vector>
 
+#include "providers/cpu/elements/ceil_div.h"
 #include "providers/cpu/kernels/conv/integer_inputs.h"
 #include "providers/cpu/kernels/conv/integer_winograd.h"
 #include "providers/cpu/kernels/conv/put_lines.h"
 #include "providers/cpu/kernels/conv/winograd/dots.h"
 #include "providers/cpu/kernels/conv/winograd/driver.h"
-#include "providers/cpu/row/ceil_div.h"
 
 namespace pfrt::cpu {
 namespace {

@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <memory>
 
+#include "providers/cpu/elements/ceil_div.h"
+#include "providers/cpu/elements/load.h"
 #include "providers/cpu/epilogue/in_float32.h"
 #include "providers/cpu/kernels/conv/phases.h"
 #include "providers/cpu/kernels/conv/winograd/driver.h"
 #include "providers/cpu/kernels/conv/winograd/transforms.h"
-#include "providers/cpu/row/ceil_div.h"
-#include "providers/cpu/row/load.h"
 
 namespace pfrt::cpu {
 namespace {
