@@ -67,8 +67,9 @@ std::vector<T> Parameter::read(const Run& run, int64_t size, T fallback) const {
 void requantize(float* line, const uint32_t* sums, const float* scale, int64_t scale_stride,
                 float zero, int64_t n);
 
-// Sums to bytes: the nearest whole number, ties to even, of sum * scale, plus |zero|, saturated:
-// the bits of requantize, stored, where scales are finite. The same bits for every instruction set.
+// Rounds sums to bytes: the nearest whole number, ties to even, of sum * scale, plus |zero|,
+// saturated. Where scales are finite the bytes are those of requantize, stored; they are equal on
+// every instruction set.
 struct RequantizeFns {
   static constexpr int64_t kLine = 16;
 
