@@ -20,8 +20,8 @@ namespace pfrt::cpu {
 
 class BroadcastLoop {
  public:
-  // Over an image in nChw16c: how many elements a block of 16 channels has, and for each input slot
-  // of one element a channel, how many such blocks; 0 for the other slots.
+  // An image in nChw16c that the loop runs over: the elements of a block of 16 channels, and for
+  // each input slot of one element a channel the number of such blocks; 0 for the other slots.
   struct Image {
     int64_t block = 0;
     std::vector<int64_t> blocks;
@@ -57,7 +57,8 @@ class BroadcastLoop {
   BroadcastLoop() = default;
   void run_by_channel(const void* const* bases, int64_t begin, int64_t end) const;
   void run_copied(const void* const* bases, int64_t begin, int64_t end) const;
-  // Where the loop makes bytes of bytes by so many operations that a table takes less time.
+  // Makes a table if the loop makes bytes of bytes by so many operations that looking them up takes
+  // less time.
   void make_table(double operations);
   // |copies| hold the elements of |copied|, from |begin| on.
   template <typename Copied>
@@ -80,7 +81,7 @@ class BroadcastLoop {
   std::shared_ptr<const ByteTable> table_;  // what the loop computes, of one byte; null: no table
 };
 
-// What Run::apply_epilogue computes: a loop whose slots are buffers of the program. The slot of the
+// The loop that Run::apply_epilogue computes; its slots are buffers of the program. The slot of the
 // head's output and that of the loop's are the same buffer where elements have the same size.
 class Epilogue {
  public:

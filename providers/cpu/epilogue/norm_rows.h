@@ -30,7 +30,7 @@ const T* load_row(Pace& pace, pfrt_dtype dtype, const void* data, int64_t first,
   });
   return buffer;
 }
-// Where to put a row of results; store_row completes it.
+// Address at which a kernel computes a row of results; store_row completes it.
 template <typename T>
 T* place_row(pfrt_dtype dtype, void* data, int64_t first, T* buffer) {
   return dtype == kNormType<T> ? static_cast<T*>(data) + first : buffer;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which instructions kernels may use: what the processor and the operating system have, capped by
-// the environment variable PFRT_ISA (generic avx2 avx_vnni avx512 avx512_vnni avx512_bf16 amx).
-// Each level includes those before it, but for avx_vnni, whose instruction dot_instructions tells
-// of. The variable is read at each call, so that a test can force every level in one process.
-// Thread-safe unless someone calls setenv.
+// Instructions that kernels may use: those of the processor and the operating system, capped by the
+// environment variable PFRT_ISA (generic avx2 avx_vnni avx512 avx512_vnni avx512_bf16 amx). Each
+// level includes those before it, but for avx_vnni, whose instruction dot_instructions reports. The
+// variable is read at each call, so that a test can force every level in one process. Thread-safe
+// unless someone calls setenv.
 #pragma once
 
 #include <cstdint>
@@ -25,15 +25,15 @@ enum class Isa : uint8_t {
          // them
 };
 
-// What the machine has, whatever PFRT_ISA says.
+// The machine's highest level, whatever PFRT_ISA says.
 Isa machine_isa();
 // PFRT_ISA; kAmx when it is unset or empty, INVALID_ARGUMENT when it is no word of the list.
 Result<Isa> isa_cap();
 // The lower of both: what kernels may use. A word that isa_cap refuses counts as generic.
 Isa isa();
 
-// How kernels multiply integers: pairs of int16 (vpmaddwd), or four bytes at once (vpdpbusd, in one
-// of its encodings).
+// Instructions with which kernels multiply integers: on pairs of int16 (vpmaddwd), or on four bytes
+// at once (vpdpbusd, in one of its encodings).
 enum class DotInstructions : uint8_t {
   kNone,
   kInt16x256,

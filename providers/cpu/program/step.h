@@ -41,7 +41,7 @@ struct Step {
 // The function of pfrt_step::run; |state| is a Step.
 pfrt_code run_step(void* state, const pfrt_step_context* context);
 
-// How many threads it may have; 0 = any.
+// Number of threads that the step can use; 0 = any.
 uint32_t width_of(const Step& step);
 
 // Nanoseconds a step takes, roughly: memory at 10 bytes/ns and arithmetic at 50 operations/ns.

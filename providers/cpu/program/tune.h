@@ -18,13 +18,14 @@
 
 namespace pfrt::cpu {
 
-// What the host of |sink| has for tuning; null: nothing.
+// The tuning that the host of |sink| offers; null where it has none.
 const pfrt_tuning* tuning_of(const pfrt_sink& sink);
 
 class Tuner {
  public:
-  // |measure|: also what nothing is known of. |sink| is that of the call that makes the program; it
-  // outlives the tuner, and null asks and keeps nothing.
+  // |measure|: the tuner also measures steps of which nothing is known. |sink| is that of the call
+  // that makes the program; it outlives the tuner. With a null |sink| nothing is asked of the host
+  // or kept there.
   explicit Tuner(bool measure, const pfrt_sink* sink = nullptr);
   Tuner(const Tuner&) = delete;
   Tuner& operator=(const Tuner&) = delete;

@@ -19,7 +19,8 @@ namespace pfrt::cpu {
 class KeptShapes {
  public:
   explicit KeptShapes(const pfrt_shapes& shapes);
-  // With |values|' dimensions as in |dims|, by value; |pointers| holds the result's.
+  // The kept shapes, but dims[v] are the dimensions of each value v of |values|; |pointers| holds
+  // the result's.
   pfrt_shapes with(std::span<const uint32_t> values, const int64_t* const* dims,
                    std::vector<const int64_t*>& pointers) const;
   size_t rank(uint32_t value) const { return dims_[value].size(); }
@@ -33,8 +34,8 @@ class KeptShapes {
 // The group's steps at some dimensions.
 struct MadeSteps {
   std::deque<Step> steps;
-  // By buffer of the steps: one of the program, or PFRT_NO_INDEX and where it is in memory that
-  // only they use.
+  // A buffer of the steps: one of the program, or PFRT_NO_INDEX and an offset in memory that only
+  // these steps use.
   struct Place {
     uint32_t buffer = PFRT_NO_INDEX;
     uint64_t offset = 0;

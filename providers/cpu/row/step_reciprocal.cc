@@ -28,7 +28,7 @@ std::optional<StepReciprocal> StepReciprocal::make(float scale, int64_t least, i
   if (!(scale > 1e-30F && scale < 1e30F) || !decides_alike(scale, least, most)) return std::nullopt;
   const double exact = 1 / static_cast<double>(scale);
   const auto high = static_cast<float>(exact);
-  // exact| differs from 1 / scale by 2^-53 of it.
+  // |exact| differs from 1 / scale by at most 2^-53 of it.
   return StepReciprocal{scale, high, static_cast<float>(exact - static_cast<double>(high))};
 }
 
