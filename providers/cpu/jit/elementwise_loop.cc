@@ -2,9 +2,9 @@
 //
 // For each vector of elements the terms of an expression are computed in order, each in the
 // register that liveness gave it, and outputs are stored as soon as they are known. Where registers
-// allow, two vectors take turns, operation by operation, so that neither waits for its last result;
-// what is left holds the constants that are read most, others are read from memory. The last,
-// partial vector runs the same operations with masked loads and stores.
+// allow, two vectors take turns, operation by operation, so that neither waits for its last result.
+// Registers that are left hold the constants that are read most; others are read from memory. The
+// last, partial vector runs the same operations with masked loads and stores.
 //
 //   rdi  pointers            rsi  constants, 32 bytes each
 //   rdx  element             rcx  end of the range, less what a turn takes while in a loop

@@ -49,8 +49,8 @@ class ShortChainMicrokernel {
   void run(const PanelMicrokernel::RowBlocks& row_blocks, int64_t panels, Blocks& blocks) const {
     run_form(panels == 1 ? kOne : kTwo, row_blocks, blocks);
   }
-  // The same with the first 8 columns of one panel; row blocks have 1 to half_rows() rows, which is
-  // 0 where a vector holds a whole panel. Other columns are neither read nor written.
+  // Multiplies row blocks by the first 8 columns of one panel. The blocks have 1 to half_rows()
+  // rows; that is 0 where a vector holds a whole panel. Other columns are neither read nor written.
   void run_half(const PanelMicrokernel::RowBlocks& row_blocks, Blocks& blocks) const {
     run_form(kHalf, row_blocks, blocks);
   }

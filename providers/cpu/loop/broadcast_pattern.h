@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a broadcast operand lies in the tensor that it is broadcast to, as far as symbolic dimensions
-// tell. Pure; thread-safe.
+// The pattern in which a broadcast operand is repeated in the tensor that it is broadcast to, as
+// far as symbolic dimensions tell. Pure; thread-safe.
 #pragma once
 
 #include <cstdint>

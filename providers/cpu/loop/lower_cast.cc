@@ -70,7 +70,7 @@ class Caster {
 
   Term zero_extended(Prim widen, Term x) { return all_of(e_.op(widen, x), longs(kLow32)); }
 
-  // Of whole numbers in [0, 2^32).
+  // Converts whole numbers in [0, 2^32).
   Term to_unsigned(Term x) {
     const Term large = m_.less_or_equal(m_.number(0x1p31f), x);
     const Term less = m_.sub(x, all_of(large, m_.number(0x1p31f)));
