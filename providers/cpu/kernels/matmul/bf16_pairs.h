@@ -13,10 +13,11 @@ namespace pfrt::cpu {
 
 constexpr int64_t bf16_pairs(int64_t k) { return k / 2 + k % 2; }
 
-// What sums of a dot product of pairs may be trusted.
+// Says which sums of a dot product of pairs may be trusted: all, finite ones, or none.
 enum class DotSums : uint8_t { kRight, kIfFinite, kNone };
-// |largest| is that of one factor, and |reach| of the other: the largest sum of magnitudes that any
-// of its columns has, NaN where a column that is not 0 has numbers so small that they are lost.
+// |largest| is the largest number of one factor, as split_lines gives it. |reach| is that of the
+// other factor: the largest sum of magnitudes that any of its columns has, NaN where a column that
+// is not 0 has numbers so small that they are lost.
 DotSums trusted_sums(uint16_t largest, float reach);
 // The reach of a panel of 16 columns, of |lanes| pairs in all.
 float reach_of(const uint32_t* panel, int64_t lanes);

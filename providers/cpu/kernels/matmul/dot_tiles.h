@@ -13,7 +13,7 @@ namespace pfrt::cpu {
 // Tiles gain from so many rows on; fewer are read sooner by vectors.
 inline constexpr int64_t kLeastTileRows = 8;
 
-// How many panels are multiplied together with so many rows.
+// Number of panels that are multiplied together with so many rows.
 inline int64_t tile_panels(int64_t rows) {
   constexpr int64_t kMost = DotTileMicrokernel::kMostPanels;
   return rows <= DotTileMicrokernel::kSide ? kMost : kMost / 2;

@@ -17,10 +17,10 @@ namespace {
 // memory.
 constexpr size_t kMostLabels = 128;
 constexpr size_t kMostOfAllOrders = 8;
-// More are taken in the order of their sizes: to look for the cheapest pair takes each a look at
-// all others.
+// More operands are taken in the order of their sizes: finding the cheapest pair takes a look at
+// all others for each.
 constexpr size_t kMostSearched = 256;
-// What writing and reading an element of a result costs, in multiplications.
+// Cost of writing and reading an element of a result, in multiplications.
 constexpr double kElement = 4;
 
 using Labels = std::bitset<kMostLabels>;
@@ -73,8 +73,8 @@ class Path {
       if (labels[l]) holders_[l] += more;
   }
 
-  // What remains of the product of |a| and |b|, or of |a|, once it is summed over what nothing else
-  // has.
+  // Labels that remain in the product of |a| and |b|, or in |a|, once it is summed over labels that
+  // nothing else has.
   Labels kept(size_t a, std::optional<size_t> b) const {
     const Labels none, &one = operands_[a].labels, &other = b ? operands_[*b].labels : none;
     Labels out = one | other;
@@ -82,7 +82,7 @@ class Path {
       if (out[l] && !output_[l] && holders_[l] == int64_t{one[l]} + int64_t{other[l]}) out.reset(l);
     return out;
   }
-  // The same of |some|.
+  // Labels that remain in the product of |some|.
   Labels kept(const std::vector<size_t>& some) const {
     Labels inside, outside = output_;
     for (size_t i = 0; i < operands_.size(); ++i)
@@ -213,7 +213,7 @@ class Path {
       }
       best[set].cost += kElement * size(best[set].labels);
     }
-    // By their number, which nothing changes, results are found again.
+    // Results are found again by their number, which nothing changes.
     std::vector<size_t> numbers;
     numbers.reserve(operands_.size());
     for (const Operand& operand : operands_) numbers.push_back(operand.number);

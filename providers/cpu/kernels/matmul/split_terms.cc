@@ -49,7 +49,7 @@ inline Pairs<kTerms> pairs_of(__m512 first, __m512 second) {
     first -= __m512(top1);
     second -= __m512(top2);
   }
-  // What remains after two terms has no more bits than the third.
+  // The remainder after two terms has no more bits than the third term.
   if constexpr (kTerms == 3)
     out.term[2] = Words(first) >> 16 | (Words(second) & ~0xffffu);
   else

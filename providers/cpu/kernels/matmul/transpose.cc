@@ -50,8 +50,8 @@ PFRT_AVX2 inline void transpose_8x4(const float* in, int64_t stride, float* out,
   _mm256_storeu_ps(out + 3 * width, _mm256_shuffle_ps(b, d, 0xee));
 }
 
-// One cache line of each of 8 rows at a time. With more rows, which may share sets of the cache, a
-// line would be fetched twice.
+// Transposes a cache line of each of 8 rows at a time. With more rows, which may share sets of the
+// cache, a line would be fetched twice.
 PFRT_AVX2 void transpose_vectors(const float* in, int64_t stride, int64_t count, int64_t n,
                                  float* out, int64_t width) {
   constexpr int64_t kLine = 16;
