@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the sums of a QLinearConv become bytes: x scale times w scale over y scale, one a channel,
-// and y's zero point. Immutable; thread-safe.
+// Rounding of the sums of a QLinearConv to bytes: x scale times w scale over y scale, one a
+// channel, and y's zero point. Immutable; thread-safe.
 #pragma once
 
 #include <cstdint>

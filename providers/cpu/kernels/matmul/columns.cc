@@ -88,7 +88,7 @@ std::optional<PackedInput> pack_columns(const SnapshotNode& node, int64_t m, boo
   if (!packed && (are_few_rows(node, m) || panels_are_best(node)))
     packed = pack_columns_16bit(node, columns, m > Rows16Bit::kMostRows && takes_bf16_dot(node));
   if (!packed) packed = pack_tile_columns(node, m, any, columns);
-  // Where products are split for tiles, other columns stay as they are: a matmul of many rows
+  // With products that are split for tiles, other columns stay as they are: a matmul of many rows
   // splits them in the run.
   if (packed || splits_products(node.precision())) return packed;
   return pack_panel_columns(node, m, any, columns);

@@ -56,7 +56,7 @@ void transform_row(const WinogradPlan& plan, const Band& b, int64_t y, int64_t c
   }
 }
 
-// What multiplies an element of all tiles, for |count| panels of weights from |panel| on.
+// A product of one element of all tiles, for |count| panels of weights from |panel| on.
 struct Product {
   const float *pixels, *weights;
   float* sums;
