@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is done to the scores of a model: the transforms of the standard, and the two scores that a
+// Applied to the scores of a model: the transforms of the standard, and the two scores that a
 // single one stands for. Pure functions; thread-safe.
 #pragma once
 

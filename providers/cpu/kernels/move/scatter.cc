@@ -77,7 +77,7 @@ Result<Kernel> make_scatter_elements(const KernelRequest& node) {
   kernel.width = 0;
   kernel.run = [=, shape = std::vector<int64_t>(dims.begin(), dims.end()),
                 strides = dense_strides(data)](const Run& run) -> pfrt_code {
-    // Where position |i| of dimensions [begin, end) of the indices lies in the data.
+    // Offset in the data of position |i| of dimensions [begin, end) of the indices.
     const auto place = [&](int64_t i, size_t begin, size_t end) {
       int64_t offset = 0;
       for (size_t d = end; d-- > begin; i /= shape[d]) offset += i % shape[d] * strides[d];

@@ -30,7 +30,7 @@ struct BytePlan {
   PoolGeometry geometry;
   WindowRows rows;
   ByteAverages averages;
-  // By dimension and position: taps on the image, and those that count.
+  // Numbers of taps by dimension and position: those on the image, and those that count.
   std::vector<std::vector<int64_t>> seen, counted;
   std::vector<int32_t> seen_along;  // the last of |seen|
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What happens to the gates of one sequence in one step, once the matmuls have been added to them.
-// Pure functions over the caller's memory; thread-safe.
+// The gates of one sequence in one step, once the matmuls have been added to them. Pure functions
+// over the caller's memory; thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -23,7 +23,7 @@ void gather_fixed(char* y, const char* x, const int64_t* index, int64_t n) {
                 kBytes);
 }
 
-// How far 4 elements are from |base|.
+// Distances of 4 elements from |base|.
 __attribute__((target("avx2"), always_inline)) inline __m256i distances(const int64_t* index,
                                                                         __m256i base) {
   return _mm256_sub_epi64(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(index)), base);
@@ -36,7 +36,8 @@ class NearLine {
  public:
   static constexpr int64_t kLanes = 8, kMost = kTaskBytes / int64_t{sizeof(float)};  // outputs
 
-  // Of the |n| outputs that |index| gives of |count| elements; false for too few. |index| stays.
+  // Makes the line for |n| outputs, each element |index| of |count|; returns false for too few.
+  // |index| stays.
   __attribute__((target("avx2"))) bool make(const int64_t* index, int64_t n, int64_t count) {
     if (n < kLanes || n > kMost || count < kLanes) return false;
     index_ = index;
@@ -80,7 +81,7 @@ class NearLine {
   alignas(32) int32_t order_[kMost / kLanes][kLanes];
 };
 
-// The same for bytes, 16 at a time.
+// A line of bytes as permutations of 16 at a time.
 class NearBytes {
  public:
   static constexpr int64_t kLanes = 16, kMost = 4096;  // outputs

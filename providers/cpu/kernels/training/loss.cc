@@ -64,7 +64,7 @@ void log_sum_exp(const Run& run, const Loss& loss, Block& b) {
   }
 }
 
-// The same where an image is one pixel: its scores are contiguous.
+// Computes log_sum_exp where an image is one pixel: its scores are contiguous.
 void log_sum_exp_of_row(const Run& run, const Loss& loss, Block& b) {
   double scores[kWide], top = -INFINITY, sum = 0;
   Pace pace(run);

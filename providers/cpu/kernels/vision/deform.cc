@@ -30,7 +30,7 @@ struct Deform {
   int64_t group_out() const { return outputs / groups; }
 };
 
-// Where a tap falls at each position of a block: pixels and their weights.
+// The places of a tap at each position of a block: pixels and their weights.
 template <typename T>
 struct Places {
   int64_t at[kMostCorners][kPositions];

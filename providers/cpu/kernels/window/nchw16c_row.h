@@ -77,7 +77,7 @@ __attribute__((target("avx2"))) void nchw16c_row(const WindowRows& rows, int64_t
   const TapRows starts(rows, row);
   int64_t p = 0;
   for (; p < begin; ++p) nchw16c_positions<1, false>(rows, starts, p, image, out, op);
-  // As many sums at once as registers hold.
+  // Takes as many sums at once as registers hold.
   if constexpr (sizeof(typename Op::Sum) == sizeof(__m256))
     for (; p + 8 <= end; p += 8) nchw16c_positions<8, true>(rows, starts, p, image, out, op);
   for (; p + 4 <= end; p += 4) nchw16c_positions<4, true>(rows, starts, p, image, out, op);

@@ -44,7 +44,7 @@ PFRT_AVX2 inline void transpose(const float* const (&rows)[kLanes], __m256* out)
   }
 }
 
-// The same, reading only the first |n| elements of each row.
+// Transposes 8 rows, reading only the first |n| elements of each.
 PFRT_AVX2 inline void transpose_some(const float* const (&rows)[kLanes], int64_t n, __m256* out) {
   const __m256i mask = first_lanes(n);
   alignas(32) float copy[kLanes][kLanes];

@@ -13,7 +13,7 @@ namespace pfrt::cpu {
 // each other; the rest of a line is zero.
 void reorder_to_pixels(float* out, int64_t line, const float* planes, int64_t plane, int64_t count,
                        int64_t n);
-// The same of planes anywhere. After every |row| lines, |skipped| lines are left as they are.
+// Reorders planes that lie anywhere. After every |row| lines, |skipped| lines are left as they are.
 void reorder_to_pixels(float* out, int64_t line, const float* const* planes, int64_t count,
                        int64_t n, int64_t row, int64_t skipped);
 // To lines of |count| channels, fewer than 16, that follow each other.
