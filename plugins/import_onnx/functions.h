@@ -63,7 +63,8 @@ class NameSource {
   uint64_t counter_ = 0;
 };
 
-// How names and attribute references of a function's body are read where one call is inlined.
+// Gives names and attribute references of a function's body their meaning where one call is
+// inlined.
 class Scope {
  public:
   struct Binding {
@@ -87,7 +88,7 @@ class Scope {
   // Makes |name| stand for |target|; false when it stands for something already.
   bool bind_value(const std::string& name, std::string target);
   void bind_attribute(const std::string& name, Binding binding) { attributes_[name] = binding; }
-  // What |name| was given in the call or by default; nullptr when it was left out.
+  // The attribute that |name| was given in the call or by default; nullptr when it was left out.
   const Binding* attribute(const std::string& name) const;
 
  private:

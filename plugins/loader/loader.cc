@@ -140,7 +140,7 @@ std::string check_table(const pfrt_plugin_desc& desc) {
   return {};
 }
 
-// What is thrown by a query ends here.
+// Calls |query|, and catches whatever it throws.
 pfrt_code call_query(pfrt_plugin_query_fn query, const pfrt_host_info& host,
                      pfrt_plugin_desc* desc) {
   try {

@@ -14,7 +14,7 @@
 namespace pfrt::image {
 namespace {
 
-// Of Huffman codes a block of 8 x 8 pixels takes a bit at least; arithmetic codes may take less.
+// A block of 8 x 8 pixels takes a bit at least in Huffman codes; arithmetic codes may take less.
 constexpr int64_t kPixelsPerByte = 8 * 64;
 // Each scan of a progressive image goes through all of its blocks. Encoders write about ten.
 constexpr int kMostScans = 500;

@@ -41,7 +41,7 @@ OPJ_BOOL seek(OPJ_OFF_T to, void* user) {
   return OPJ_TRUE;
 }
 
-// What SIZ, the first segment of a codestream, announces.
+// The size of the image by SIZ, the first segment of a codestream.
 struct Announced {
   int64_t height, width, tiles, components;
 };
