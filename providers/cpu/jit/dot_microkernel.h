@@ -72,8 +72,8 @@ class DotMicrokernel {
     const int32_t* start;
     int64_t start_panel;
     const int32_t* row_start;
-    // Where |out| is not null, bytes are written there instead of sums to C: 16 a row and panel,
-    // with 16 |scales| a panel, all below 1 in size.
+    // If |out| is not null, bytes are written there instead of sums to C: 16 a row and panel, with
+    // 16 |scales| a panel, all below 1 in size.
     uint8_t* out;
     int64_t out_row, out_panel;  // bytes
     const float* scales;

@@ -328,7 +328,7 @@ std::string refuse(const SnapshotNode& node) {
   return first_of({refuse_input(node, 3, kFloat | kBool), refuse_attributes(node)});
 }
 
-// Of each score; the products are of another kind.
+// Work of each score; the products are of another kind.
 constexpr Work kWork{.vector_operations = 3, .exponentials = 1, .sums = 3, .all_reduces = 3};
 
 constexpr Operator kOperators[] = {

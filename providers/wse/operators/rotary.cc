@@ -26,7 +26,7 @@ struct Form {
   bool interleaved = false, by_position = false;
 };
 
-// Of the table at |input|, whose batch and positions may be one for all.
+// Reads the steps of the table at |input|, whose batch and positions may be one for all.
 bool read_steps(const Call& call, const Form& f, uint32_t input, Steps* steps, std::string* why) {
   const Dims& table = call.in[input].dims;
   Dims wanted{f.batch, f.x.positions, f.half};

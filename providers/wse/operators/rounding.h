@@ -35,7 +35,7 @@ struct Rounding {
     else
       return value;
   }
-  // Of what was computed in double, with one rounding.
+  // Rounds a result that was computed in double, once.
   float wide(double value) const {
     if constexpr (is_16_bit(type))
       return (*this)(float_towards_odd(value));
@@ -66,7 +66,7 @@ class AxisJoin {
 
   int64_t parts() const { return static_cast<int64_t>(parts_.size()); }
   float operator()(std::span<const float> axis, Join join);
-  // Of what |parts()| pieces add up to each.
+  // Joins the results of |parts()| pieces.
   float tree(std::span<const float> pieces, Join join) const;
 
  private:

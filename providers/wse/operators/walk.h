@@ -76,7 +76,7 @@ void each_row(Dims dims, std::array<Dims, kTensors> strides, Fn fn) {
 struct Groups {
   std::vector<int64_t> starts, steps;
 };
-// Those along the axes that |reduced| names; both are in row-major order.
+// The groups along the axes that |reduced| names; both lists are in row-major order.
 Groups groups_of(const Dims& dims, const std::vector<bool>& reduced);
 
 }  // namespace pfrt::wse

@@ -169,7 +169,8 @@ void Core::tick_receive(double now, const Operation& operation) {
   }
 }
 
-// One wavelet out and one in share a cycle of the ramp, which the datapath loses.
+// Charges the datapath for the ramp. A wavelet out and a wavelet in share a cycle of the ramp,
+// which the datapath loses.
 void Core::charge(double now) {
   const size_t moved = std::max(moved_out_, moved_in_);
   work_until_ =

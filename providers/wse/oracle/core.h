@@ -100,7 +100,7 @@ class Core {
   int times_ = 0;    // that it has been done
   double free_at_ = 0;
 
-  // Of the operation at hand.
+  // State of the operation at hand.
   double start_ = 0;         // when its first wavelet may move
   size_t sent_ = 0;          // wavelets, of the message at hand where there are several
   size_t message_ = 0;       // of |out|

@@ -35,7 +35,7 @@ class Fabric {
   void core_took(int pe, double time);  // there is room at a core again
 
  private:
-  // What waits at a router, of a color and from a side, the first of which may go.
+  // Wavelets of a color that wait at a router, from one side; the first may go.
   struct Lane {
     std::deque<Wavelet> waiting;
     uint8_t asked = 0;  // outputs that the first one has asked for and not got

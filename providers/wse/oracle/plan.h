@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a case comes down to before it runs: the memory of each PE with its inputs, and its program.
-// Functions fill a plan that was made for a case that passed check().
+// A case before it runs: the memory of each PE with its inputs, and its program. Functions fill a
+// plan that was made for a case that passed check().
 #pragma once
 
 #include <array>

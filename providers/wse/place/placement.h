@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the layers of a session lie: a square of PEs each, on one wafer or several, side by side in
-// the order in which they run (layer-pipelined), or one after another on the same PEs with weights
-// streamed in from the host where all of them do not fit. Immutable once made.
+// Places of the layers of a session: each has a square of PEs, on one wafer or several, side by
+// side in the order in which they run (layer-pipelined). If they do not all fit, they run one after
+// another on the same PEs with weights streamed in from the host. Immutable once made.
 #pragma once
 
 #include <functional>

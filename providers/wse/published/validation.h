@@ -19,7 +19,7 @@ enum class Verdict {
   kShown    // nobody published a number that this could be held to
 };
 
-// What a judged row is evidence of.
+// The kind of evidence that a judged row is.
 enum class Evidence : uint8_t {
   kPrediction,    // somebody measured it, and nothing was fitted on it or on a part of it
   kScaled,        // its source measured a part and scaled it up
@@ -55,7 +55,7 @@ struct Validation {
   // A number of a machine file, "wse2.task", and the rows that it was fitted on.
   std::vector<std::pair<std::string, std::string>> fitted;
   int met = 0, not_met = 0;
-  // Of them, rows of Evidence::kPrediction.
+  // Rows of Evidence::kPrediction among these.
   int predictions_met = 0, predictions_not_met = 0;
   // Numbers of machine files, "wse2.turn", on which no judged row depends.
   std::vector<std::string> idle;
@@ -64,7 +64,7 @@ struct Validation {
 
 // A table for people; its last line counts the verdicts.
 std::string validation_text(const Validation& validation);
-// The same as a JSON object.
+// The table as a JSON object.
 std::string validation_json(const Validation& validation);
 
 }  // namespace pfrt::wse
