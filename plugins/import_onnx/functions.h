@@ -35,7 +35,7 @@ class FunctionTable {
   std::map<std::string, const wire::FunctionProto*, std::less<>> functions_;
 };
 
-// For messages: "domain.name", and "Conv 'conv1'" or "Conv producing 'x'".
+// Names for messages: "domain.name", and "Conv 'conv1'" or "Conv producing 'x'".
 std::string describe(const wire::FunctionProto& function);
 std::string describe(const wire::NodeProto& node);
 

@@ -179,7 +179,8 @@ void PluginLoader::scan() {
   }
 }
 
-// At the first use and not in scan(), so that it reaches a sink that is set after creation.
+// Warns at the first use and not in scan(), so that the warning reaches a sink that is set after
+// creation.
 void PluginLoader::warn_of_folders() {
   if (warned_ || !logger_) return;
   warned_ = true;

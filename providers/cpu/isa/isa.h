@@ -52,10 +52,10 @@ bool machine_has_int8_tiles();
 // levels from avx512_vnni on may use them.
 bool machine_has_byte_permutes();
 
-// For a process that carries out tile instructions itself where the machine has none, as tests do:
-// from now on, or no longer, tiles count as usable (amx.h) unless PFRT_ISA excludes them. isa()
-// tells of kAmx only if the machine has all that is before it, so that kernels need not run on
-// others.
+// Says whether tiles count as usable (amx.h) from now on, unless PFRT_ISA excludes them. It is for
+// a process that carries out tile instructions itself where the machine has none, as tests do.
+// isa() tells of kAmx only if the machine has all levels before it, so that kernels need not run on
+// other machines.
 void set_amx_emulated(bool emulated);
 bool amx_emulated();
 

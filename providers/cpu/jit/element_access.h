@@ -157,7 +157,7 @@ class ElementAccess : protected HasCodePages, public Xbyak::CodeGenerator {
     }
   }
 
-  // To the first spare.
+  // Narrows |from| to the first spare register.
   void narrow(const Vmm& from, pfrt_dtype type) {
     const Vmm to = first_spare();
     const int size = static_cast<int>(dtype_size(type));

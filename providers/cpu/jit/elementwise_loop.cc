@@ -262,8 +262,8 @@ class Generator : public ElementAccess<Vmm> {
       X::vroundps(of(i), operand(ops_[i].a), mode);
   }
 
-  // With AVX2 in two factors, of which the first is exact, so that results below the smallest
-  // normal number are rounded once.
+  // With AVX2 the factor is two factors, of which the first is exact, so that results below the
+  // smallest normal number are rounded once.
   void scale(size_t i) {
     const Operation& op = ops_[i];
     const Vmm d = of(i), power = first_spare(), half = second_spare();
@@ -342,8 +342,8 @@ class Generator : public ElementAccess<Vmm> {
       X::vinsertf128(d, first_spare(), half(d), 1);
   }
 
-  // For want of an instruction for vectors: by way of int32 where all elements fit, else one by
-  // one, in the 128 bytes below the stack pointer that belong to the function.
+  // AVX2 has no instruction for this. Elements go by way of int32 where all fit, else one by one,
+  // in the 128 bytes below the stack pointer that belong to the function.
   void long_to_float(const Vmm& d, const Vmm& a, const Vmm& b) {
     const Vmm highs = first_spare(), lows = second_spare();
     if constexpr (kWide) {

@@ -45,8 +45,8 @@ class PanelMicrokernel {
     // The sums are added to these, 16 a panel, rows |start_row| apart; null: to what C holds.
     const float* start;
     int64_t start_row;
-    // Fetched into the second-level cache meanwhile: kAheadLine elements a panel for every
-    // kAheadDepth of k in a chunk, until ahead_end at about; both null: nothing.
+    // Memory that is fetched into the second-level cache meanwhile: kAheadLine elements a panel for
+    // every kAheadDepth of k in a chunk, until ahead_end at about; both null: nothing.
     const float *ahead, *ahead_end;
     int64_t row_blocks;  // the number of blocks, whose rows follow each other; 0 counts as 1
   };

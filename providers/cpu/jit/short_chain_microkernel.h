@@ -36,8 +36,8 @@ class ShortChainMicrokernel {
     float* c;
     int64_t c_panel;
     int64_t adds;  // to what C holds; 0: C is overwritten
-    // Fetched into the second-level cache meanwhile, until ahead_end at about, and as much b_panel
-    // elements further; both null: nothing.
+    // Memory that is fetched into the second-level cache meanwhile, until ahead_end at about, and
+    // as much b_panel elements further; both null: nothing.
     const float *ahead, *ahead_end;
     int64_t row_blocks;  // as in PanelMicrokernel
   };

@@ -42,7 +42,7 @@ class TileMicrokernel {
     const void* ahead;
     int64_t ahead_step;
   };
-  // For 16 or 32 rows and columns.
+  // Multiplies 16 or 32 rows by as many columns, one or two tiles each.
   void run(int64_t row_tiles, int64_t col_tiles, const Blocks& blocks) const {
     code_[row_tiles - 1][col_tiles - 1](&blocks);
   }

@@ -123,8 +123,8 @@ class Run {
     return context_->fail(context_, static_cast<pfrt_code>(code), to_c(text));
   }
   pfrt_code stop() const { return context_->stop(context_); }
-  // For the body of a loop that may take milliseconds: it asks after every 10 to 1000 microseconds
-  // of work and leaves its results half done.
+  // Asked in the body of a loop that may take milliseconds, after every 10 to 1000 microseconds of
+  // work. A loop that is stopped leaves its results half done.
   bool stopped() const { return stop() != PFRT_CODE_OK; }
 
  private:

@@ -62,7 +62,7 @@ int64_t group_root(int64_t begin, int64_t end, int64_t group) {
   return std::min(begin + group / 2, end - 1);
 }
 
-// Both chains of [begin, end) into |root|: from above first.
+// Runs both chains of [begin, end) into |root|: from above first.
 void join(Line& line, int64_t begin, int64_t end, int64_t root) {
   if (root + 1 < end) line.chain(end - 1, root, -1);
   if (root > begin) line.chain(begin, root, 1);

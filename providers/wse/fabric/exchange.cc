@@ -22,7 +22,7 @@ double sent_after(const Machine& m, int64_t wavelets) {
   return std::max(m.exchange_floor, static_cast<double>(wavelets - 1) * m.wavelet);
 }
 
-// For each place of a line: the place it receives from, and how far that is.
+// For each place of a line, the place that it receives from and the distance of that.
 struct Neighbour {
   int64_t from, hops;
 };

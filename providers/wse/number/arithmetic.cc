@@ -92,7 +92,7 @@ float chain(Arithmetic type, std::span<const float> parts, int64_t first, int64_
   return carried;
 }
 
-// Both chains into |root| of [begin, end): that from above first.
+// Joins both chains of [begin, end) into |root|: that from above first.
 float join_at(Arithmetic type, std::span<const float> parts, int64_t begin, int64_t end,
               int64_t root, Join join) {
   float out = parts[static_cast<size_t>(root)];

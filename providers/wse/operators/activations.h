@@ -113,7 +113,7 @@ struct Sigmoid {
   }
 };
 
-// In a form whose exponential cannot overflow.
+// Softplus in a form whose exponential cannot overflow.
 struct Softplus {
   template <typename R>
   float operator()(R round, float x) const {

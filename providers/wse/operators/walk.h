@@ -34,7 +34,7 @@ class Walk {
       : dims_(std::move(dims)), strides_(std::move(strides)), index_(dims_.size(), 0) {}
 
   const Offsets& at() const { return at_; }
-  // To the next position; false after the last.
+  // Moves to the next position; false after the last.
   bool next() {
     for (size_t d = dims_.size(); d-- > 0;) {
       const bool wraps = ++index_[d] == dims_[d];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For a block of queries of one head of keys: S = scale Q K' over the keys that any of them sees,
-// the softmax of each row of S in place, Y = S V. Sums of products are those of Gemm, so that a
-// result depends on its row and on the keys alone.
+// A task computes, for a block of queries of one head of keys, S = scale Q K' over the keys that
+// any of them sees, the softmax of each row of S in place, and Y = S V. Sums of products are those
+// of Gemm, so that a result depends on its row and on the keys alone.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -47,7 +47,7 @@ void multiply(const Run& run, const Gemm<T>& like, int64_t m, int64_t n, int64_t
   }
 }
 
-// To |dtype| and back.
+// Rounds to |dtype| and back.
 template <typename T>
 void round_to(pfrt_dtype dtype, T* x, int64_t n) {
   alignas(double) unsigned char block[64 * sizeof(double)];

@@ -25,7 +25,8 @@ struct Headed {
 // The layout of a tensor of rank 4, or of rank 3 as [batch, position, head x column] with |heads|.
 Headed headed(pfrt_dtype dtype, std::span<const int64_t> dims, int64_t heads);
 
-// For one batch: positions before its first query, and keys, those of the queries included.
+// The keys that one batch has: positions before its first query, and keys, those of the queries
+// included.
 struct Reach {
   int64_t past = 0, keys = 0;
 };
@@ -35,9 +36,9 @@ struct KeyRange {
   int64_t begin = 0, end = 0;
 };
 
-// Added to the scores, or for bool the keys to keep; broadcast by strides of 0. Keys from |columns|
-// on are not seen. With |replaces|, a masked score becomes the large negative number itself, even
-// if it was NaN or infinite.
+// A mask, added to the scores; if it is bool it tells the keys to keep. It is broadcast by strides
+// of 0. Keys from |columns| on are not seen. With |replaces|, a masked score becomes the large
+// negative number itself, even if it was NaN or infinite.
 struct AttentionMask {
   uint32_t input = PFRT_NO_INDEX;
   pfrt_dtype dtype = PFRT_DTYPE_UNSET;

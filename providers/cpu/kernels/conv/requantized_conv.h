@@ -16,7 +16,7 @@ class RequantizedConv {
  public:
   static constexpr int64_t kLine = RequantizeFns::kLine;
 
-  // Known in a run.
+  // Parameters that are known in a run.
   struct Scales {
     std::vector<float> scales;  // by channel
     float zero;

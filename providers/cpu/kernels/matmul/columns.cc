@@ -25,7 +25,8 @@ Kernel kernel_of(std::string_view name, MatMul matmul, std::function<Finish(cons
   return kernel;
 }
 
-// For more rows than a few: not where tiles are used, or code cannot be made executable.
+// Whether more rows than a few read panels: not where tiles are used, or code cannot be made
+// executable.
 bool panels_are_best(const SnapshotNode& node) {
   return !splits_products(node.precision()) && PanelMicrokernel::get() != nullptr;
 }

@@ -48,8 +48,8 @@ class Gemm {
   Gemm() : micro_(&micro_kernels<T>()), dots_(&dot_kernels()), lines_(&line_kernels()) {}
   // |batch|: how many such matmuls run in parallel; only the tile size depends on it.
   Gemm(int64_t m, int64_t n, int64_t k, int64_t batch = 1) : Gemm(Gemm(), m, n, k, batch) {}
-  // With the microkernels of |like|: choosing them takes longer than a small matmul, where only the
-  // run knows the size.
+  // Takes the microkernels of |like|: choosing them takes longer than a small matmul, where only
+  // the run knows the size.
   Gemm(const Gemm& like, int64_t m, int64_t n, int64_t k, int64_t batch = 1);
 
   // Tiles of one matmul; 0 when C is empty.

@@ -19,9 +19,9 @@ namespace pfrt::cpu {
 bool split_matmul_usable();
 // Whether products of that precision are split: where it can, but not for kIeee.
 bool splits_products(Precision precision);
-// Into how many terms a factor is split; not for kIeee.
+// Number of terms that a factor is split into; not for kIeee.
 int terms_of(Precision precision);
-// Whether that is faster than the reference for this size.
+// Whether split products are faster than the reference for this size.
 bool split_matmul_wins(int64_t m, int64_t n, int64_t k);
 // Rows and columns in multiples of which tiles of C are best cut.
 inline constexpr int64_t kSplitUnit = 32;

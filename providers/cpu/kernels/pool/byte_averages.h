@@ -15,7 +15,7 @@ namespace pfrt::cpu {
 
 class ByteAverages {
  public:
-  // Known in a run.
+  // Parameters that are known in a run.
   struct Values {
     double ratio;    // X's scale over Y's
     int32_t x_zero;  // of bytes with their highest bit inverted by |flip|, which have no sign

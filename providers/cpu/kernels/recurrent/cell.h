@@ -26,8 +26,8 @@ template <typename T>
 void finish_rnn(const Layer& layer, const Activation* activations, const Units<T>& u);
 template <typename T>
 void finish_lstm(const Layer& layer, const Activation* activations, const Units<T>& u);
-// Between the matmuls of a step of GRU, without linear_before_reset: |after| becomes the state that
-// the candidate is computed from.
+// Runs between the matmuls of a step of GRU, without linear_before_reset: |after| becomes the state
+// that the candidate is computed from.
 template <typename T>
 void reset_gru(const Layer& layer, const Activation* activations, const Units<T>& u);
 template <typename T>

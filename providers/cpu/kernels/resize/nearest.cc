@@ -29,9 +29,9 @@ __attribute__((target("avx2"), always_inline)) inline __m256i distances(const in
   return _mm256_sub_epi64(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(index)), base);
 }
 
-// For elements of 4 bytes: 8 outputs that come from 8 contiguous inputs are a permutation of them.
-// A line as such permutations, made once for all lines of a task; the last one may overlap the one
-// before. Others are gathered one by one.
+// A line of elements of 4 bytes as permutations, made once for all lines of a task: 8 outputs that
+// come from 8 contiguous inputs are a permutation of these. The last permutation may overlap the
+// one before. Other outputs are gathered one by one.
 class NearLine {
  public:
   static constexpr int64_t kLanes = 8, kMost = kTaskBytes / int64_t{sizeof(float)};  // outputs

@@ -44,7 +44,8 @@ PFRT_AVX512 inline __m512 exp_512(__m512 x) {
   return _mm512_maskz_scalef_ps(0xffff, p, n);
 }
 
-// Beyond, scalef would see infinities minus infinities. NaN stays, because x is the second operand.
+// Arguments are cut at -200: below, scalef would see infinities minus infinities. NaN stays,
+// because x is the second operand.
 PFRT_AVX512 inline __m512 exp_of_less_512(__m512 x) {
   return exp_512(_mm512_maskz_max_ps(0xffff, _mm512_set1_ps(-200.f), x));
 }

@@ -18,8 +18,8 @@ namespace pfrt::cpu {
 inline constexpr int64_t kBlockChannels = 16;
 inline constexpr int64_t kVectorChannels = 8;
 
-// For a row of positions: where the row of pixels begins that each tap row sees, -1 outside. The
-// first ones are computed once.
+// Offsets of the rows of pixels that each tap row sees at a row of positions; -1 outside. The first
+// ones are computed once.
 class TapRows {
  public:
   TapRows(const WindowRows& rows, int64_t row) : rows_(rows), row_(row) {

@@ -37,7 +37,7 @@ struct WinogradWeights {
   int64_t stride() const { return ceil_div(channels, 16) * 16 * 16; }
   int64_t size() const { return groups * panels * elements * stride(); }
   int64_t source_at() const { return source_behind(size() * kBytes) / kBytes; }
-  // With |source_size| elements of the weights as they were.
+  // Bytes with |source_size| elements of the weights as they were.
   uint64_t bytes(int64_t source_size) const {
     return bytes_with_source(size() * kBytes, source_size * kBytes);
   }
