@@ -69,7 +69,7 @@ class Scope {
  public:
   struct Binding {
     const wire::AttributeProto* attribute;
-    Scope* scope;  // that the attribute's graphs are read in; nullptr: the model's own
+    Scope* scope;  // the attribute's graphs are read in it; nullptr: in the model's own graph
   };
 
   // |caller| nullptr: the call stands in the model's own graph. |prefix| starts every name made

@@ -12,7 +12,7 @@ namespace {
 
 // Samples of 4 bytes that the library keeps, a pixel that is allowed.
 constexpr int64_t kMostSamplesPerPixel = 4;
-constexpr int64_t kMostTiles = 65535;  // that a codestream can number
+constexpr int64_t kMostTiles = 65535;  // most tiles that a codestream can number
 
 struct Source {
   const Job* job;

@@ -21,7 +21,7 @@
 namespace pfrt::cpu {
 namespace {
 
-constexpr int64_t kTypicalDim = 64;  // what a symbolic dimension counts for in estimates
+constexpr int64_t kTypicalDim = 64;  // stands for a symbolic dimension in estimates
 
 struct KernelText {
   pfrt_kernel_info info;

@@ -78,7 +78,7 @@ class BroadcastLoop {
   int64_t block_ = 0;  // elements of 16 channels, where operands are by channel
   int64_t elements_ = 0;
   double flops_ = 0;
-  std::shared_ptr<const ByteTable> table_;  // what the loop computes, of one byte; null: no table
+  std::shared_ptr<const ByteTable> table_;  // the loop's results by byte; null: no table
 };
 
 // The loop that Run::apply_epilogue computes; its slots are buffers of the program. The slot of the

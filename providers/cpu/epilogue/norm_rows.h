@@ -56,7 +56,7 @@ struct RowNormalisation {
   int64_t length;
   double epsilon;
   bool centered;
-  bool avx2 = false;  // as above
+  bool avx2 = false;  // whether AVX2 may be used
 };
 
 // y = (x - center) * factor * scale + bias for |n| elements; |bias| may be null, |y| may be |x|.

@@ -39,7 +39,7 @@ class ShortChainMicrokernel {
     // Memory that is fetched into the second-level cache meanwhile, until ahead_end at about, and
     // as much b_panel elements further; both null: nothing.
     const float *ahead, *ahead_end;
-    int64_t row_blocks;  // as in PanelMicrokernel
+    int64_t row_blocks;  // see PanelMicrokernel
   };
   int64_t rows() const { return rows_; }
   int64_t panels() const { return panels_; }

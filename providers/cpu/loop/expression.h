@@ -58,7 +58,7 @@ enum class Prim : uint8_t {
   kShiftSigned,
   kToFloat,   // int32 to the nearest float32
   kTruncate,  // float32 to int32; the least one where that is out of range
-  kNearest,   // the same to nearest even
+  kNearest,  // float32 to the nearest int32, ties to even; the least one where that is out of range
 
   kLongAdd,  // of int64, wrapping around
   kLongSub,

@@ -26,7 +26,7 @@ constexpr uint64_t kMemoryAByte = 1;
 struct Trial {
   const MeasureCase* what;
   uint32_t threads;
-  int64_t bytes;       // that a thread goes through
+  int64_t bytes;       // of the data that a thread goes through
   int64_t blocks = 0;  // of a thread's burst; 0 = not known yet
   std::vector<double> rates;
 };

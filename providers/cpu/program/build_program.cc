@@ -613,7 +613,7 @@ class ProgramBuilder {
   Shuffles shuffles_;
   std::unordered_map<uint32_t, uint32_t> byte_buffers_;  // buffers of a byte an element, by value
   std::deque<Step> steps_;
-  std::optional<Tuner> tuner_;  // where the session tunes
+  std::optional<Tuner> tuner_;  // set where the session tunes
   bool alone_ = false;          // values stay in the buffers that they are in
   std::shared_ptr<const KeptShapes> kept_;
 };

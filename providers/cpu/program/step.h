@@ -26,7 +26,7 @@ struct Step {
   std::optional<RowNorm> norm;
   std::vector<uint32_t> inputs,
       outputs;  // buffers, by position of the node's inputs and outputs; PFRT_NO_INDEX where absent
-  std::vector<uint32_t> reads, writes;  // the same without gaps and repeats
+  std::vector<uint32_t> reads, writes;  // these buffers without gaps and repeats
   std::vector<uint32_t> nodes;
   std::string name, detail, tuning;
   // Pairs (position in inputs, position in outputs) that may share memory.

@@ -24,10 +24,10 @@ using namespace std::chrono_literals;
 
 constexpr auto kFirstTime = 30ms, kSecondTime = 20ms;  // of a step; slow ones take kLeastRounds
 constexpr auto kFormTime = 4ms;                        // of a form, where many are searched
-constexpr auto kProgramTime = 3s;                      // where the host does not say
+constexpr auto kProgramTime = 3s;                      // used where the host gives none
 constexpr int kLeastRounds = 3, kMostRounds = 24;
 constexpr double kHopeless = 1.25, kLeastGain = 1.03;
-constexpr size_t kFirstForms = 10;  // that a search begins with
+constexpr size_t kFirstForms = 10;  // forms that a search begins with
 constexpr double kNoise = 0.01;     // of measured times, about
 // A run of a model reads each constant from beyond the near caches. So that it is the same here,
 // copies of a constant fill more memory than those caches hold, and runs take turns among them.

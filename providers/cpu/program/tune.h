@@ -80,7 +80,7 @@ class Tuner {
   const pfrt_sink* const sink_;
   const pfrt_tuning* tuning_ = nullptr;  // of |sink_|; null: there is none
   pfrt_tune_search search_ = PFRT_TUNE_RACE;
-  uint64_t own_left_ns_;     // where the host has no budget
+  uint64_t own_left_ns_;     // used where the host has no budget
   Clock::time_point end_{};  // of the measurements under way
   Memory memory_, constants_;
 };

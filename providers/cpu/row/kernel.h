@@ -49,7 +49,7 @@ using Parameters = std::vector<TuningParameter>;
 // (program/tune.h).
 struct Alternative {
   Parameters parameters;  // other values of those that the kernel has which offers it
-  Kernel kernel;          // as that one, but for |run| and what memory it takes
+  Kernel kernel;          // differs from that one in |run| and its memory
 };
 struct Alternatives {
   Parameters own;  // of the kernel that offers them

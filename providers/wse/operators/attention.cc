@@ -17,7 +17,7 @@ namespace pfrt::wse {
 namespace attention {
 namespace {
 
-constexpr int64_t kQueries = 32;  // that are worked on at a time, at most
+constexpr int64_t kQueries = 32;  // queries that are worked on at a time, at most
 constexpr int32_t kOneBlock = 0;  // a tile's depth in order
 
 // Keys or values of a head: those of the past, then the new ones.

@@ -22,7 +22,7 @@ struct Form {
   Heads x;
   int64_t batch = 0, half = 0;  // pairs
   int64_t positions = 0;        // of the tables, where positions are given
-  Steps cosine, sine;           // where none are
+  Steps cosine, sine;           // used where no positions are given
   bool interleaved = false, by_position = false;
 };
 

@@ -44,10 +44,10 @@ class Fabric {
   struct Server {
     double free = 0;
     bool woken = false;          // an event will come when it is free
-    std::deque<int> lanes = {};  // whose first wavelet wants it
+    std::deque<int> lanes = {};  // lanes whose first wavelet wants it
   };
   static constexpr int kSides = 5;    // four neighbours and the core
-  static constexpr int kOutputs = 5;  // likewise
+  static constexpr int kOutputs = 5;  // four neighbours and the core
   static constexpr int kRamp = 4;
 
   int lane_of(int pe, int color, int side) const { return (pe * kColors + color) * kSides + side; }

@@ -32,7 +32,7 @@ struct Chips {
 struct Target {
   Machine machine;
   Arithmetic arithmetic = Arithmetic::kFp16;
-  Rect fabric;  // what may be used
+  Rect fabric;  // the part that may be used
   Chips chips;
   Execution execution = Execution::kAuto;
 };

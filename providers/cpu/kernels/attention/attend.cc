@@ -143,7 +143,7 @@ class Attend {
     Reach reach;
     KeyRange keys;  // seen by any row
     bool special;   // values that some row does not see hold NaN or infinity
-    bool wild;      // the same of scores, so that all are computed
+    bool wild;      // a score that some row does not see may be NaN or infinite: all are computed
   };
 
   KeyRange seen_by(const Block& b, int64_t r) const {
@@ -186,7 +186,7 @@ class Attend {
     const StridedSource<T> rows(q, kOwnType<T>, 0, f_.head, 1);
     multiply<T>(run, gemm_, block.count, width, f_.head, rows, cached(run, block, false), scores,
                 scratch + gemm_at_);
-    std::array<bool, kMostRows> sees;  // as many as there are rows
+    std::array<bool, kMostRows> sees;  // as many are used as there are rows
     for (int64_t r = 0; r < block.count; ++r)
       sees[static_cast<size_t>(r)] = finish(run, block, r, scores + r * width, scratch + mask_at_);
     const StridedSource<T> weights(scores, kOwnType<T>, 0, width, 1);

@@ -119,7 +119,7 @@ class PanelAttend {
   struct Task {
     int64_t batch, kv_head, first, count;
     bool special;  // values that some row does not see hold NaN or infinity
-    bool wild;     // the same of scores, so that all are computed
+    bool wild;     // a score that some row does not see may be NaN or infinite: all are computed
     bool pairs;    // products are those of pairs
     std::array<Row, kMostRows> rows;
   };

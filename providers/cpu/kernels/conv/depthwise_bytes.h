@@ -28,7 +28,7 @@ struct DepthwiseBytes {
   static bool has_vectors();
   int64_t outputs() const { return two_rows ? 2 : 1; }
   int64_t group() const { return quads ? 4 : 2; }
-  int64_t rows() const { return taps_y + outputs() - 1; }  // that positions see
+  int64_t rows() const { return taps_y + outputs() - 1; }  // rows of pixels that positions see
   int64_t groups() const { return quads ? (rows() + 3) / 4 : (rows() + 1) / 2; }
   // Bytes of the weights of 16 channels; a multiple of 64.
   int64_t weight_bytes() const { return groups() * taps_x * kLines * outputs() * kColumn; }
@@ -44,9 +44,9 @@ struct DepthwiseBytes {
 struct DepthwiseColumns {
   const uint8_t* const* groups;  // of rows: four lines each
   int64_t pitch;                 // bytes from line to line
-  const int64_t* taps;           // where the columns of the first position's taps are, in bytes
+  const int64_t* taps;           // offsets in bytes of the columns of the first position's taps
   const void* weights;           // packed
-  const int32_t* start;          // what sums begin with, of 16 channels
+  const int32_t* start;          // numbers that the sums of 16 channels begin with
 };
 
 // Writes 16 sums for each of |n| positions of outputs() rows.

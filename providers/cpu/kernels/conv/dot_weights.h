@@ -25,7 +25,7 @@ struct DotWeights {
   int64_t groups, outs, channels, taps_y, taps_x;  // outs and channels of a group
   int64_t dilation_x;
   bool is_signed, ones;
-  int32_t shift;  // how much more a weight counts than it is
+  int32_t shift;  // added to each weight by the packing
   const DotMicrokernel* microkernel;
   bool for_tiles;  // k is in the order that tiles want, which |microkernel| takes too
 

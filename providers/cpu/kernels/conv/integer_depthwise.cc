@@ -48,10 +48,10 @@ struct Plan {
   bool x_signed, w_signed, has_bias;
   Nchw16cSides nchw16c;
   Parameter x_zero, w_zeros;
-  PackedTaps packed;  // where run.packed() is there
+  PackedTaps packed;  // used where run.packed() is there
   int64_t rows;       // of positions, of a task
   std::vector<Phase> phases;
-  std::vector<int64_t> taps;  // where their columns begin, in bytes of a line
+  std::vector<int64_t> taps;  // offsets of their columns, in bytes of a line
   int64_t pitch;              // bytes of a line of columns
 
   int64_t channels() const { return geometry.groups * geometry.group_out; }

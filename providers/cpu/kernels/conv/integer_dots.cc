@@ -125,7 +125,7 @@ struct Start {
   int32_t zero;                // of x, as pixels count
   std::vector<int32_t> zeros;  // of weights, as they count, by channel
   bool one_zero;
-  std::vector<int32_t> sums;  // what sums begin with: 16 a panel, the panels of a group together
+  std::vector<int32_t> sums;  // numbers that sums begin with: 16 a panel, panels by group
   const ToBytes* to_bytes;
 
   const int32_t* channels(const DotWeights& w, int64_t group, int64_t panel) const {

@@ -39,7 +39,7 @@ Row row_of(const Window& w) {
 KOrder KOrder::of(int64_t channels, int64_t taps, int64_t outputs, bool dilated) {
   const int64_t by_pixel = taps * whole_chunks(channels), dense = whole_chunks(taps * channels);
   // A band by position copies and splits lines for each position, but needs fewer products.
-  constexpr int64_t kLineCost = 24;  // how many products of a chunk take as long as a line
+  constexpr int64_t kLineCost = 24;  // number of products of a chunk that take as long as a line
   const bool by_position = !dilated && channels < kChunk && taps > 1 && dense <= kMostGathered &&
                            (by_pixel - dense) * outputs > dense * kLineCost;
   return by_position ? KOrder{true, channels, dense}

@@ -18,7 +18,7 @@
 
 namespace pfrt::cpu {
 
-inline constexpr std::string_view kColumns16Bit = "columns_16bit/";  // how its recipe begins
+inline constexpr std::string_view kColumns16Bit = "columns_16bit/";  // beginning of its recipe
 
 enum class ColumnType : uint8_t { kBf16, kFp16 };
 // The type that columns of the node are packed to, if they are.

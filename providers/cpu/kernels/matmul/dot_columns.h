@@ -82,7 +82,7 @@ class DotRows {
   int64_t row_bytes() const { return row_bytes_; }
   bool is_signed() const { return is_signed_; }
   bool flipped() const { return bytes_ && is_signed_ && !on_tiles_; }  // DotMicrokernel::run
-  int32_t shift() const { return flipped() ? 128 : 0; }                // as above
+  int32_t shift() const { return flipped() ? 128 : 0; }                // see DotColumns::shift
   // A copy of a row, row_bytes() long; what fills it up is 0 after the shift. Gives its own
   // products (int16_dot.h) where elements become int16, and else 0.
   uint32_t copy(const void* row, void* out) const;

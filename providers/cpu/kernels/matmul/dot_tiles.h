@@ -32,7 +32,7 @@ struct DotTileProduct {
   int64_t panels, panel_bytes;
   const char* next;          // the panels that are read next, as many; null: none
   const int32_t* start;      // 16 a panel
-  const int32_t* row_start;  // what the sums of each row begin with besides; null: nothing
+  const int32_t* row_start;  // added to the beginning of each row's sums; null: nothing
   int32_t* sums;             // rows |stride| apart, panels |panel_stride|
   int64_t stride, panel_stride;
 };

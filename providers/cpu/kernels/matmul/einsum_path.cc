@@ -203,7 +203,7 @@ class Path {
       best[set].cost = std::numeric_limits<double>::infinity();
       for (uint32_t left = (set - 1) & set; left > 0; left = (left - 1) & set) {
         const uint32_t right = set ^ left;
-        if (left < right) break;  // the same pairs again
+        if (left < right) break;  // pairs repeat from here on
         const double cost =
             best[left].cost + best[right].cost + size(best[left].labels | best[right].labels);
         if (best[set].left == 0 || cost < best[set].cost) {
@@ -243,7 +243,7 @@ class Path {
   size_t next_;  // number of the next result
   Labels output_;
   std::vector<Operand> operands_;
-  size_t live_ = 0;                    // that are not gone
+  size_t live_ = 0;                    // operands that are not gone
   int64_t holders_[kMostLabels] = {};  // operands that have a label
   std::vector<EinsumStep> steps_;
 };

@@ -97,7 +97,7 @@ class PanelMatmul {
   int64_t packed_at_ = 0;
   int64_t pass_;  // k a call
   int64_t task_rows_ = 1, task_cols_ = 1;
-  bool given_cols_ = false;  // by a blocking; else a task has those of task_cols
+  bool given_cols_ = false;  // a blocking gave task_cols_
   bool by_columns_;
   bool by_passes_ = false, copies_ = false;  // see multiply_by_passes
   const PanelMicrokernel* microkernel_;

@@ -20,7 +20,7 @@ namespace pfrt::cpu {
 std::optional<PackedInput> pack_tile_columns(const SnapshotNode& node, int64_t m, bool any,
                                              const Columns& columns);
 
-inline constexpr std::string_view kTileColumns = "tiles_and_panels/";  // how its recipe begins
+inline constexpr std::string_view kTileColumns = "tiles_and_panels/";  // beginning of its recipe
 
 // Whether a product of |m| rows is better off on the tiles than on the panels behind.
 bool tiles_win(int64_t m, const Columns& columns);

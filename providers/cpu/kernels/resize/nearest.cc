@@ -186,7 +186,7 @@ void resize_nearest(const Run& run, const ResizeForm& form, const ResizePlan& pl
     };
     bool is_near = vectors && tasks == 1 && make_near(line.taps.index.data(), line.out);
     int64_t at[kMostAxes], located = -1, from_before = -1;  // of the row before
-    int64_t plane = 0;  // where the pixels begin of all rows that differ in their last coordinate
+    int64_t plane = 0;  // beginning of the pixels of all rows that differ in their last coordinate
     for (int64_t item = begin; item < end; ++item) {
       const int64_t row = item / tasks, first = item % tasks * positions;
       const int64_t n = std::min(positions, line.out - first);

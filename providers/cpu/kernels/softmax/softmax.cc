@@ -69,7 +69,7 @@ void hardmax_line(Pace& pace, const T* x, T* y, int64_t n) {
 // come: other lines are worked on meanwhile.
 void softmax_floats(Pace& pace, const LineMath& math, const float* x, float* y, int64_t n,
                     int64_t count) {
-  constexpr int64_t kTogether = 16, kElements = 4096;  // which stay in the cache
+  constexpr int64_t kTogether = 16, kElements = 4096;  // so many stay in the cache
   const int64_t most = std::clamp<int64_t>(kElements / std::max<int64_t>(n, 1), 1, kTogether);
   for (int64_t first = 0; first < count; first += most) {
     const int64_t lines = std::min(most, count - first), from = first * n;

@@ -21,7 +21,7 @@ namespace pfrt::cpu {
 namespace {
 
 constexpr int64_t kPanel = WinogradPlan::kPanel;
-constexpr int64_t kPutTiles = 8;  // that are put to the output together
+constexpr int64_t kPutTiles = 8;  // tiles that are put to the output together
 constexpr int64_t kMostOut = 4;
 // With fewer channels the transforms cost more than they save.
 constexpr int64_t kLeastInputs = 32, kLeastInputsOf5 = 16, kLeastOutputs = 24;
