@@ -72,8 +72,8 @@ class Scope {
     Scope* scope;  // the attribute's graphs are read in it; nullptr: in the model's own graph
   };
 
-  // |caller| nullptr: the call stands in the model's own graph. |prefix| starts every name made
-  // here.
+  // The call stands in the graph of |caller|; nullptr: in the model's own. |prefix| starts every
+  // name made here.
   Scope(const wire::FunctionProto& function, Scope* caller, std::string prefix, NameSource& names);
   Scope(const Scope&) = delete;
   Scope& operator=(const Scope&) = delete;

@@ -100,7 +100,7 @@ class ModelWriter {
   Status write_nodes(const pfrt_graph* graph, wire::GraphProto* out);
   Status write_attribute(const pfrt_attr& attr, wire::AttributeProto* out);
   Status write_body(const pfrt_graph* graph, wire::GraphProto* out);
-  // |external|: may go to the second file.
+  // Writes a tensor; with |external| its data may go to the second file.
   Status write_tensor(const pfrt_value* value, bool external, wire::TensorProto* out);
   Status write_sparse(const pfrt_value* value, wire::SparseTensorProto* out);
   void write_external(const pfrt_tensor& tensor, wire::TensorProto* out);

@@ -28,9 +28,9 @@ struct FusionGroup {
   size_t before_loop() const { return size_t{has_head} + size_t{has_pool}; }
 };
 
-// |nodes| in topological order; |outputs| are the values used outside. No loop has more terms alive
-// at once than |register_limit|; 0 makes no loops. Without |joins| each node is a
-// group.
+// Divides |nodes|, which are in topological order, into groups; |outputs| are the values used
+// outside. No loop has more terms alive at once than |register_limit|; 0 makes no loops. Without
+// |joins| each node is a group.
 std::vector<FusionGroup> find_fusion_groups(const SnapshotCopy& snapshot,
                                             std::span<const uint32_t> nodes,
                                             std::span<const uint32_t> outputs, int register_limit,

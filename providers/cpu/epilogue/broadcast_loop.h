@@ -26,9 +26,9 @@ class BroadcastLoop {
     int64_t block = 0;
     std::vector<int64_t> blocks;
   };
-  // |operands| by input slot of |plan|; |elements| of each output. nullopt where one element serves
-  // too few neighbours, or too many operands would have to be copied. With |image|, operands that
-  // are not by channel are whole or have one element.
+  // Makes the loop of |plan|: |operands| are by input slot, |elements| are those of each output.
+  // nullopt where one element serves too few neighbours, or too many operands would have to be
+  // copied. With |image|, operands that are not by channel are whole or have one element.
   static std::optional<BroadcastLoop> make(const LoopPlan& plan, LoopCode code,
                                            std::span<const BroadcastIndex> operands,
                                            int64_t elements, const Image* image = nullptr);

@@ -31,8 +31,8 @@ double add_up_plainly(const T* x, int64_t n, Fn&& fn) {
   return s[0];
 }
 
-// add_up_plainly of x, or of (x - center)^2, in vectors. It uses no FMA, which would give other
-// bits.
+// Computes add_up_plainly of x, or of (x - center)^2, in vectors. It uses no FMA, which would give
+// other bits.
 template <bool kSquares, typename Fn>
 PFRT_AVX2 double add_up_avx2(const float* x, int64_t n, double center, Fn&& fn) {
   constexpr int64_t kLanes = 4, kVectors = kSums / kLanes;

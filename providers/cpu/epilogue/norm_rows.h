@@ -19,7 +19,7 @@ template <typename T>
 inline constexpr pfrt_dtype kNormType =
     std::is_same_v<T, double> ? PFRT_DTYPE_FLOAT64 : PFRT_DTYPE_FLOAT32;
 
-// |n| elements from |first| on as T: in place where that is their type, else converted into
+// Returns |n| elements from |first| on as T: in place where that is their type, else converted into
 // |buffer|.
 template <typename T>
 const T* load_row(Pace& pace, pfrt_dtype dtype, const void* data, int64_t first, int64_t n,
@@ -43,7 +43,7 @@ void store_row(Pace& pace, pfrt_dtype dtype, void* data, int64_t first, int64_t 
   });
 }
 
-// |avx2|: of what the machine may use; results have the same bits.
+// |avx2| says that AVX2 may be used; results have the same bits without it.
 template <typename T>
 double row_sum(Pace& pace, const T* x, int64_t n, bool avx2 = false);
 // Sum of (x - center)^2.

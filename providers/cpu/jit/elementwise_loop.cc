@@ -94,7 +94,7 @@ class Generator : public ElementAccess<Vmm> {
     }
   }
 
-  // |vectors| a turn.
+  // Writes a loop over |vectors| vectors a turn.
   void loop(int vectors) {
     const auto elements = static_cast<uint32_t>(vectors * kLanes);
     Xbyak::Label next, end;

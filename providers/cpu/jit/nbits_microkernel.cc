@@ -289,7 +289,7 @@ class Generator final : public Xbyak::CodeGenerator {
   // ------------------------------------------------------------------ lines of floats
 
   int fields() const { return 32 / f_.bits; }
-  // fn(field, field of its half), half a line after the other.
+  // Calls fn(field, field of its half) for the fields of a line, one half after the other.
   template <typename Fn>
   void each_field(int b_at, Fn&& fn) {
     if (!f_.widened)
@@ -310,7 +310,7 @@ class Generator final : public Xbyak::CodeGenerator {
     });
   }
 
-  // |b_at|: of what is widened already.
+  // Multiplies field |i| of a half; weights that are widened already are at |b_at|.
   void multiply_field(int i, int a_at, int b_at) {
     const auto of_row = [&](int r) { return rbx + static_cast<size_t>(a_at + r * 4); };
     if (together_) {

@@ -102,8 +102,9 @@ class Generator final : public Xbyak::CodeGenerator {
   // register of its own would take a second operation for each element.
   bool broadcasts() const { return wide_ && vectors_ == 1; }
 
-  // |fresh|: a chain begins, and the sums of the chain before it are stored to their slot between
-  // the multiplications. Many stores at once would delay what follows.
+  // Multiplies all rows by a step of k. |fresh|: a chain begins, and the sums of the chain before
+  // it are stored to their slot between the multiplications. Many stores at once would delay what
+  // follows.
   void multiply(int k, bool fresh = false) {
     if (streams_ && vectors_ * lanes() > kPanel) return multiply_streams(k, fresh);
     if (streams_) prefetcht0(ptr[rsi + static_cast<size_t>(k * kPanel * 4 + kFetched)]);

@@ -15,7 +15,7 @@ using Dims = std::span<const int64_t>;
 
 // Row-major layout does not see leading ones.
 Dims without_leading_ones(Dims dims);
-// |dims| and so many dimensions of 1 behind them.
+// Returns |dims| and so many dimensions of 1 behind them.
 std::vector<int64_t> with_ones(Dims dims, uint32_t ones);
 
 struct BroadcastPattern {

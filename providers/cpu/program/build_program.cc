@@ -182,7 +182,7 @@ class ProgramBuilder {
     return {};
   }
 
-  // |most|: the steps at the largest dimensions.
+  // Describes the step by |most|, the steps at the largest dimensions.
   static void describe_varying(Step& step, const MadeSteps& most) {
     for (const Step& made : most.steps) {
       step.name += message(step.name.empty() ? "" : ", ", made.name);

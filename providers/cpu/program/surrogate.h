@@ -14,7 +14,7 @@ namespace pfrt::cpu {
 
 class Surrogate {
  public:
-  // |noise|: the standard deviation of values that are observed at one point.
+  // |noise| is the standard deviation of values that are observed at one point.
   explicit Surrogate(double noise) : noise_(noise) {}
 
   // |point| has as many coordinates as those before, each about 0 to 1.

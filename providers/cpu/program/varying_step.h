@@ -47,7 +47,7 @@ struct MadeSteps {
 class VaryingStep {
  public:
   using Make = std::function<Result<std::shared_ptr<const MadeSteps>>(const pfrt_shapes&)>;
-  // |values| vary.
+  // The dimensions of |values| vary.
   VaryingStep(std::shared_ptr<const KeptShapes> shapes, std::vector<uint32_t> values, Make make)
       : shapes_(std::move(shapes)), values_(std::move(values)), make_(std::move(make)) {}
 

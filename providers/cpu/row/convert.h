@@ -41,8 +41,8 @@ To converted(From value) {
 // Elements of a block: four arrays of it stay in the first-level cache.
 inline constexpr int64_t kBlock = 1024;
 
-// |n| elements at |src|, which are |dtype|, as T. T is float, double, int64_t or uint64_t, here and
-// below.
+// Loads |n| elements at |src|, which are |dtype|, as T. T is float, double, int64_t or uint64_t,
+// here and below.
 template <typename T>
 void load_block(pfrt_dtype dtype, const void* src, int64_t n, T* dst);
 template <typename T>
@@ -57,7 +57,7 @@ extern template void store_block(pfrt_dtype, const double*, int64_t, void*);
 extern template void store_block(pfrt_dtype, const int64_t*, int64_t, void*);
 extern template void store_block(pfrt_dtype, const uint64_t*, int64_t, void*);
 
-// store_block to an 8- or 4-bit float, otherwise than by default.
+// Does store_block to an 8- or 4-bit float, but saturates and rounds as the arguments say.
 template <typename T>
 void store_small_floats(pfrt_dtype dtype, const T* src, int64_t n, void* dst, bool saturate,
                         PowerRounding rounding);

@@ -15,12 +15,12 @@ constexpr bool is_16bit_float(pfrt_dtype dtype) {
   return dtype == PFRT_DTYPE_FLOAT16 || dtype == PFRT_DTYPE_BFLOAT16;
 }
 
-// |n| elements. In and out do not overlap.
+// Widens |n| elements. In and out do not overlap.
 using WidenFn = void (*)(const uint16_t* in, float* out, int64_t n);
-// Rounded to nearest even.
+// Rounds |n| elements to nearest even.
 using NarrowFn = void (*)(const float* in, uint16_t* out, int64_t n);
 
-// |lines| times |n| elements; lines begin |in_pitch| and |out_pitch| elements apart.
+// Widens |lines| times |n| elements; lines begin |in_pitch| and |out_pitch| elements apart.
 using WidenLinesFn = void (*)(const uint16_t* in, int64_t in_pitch, float* out, int64_t out_pitch,
                               int64_t lines, int64_t n);
 

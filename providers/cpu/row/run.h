@@ -63,7 +63,7 @@ class Run {
                : static_cast<const FloatRange*>(context_->buffers[extras_.given_range]);
   }
 
-  // nullptr when absent (or, for an output, unwanted).
+  // Returns nullptr when the tensor is absent (or, for an output, unwanted).
   template <typename T = void>
   const T* input(uint32_t i) const {
     if (widened_ != nullptr)

@@ -21,10 +21,10 @@ constexpr bool is_16_bit(Arithmetic type) {
 // Bytes of an element in a PE's memory and on the fabric.
 constexpr int64_t bytes_of(Arithmetic type) { return is_16_bit(type) ? 2 : 4; }
 
-// |value| as a value of |type|.
+// Rounds |value| to a value of |type|.
 float round_to(Arithmetic type, float value);
 void round_all(Arithmetic type, const float* from, float* to, int64_t count);
-// a * b + c with one rounding; all three are values of |type|.
+// Computes a * b + c with one rounding; all three are values of |type|.
 float fused(Arithmetic type, float a, float b, float c);
 
 // The result of a line's all-reduce for each element, in the order of the fabric's tree: see "tree

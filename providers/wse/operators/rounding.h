@@ -49,7 +49,7 @@ struct Rounding {
   float square_root(float x) const { return wide(std::sqrt(static_cast<double>(x))); }
 };
 
-// fn(Rounding<type>()). fp32 whose sums may be in any order has them in fp32's.
+// Calls fn(Rounding<type>()). fp32 whose sums may be in any order has them in fp32's.
 template <typename Fn>
 auto with_rounding(Arithmetic type, Fn fn) {
   if (type == Arithmetic::kFp16) return fn(Rounding<Arithmetic::kFp16>());

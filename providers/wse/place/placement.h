@@ -79,9 +79,9 @@ std::string does_not_fit(const Target& target, const Layer& layer, const Mapping
                          int64_t fits_from);
 // Cycles in which the host moves |words| of |bytes| in all to the wafer, on all its channels.
 double load_cycles(const Machine& machine, double words, double bytes);
-// |value| without its fraction; the nearest that there is where it is none or too large.
+// Drops the fraction of |value|; gives 0 for NaN, and +-9e18 at most.
 int64_t whole(double value);
-// 58240 as "58,240".
+// Writes 58240 as "58,240".
 std::string with_commas(int64_t number);
 
 }  // namespace pfrt::wse

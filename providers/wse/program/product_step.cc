@@ -14,7 +14,7 @@ Floats rounded(Arithmetic type, const Tensor& tensor) {
   return out;
 }
 
-// |rows| x |columns| turned over.
+// Transposes |rows| x |columns|.
 Floats turned(const Floats& from, int64_t rows, int64_t columns) {
   Floats out(from.size());
   for (int64_t i = 0; i < rows; ++i)

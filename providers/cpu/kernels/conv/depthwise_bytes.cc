@@ -45,7 +45,7 @@ struct Sink {
   ToBytes to_bytes;
 };
 
-// |n| pixels, up to 4.
+// Loads |n| pixels, up to 4.
 PFRT_AVX512_INLINE inline __m512i some_pixels(const uint8_t* from, int64_t n) {
   return _mm512_maskz_loadu_epi32(static_cast<__mmask16>(n >= 4 ? 0xffff : (1 << (4 * n)) - 1),
                                   from);

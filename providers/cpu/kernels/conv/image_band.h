@@ -63,7 +63,7 @@ class ImageBand {
   uint16_t fill_row(int64_t block, int64_t row, int64_t top, const float* image, float* out) const;
   uint16_t fill_sparse_row(int64_t block, int64_t row, int64_t top, const float* image,
                            float* out) const;
-  // |n| neighbouring pixels from |at| on.
+  // Copies |n| neighbouring pixels from |at| on.
   void copy_pixels(int64_t block, int64_t at, int64_t n, const float* image, float* out) const;
   uint16_t pair_pixels(int64_t block, int64_t at, int64_t n, const float* image,
                        uint32_t* out) const;

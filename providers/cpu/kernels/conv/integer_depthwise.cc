@@ -450,7 +450,7 @@ Result<Kernel> make_conv_integer_depthwise(const KernelRequest& node) {
 
 namespace {
 
-// Bytes of |n| rows of positions, 1 or 2, to |out|, lines of 16 channels.
+// Writes the bytes of |n| rows of positions, 1 or 2, to |out|, lines of 16 channels.
 void requantize_rows(const Plan& plan, const RequantizedConv::Scales& scales, const Task& task,
                      const DepthwiseBytes& shape, const DepthwiseColumns& columns, int64_t n,
                      uint8_t* out) {

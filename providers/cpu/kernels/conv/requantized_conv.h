@@ -25,7 +25,8 @@ class RequantizedConv {
     RequantizeFns fns;
     StoreFn<float> store;
 
-    // |n| lines of 16 sums, whose first |count| are channels from |channel| on, to lines of bytes.
+    // Rounds |n| lines of 16 sums, whose first |count| are channels from |channel| on, to lines of
+    // bytes.
     void lines(const int32_t* sums, int64_t channel, int64_t count, int64_t n, uint8_t* out) const;
   };
 

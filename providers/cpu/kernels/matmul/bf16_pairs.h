@@ -23,10 +23,11 @@ DotSums trusted_sums(uint16_t largest, float reach);
 float reach_of(const uint32_t* panel, int64_t lanes);
 bool all_finite(const float* sums, int64_t n);
 
-// |n| contiguous numbers to bf16_pairs(n) pairs. Gives the upper half of the largest one's bits,
-// without its sign: split_terms.h, large_enough.
+// Rounds |n| contiguous numbers to bf16_pairs(n) pairs. Returns the upper half of the largest one's
+// bits, without its sign: split_terms.h, large_enough.
 uint16_t to_bf16_pairs(const float* in, int64_t n, uint32_t* out);
-// |n| pairs, each of a number of |first| and one of |second|; where that is null, of 0.
+// Rounds to |n| pairs, each of a number of |first| and one of |second|, or of 0 where |second| is
+// null.
 uint16_t zip_bf16_pairs(const float* first, const float* second, int64_t n, uint32_t* out);
 
 // Lines of 16 numbers, for neighbouring k, to half as many lines of pairs. |out| may lie before

@@ -70,7 +70,8 @@ class DotColumns {
 // Rows of k bytes, int8 or uint8, for a microkernel.
 class DotRows {
  public:
-  // |on_tiles|: for DotTileMicrokernel, where |microkernel| is for bytes.
+  // Makes rows for |microkernel|; with |on_tiles| for DotTileMicrokernel, where |microkernel| is
+  // for bytes.
   DotRows(int64_t k, pfrt_dtype dtype, const DotMicrokernel& microkernel, bool on_tiles = false)
       : k_(k),
         is_signed_(dtype == PFRT_DTYPE_INT8),

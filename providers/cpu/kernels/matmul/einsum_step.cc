@@ -248,7 +248,7 @@ void EinsumMatMul<T>::by_lines(const Run& run, const EinsumPlace& a, const Einsu
              });
 }
 
-// |n| elements of the result, from |start| on.
+// Computes |n| elements of the result, from |start| on.
 template <typename T>
 void EinsumMatMul<T>::line(const Run& run, const EinsumPlace& a, const EinsumPlace& b,
                            const EinsumPlace& out, const EinsumOffsets& start, int64_t n) const {

@@ -46,7 +46,7 @@ class Gemm {
  public:
   // An empty matmul.
   Gemm() : micro_(&micro_kernels<T>()), dots_(&dot_kernels()), lines_(&line_kernels()) {}
-  // |batch|: how many such matmuls run in parallel; only the tile size depends on it.
+  // |batch| such matmuls run in parallel; only the tile size depends on that.
   Gemm(int64_t m, int64_t n, int64_t k, int64_t batch = 1) : Gemm(Gemm(), m, n, k, batch) {}
   // Takes the microkernels of |like|: choosing them takes longer than a small matmul, where only
   // the run knows the size.

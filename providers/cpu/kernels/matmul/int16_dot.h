@@ -9,12 +9,12 @@
 
 namespace pfrt::cpu {
 
-// |n| contiguous bytes.
+// Widens |n| contiguous bytes.
 void widen_bytes(bool is_signed, const uint8_t* bytes, int64_t n, int16_t* out);
-// |n| lines of 16 bytes, |pitch| apart, to lines |out_pitch| elements apart.
+// Widens |n| lines of 16 bytes, |pitch| apart, to lines |out_pitch| elements apart.
 void widen_lines(bool is_signed, const uint8_t* lines, int64_t pitch, int64_t n, int16_t* out,
                  int64_t out_pitch);
-// |n| pairs, each of a byte of |first| and one of |second|.
+// Widens |n| pairs, each of a byte of |first| and one of |second|.
 void zip_int16_pairs(bool is_signed, const uint8_t* first, const uint8_t* second, int64_t n,
                      int16_t* out);
 

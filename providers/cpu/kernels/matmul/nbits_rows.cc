@@ -23,7 +23,7 @@ struct Block {
   int32_t sum;
 };
 
-// |n| elements, a multiple of 16, of |x|.
+// Rounds |n| elements of |x|, a multiple of 16, with a scale of their own.
 PFRT_AVX2_FMA void round_block(const float* x, int64_t n, Block& to) {
   // Compared as integers, magnitudes have the order of floats, and numbers that are not finite come
   // last.

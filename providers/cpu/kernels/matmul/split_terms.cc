@@ -177,7 +177,7 @@ inline __m512 load_apart(const float* in, int64_t step, __mmask16 here) {
   return _mm512_mask_i32gather_ps(_mm512_setzero_ps(), here, index, in, 4);
 }
 
-// 16 rows of up to 16 k's.
+// Loads 16 rows of up to 16 k's.
 inline void load_across(__m512 (&x)[16], const float* in, int64_t k_stride, int64_t k, int64_t step,
                         __mmask16 rows) {
   for (int64_t i = 0; i < 16; ++i)

@@ -37,7 +37,7 @@ PFRT_AVX2 inline __m256 halves(const float* low, const float* high) {
   return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(low)), _mm_loadu_ps(high), 1);
 }
 
-// 8 rows by 4: rows 0 to 3 are the lower halves.
+// Transposes 8 rows by 4: rows 0 to 3 are the lower halves.
 PFRT_AVX2 inline void transpose_8x4(const float* in, int64_t stride, float* out, int64_t width) {
   const __m256 r0 = halves(in, in + 4 * stride), r1 = halves(in + stride, in + 5 * stride);
   const __m256 r2 = halves(in + 2 * stride, in + 6 * stride);

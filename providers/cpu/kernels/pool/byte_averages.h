@@ -28,9 +28,9 @@ class ByteAverages {
     float factor(int64_t taps) const {
       return static_cast<float>(ratio / static_cast<double>(taps > 0 ? taps : 1));
     }
-    // |n| sums with a factor each.
+    // Writes the averages of |n| sums with a factor each.
     void columns(const int32_t* sums, const float* factors, int64_t n, uint8_t* out) const;
-    // |n| lines of 16 sums with one factor, to lines of 16 bytes.
+    // Writes the averages of |n| lines of 16 sums with one factor, as lines of 16 bytes.
     void lines(const int32_t* sums, float factor, int64_t n, uint8_t* out) const;
     // Writes a single average; its sum may have more bits than those of the other functions.
     void one(int64_t sum, float factor, uint8_t* out) const;

@@ -25,7 +25,7 @@ namespace pfrt::cpu {
 template <typename T>
 class Sweep {
  public:
-  // |packed|: R is a constant that the host packed as pack_recurrent_weights says.
+  // With |packed|, R is a constant that the host packed as pack_recurrent_weights says.
   Sweep(Layer layer, bool packed);
   uint64_t scratch_bytes() const { return gemm_.scratch_bytes(); }
   pfrt_code run(const Run& run) const;

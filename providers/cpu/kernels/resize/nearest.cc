@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kTaskBytes = 1 << 15;
 
-// |n| times |bytes| bytes, from |index| * |bytes| on of |x|.
+// Copies |n| elements of kBytes bytes, each from |index| * kBytes on of |x|.
 template <size_t kBytes>
 void gather_fixed(char* y, const char* x, const int64_t* index, int64_t n) {
   for (int64_t j = 0; j < n; ++j)
@@ -125,7 +125,7 @@ class NearBytes {
   alignas(16) uint8_t order_[kMost / kLanes][kLanes];
 };
 
-// |n| times |bytes| bytes, from |index| * |bytes| on of |x|.
+// Copies |n| elements of |bytes| bytes, each from |index| * |bytes| on of |x|.
 void gather(char* y, const char* x, const int64_t* index, int64_t n, int64_t bytes) {
   switch (bytes) {
     case 1:
@@ -144,7 +144,7 @@ void gather(char* y, const char* x, const int64_t* index, int64_t n, int64_t byt
   }
 }
 
-// |n| elements of |value|.
+// Fills |n| elements with |value|.
 void fill(char* y, const char* value, int64_t n, int64_t element_bytes) {
   for (int64_t i = 0; i < n; ++i)
     std::memcpy(y + i * element_bytes, value, static_cast<size_t>(element_bytes));

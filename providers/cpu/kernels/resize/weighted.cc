@@ -34,7 +34,7 @@ class RowSum {
     }
   }
 
-  // fn(first element, weight) for each row with a weight.
+  // Calls fn(first element, weight) for each row with a weight.
   template <typename Fn>
   void each(Fn&& fn) const {
     int64_t k[kMostAxes] = {};

@@ -105,7 +105,7 @@ void compute(const Run& run, const Loss& loss, const std::vector<double>& class_
   }
 }
 
-// 0, or a fault: a label that is no class.
+// Returns 0, or a fault for a label that is no class.
 pfrt_code check_labels(const Run& run, const Loss& loss, std::string_view op) {
   const int64_t count = loss.batch * loss.pixels;
   int64_t block[kBlock];

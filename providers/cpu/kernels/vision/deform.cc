@@ -123,7 +123,7 @@ void multiply(const Run& run, const Deform& d, const T* weights, const T* bias, 
   }
 }
 
-// |n| elements of input |i| as T: in place, or in |copy|.
+// Returns |n| elements of input |i| as T: in place, or in |copy|.
 template <typename T>
 const T* whole(const Run& run, uint32_t i, pfrt_dtype dtype, int64_t n, std::vector<T>& copy) {
   if (dtype == (sizeof(T) == 8 ? PFRT_DTYPE_FLOAT64 : PFRT_DTYPE_FLOAT32)) return run.input<T>(i);

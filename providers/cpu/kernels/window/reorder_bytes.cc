@@ -35,7 +35,7 @@ void transpose(__m128i* rows) {
   interleave(other, rows);
 }
 
-// 16 planes of 32 pixels; the lines of pixel p and of 16 + p are in one vector.
+// Interleaves 16 planes of 32 pixels; the lines of pixel p and of 16 + p are in one vector.
 PFRT_AVX2_INLINE inline void interleave(const __m256i* in, __m256i* out) {
   for (int64_t i = 0; i < kSide / 2; ++i) {
     out[2 * i] = _mm256_unpacklo_epi8(in[i], in[i + kSide / 2]);
