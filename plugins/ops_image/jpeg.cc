@@ -60,7 +60,7 @@ bool create(jpeg_decompress_struct* jpeg, Errors* errors) {
   return true;
 }
 
-// Leaves by longjmp in between: nothing here may have a destructor. |image| and |inverted| are the
+// Leaves by longjmp in between: nothing here may have a destructor. |image| and |line| are the
 // caller's.
 bool read(jpeg_decompress_struct* jpeg, Errors* errors, Job* job, std::optional<Image>* image,
           uint8_t* line, size_t line_bytes) {

@@ -51,8 +51,8 @@ class VaryingStep {
   VaryingStep(std::shared_ptr<const KeptShapes> shapes, std::vector<uint32_t> values, Make make)
       : shapes_(std::move(shapes)), values_(std::move(values)), make_(std::move(make)) {}
 
-  // Memory that |made| may use: a buffer of the program, and the program's scratch. Runs that need
-  // more take it elsewhere.
+  // Memory that the made steps may use: a buffer of the program, and the program's scratch. Runs
+  // that need more take it elsewhere.
   void set_memory(uint32_t own, uint64_t own_bytes, uint64_t scratch_bytes) {
     own_ = own;
     own_bytes_ = own_bytes;

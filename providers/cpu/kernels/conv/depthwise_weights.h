@@ -29,7 +29,7 @@ struct PackedTaps {
   std::string recipe() const;
 };
 
-// The weights of a node whose window lines can have; |quads| as its constants allow.
+// The weights of a node whose window lines can have, in quads if its constants allow that.
 PackedTaps packed_taps(const SnapshotNode& node, const IntegerInputs& in);
 // Packs these weights; nullopt where weights or zero points are not constant.
 std::optional<PackedInput> pack_taps(const SnapshotNode& node, const IntegerInputs& in);

@@ -17,7 +17,7 @@ constexpr int64_t kChain = 64;
 // A pass multiplies all rows of a task by a part of k. A panel's part of at most so many k stays in
 // the first-level cache, while all rows read it.
 constexpr int64_t kPass = 384;
-constexpr int64_t kFewRowBlocks = 4;  // see |first_fetches|
+constexpr int64_t kFewRowBlocks = 4;  // at most so many fetch their own panels: see multiply
 constexpr int64_t kReadRows = 16;     // rows of the constant that are packed at a time
 constexpr int64_t kLeastTaskCols = 64, kTaskCols = 512, kCopyingTaskCols = 1024;
 constexpr int64_t kWantedTasks = 8;
