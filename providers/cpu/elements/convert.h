@@ -41,8 +41,8 @@ To converted(From value) {
 // Elements of a block: four arrays of it stay in the first-level cache.
 inline constexpr int64_t kBlock = 1024;
 
-// |n| elements at |src|, which are |dtype|, as T. T is float, double, int64_t or uint64_t, here and
-// below.
+// Loads |n| elements at |src|, which are |dtype|, as T. T is float, double, int64_t or uint64_t,
+// here and below.
 template <typename T>
 void load_block(pfrt_dtype dtype, const void* src, int64_t n, T* dst);
 template <typename T>
@@ -57,7 +57,7 @@ extern template void store_block(pfrt_dtype, const double*, int64_t, void*);
 extern template void store_block(pfrt_dtype, const int64_t*, int64_t, void*);
 extern template void store_block(pfrt_dtype, const uint64_t*, int64_t, void*);
 
-// store_block to an 8- or 4-bit float, otherwise than by default.
+// Does store_block to an 8- or 4-bit float, but saturates and rounds as the arguments say.
 template <typename T>
 void store_small_floats(pfrt_dtype dtype, const T* src, int64_t n, void* dst, bool saturate,
                         PowerRounding rounding);
@@ -92,8 +92,8 @@ const T* read_block(pfrt_dtype dtype, const void* base, int64_t first, int64_t n
   return block;
 }
 
-// Where to compute elements from |first| on of an output: in place or in |block|. write_block
-// completes it.
+// Address at which a kernel computes elements from |first| on of an output: in place or in |block|.
+// write_block completes the output.
 template <typename T>
 T* place_block(pfrt_dtype dtype, void* base, int64_t first, T* block) {
   return dtype == kDtypeOf<T> ? static_cast<T*>(base) + first : block;
@@ -104,7 +104,7 @@ void write_block(pfrt_dtype dtype, void* base, int64_t first, int64_t n, const T
   if (dst != placed) store_block(dtype, placed, n, dst);
 }
 
-// One element as T; 0 when |src| is null.
+// A single element as T; 0 when |src| is null.
 template <typename T>
 T load_scalar(pfrt_dtype dtype, const void* src) {
   T value = 0;
@@ -147,8 +147,8 @@ template <On on, typename T>
 inline constexpr bool kMadeFor = on == On::kAny ||
                                  (on == On::kFloat) == std::is_floating_point_v<T>;
 
-// The least and greatest element: infinities for floats. As T, which must be the compute type or
-// wider.
+// The least and greatest element of |dtype| (infinities for floats) as T, which must be the compute
+// type or wider.
 template <typename T>
 T lowest_of(pfrt_dtype dtype);
 template <typename T>

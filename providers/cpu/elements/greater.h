@@ -27,7 +27,7 @@ T nan_of_windows() {
     return std::bit_cast<T>(~uint64_t{0});
 }
 
-// Without a branch, so that loops of it become vectors.
+// Has no branch, so that loops of it become vectors.
 template <typename T>
 T greater_or_nan(T x, T most) {
   const T greater = most < x ? x : most;

@@ -24,7 +24,7 @@ struct Lines {
 
   // |axis| may count from the end. A rank-0 tensor has one line of one element.
   static Result<Lines> make(std::span<const int64_t> dims, int64_t axis);
-  // The same groups over lines of another length.
+  // These groups over lines of another length.
   Lines with_length(int64_t other) const;
 
   int64_t lines() const { return outer * inner; }
@@ -39,7 +39,8 @@ struct Lines {
   }
 };
 
-// One group: lines [first, first + count) of one slice when inner > 1, else of the whole tensor.
+// A group of lines: lines [first, first + count) of one slice when inner > 1, else of the whole
+// tensor.
 struct LineGroup {
   LineGroup(const Lines& lines, int64_t index);
   int64_t slice, first, count;
@@ -49,7 +50,7 @@ struct LineGroup {
 template <typename T>
 const T* load_lines(Pace& pace, const Lines& lines, const LineGroup& group, pfrt_dtype dtype,
                     const void* base, T* buffer);
-// Where to compute the group's lines of an output; store_lines completes it.
+// Address at which a kernel computes the group's lines of an output; store_lines completes it.
 template <typename T>
 T* place_lines(const Lines& lines, const LineGroup& group, pfrt_dtype dtype, void* base, T* buffer);
 template <typename T>

@@ -52,7 +52,7 @@ void store(void* base, int64_t offset, const T* in, int64_t n) {
   for (int64_t i = 0; i < n; ++i) out[i] = narrow<E>(in[i]);
 }
 
-// For contiguous elements, which are what float_16bit.h converts.
+// Gathers a line where elements are not contiguous, since float_16bit.h converts contiguous ones.
 template <pfrt_dtype dtype>
 void load_16bit(float* out, const void* base, int64_t offset, int64_t stride, int64_t n) {
   const uint16_t* const in = static_cast<const uint16_t*>(base) + offset;

@@ -17,7 +17,8 @@ namespace pfrt::cpu {
 namespace {
 
 constexpr int64_t kLine = RequantizeFns::kLine;
-// What is above saturates in any case; below, the conversion to int32 does.
+// Larger values saturate in any case. They are cut here because the conversion to int32 would not
+// saturate them; below zero it does.
 constexpr float kHighest = 65536;
 
 constexpr int64_t kTogether = 32;  // sums that vectors take at once, at least

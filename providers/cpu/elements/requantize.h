@@ -34,8 +34,8 @@ class Parameter {
         count_(node.has_input(i) ? node.input_elements(i) : 0) {}
 
   bool present() const { return count_ > 0; }
-  // |size| values: value i is element i modulo the count; |fallback| where the input is absent or
-  // empty.
+  // Returns |size| values: value i is element i modulo the count; |fallback| where the input is
+  // absent or empty.
   template <typename T>
   std::vector<T> read(const Run& run, int64_t size, T fallback) const;
   // SHAPE_MISMATCH unless the input is absent, one element, or |size| is a multiple of its count.
@@ -67,14 +67,15 @@ std::vector<T> Parameter::read(const Run& run, int64_t size, T fallback) const {
 void requantize(float* line, const uint32_t* sums, const float* scale, int64_t scale_stride,
                 float zero, int64_t n);
 
-// Sums to bytes: the nearest whole number, ties to even, of sum * scale, plus |zero|, saturated:
-// the bits of requantize, stored, where scales are finite. The same bits for every instruction set.
+// Rounds sums to bytes: the nearest whole number, ties to even, of sum * scale, plus |zero|,
+// saturated. Where scales are finite the bytes are those of requantize, stored; they are equal on
+// every instruction set.
 struct RequantizeFns {
   static constexpr int64_t kLine = 16;
 
-  // |n| sums with a scale each.
+  // Rounds |n| sums with a scale each.
   void (*columns)(const int32_t* sums, const float* scales, int32_t zero, int64_t n, uint8_t* out);
-  // |n| lines of 16 sums, |stride| apart, with 16 scales, to lines of 16 bytes.
+  // Rounds |n| lines of 16 sums, |stride| apart, with 16 scales, to lines of 16 bytes.
   void (*lines)(const int32_t* lines, int64_t stride, const float* scales, int32_t zero, int64_t n,
                 uint8_t* out, int64_t out_stride);
 };

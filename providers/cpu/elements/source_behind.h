@@ -11,12 +11,12 @@
 
 namespace pfrt::cpu {
 
-// Where the constant begins behind |packed| bytes, in bytes.
+// Offset in bytes at which the constant begins behind |packed| bytes.
 constexpr int64_t source_behind(int64_t packed) {
   constexpr int64_t kPage = 4096;
   return ceil_div(packed, kPage) * kPage;
 }
-// Bytes of both, whole lines.
+// Bytes of the packed form and the constant together, in whole cache lines.
 constexpr uint64_t bytes_with_source(int64_t packed, int64_t source) {
   return static_cast<uint64_t>(source_behind(packed) + ceil_div(source, 64) * 64);
 }

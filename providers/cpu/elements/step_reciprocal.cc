@@ -6,7 +6,7 @@
 namespace pfrt::cpu {
 namespace {
 
-// Quotients are rounded twice, to float32 and to a whole number. What decides between two whole
+// Quotients are rounded twice, to float32 and to a whole number. The border between two whole
 // numbers is thus half a unit in the last place beside the middle between them.
 bool decides_alike(float scale, int64_t least, int64_t most) {
   for (int64_t n = least; n < most; ++n) {
@@ -28,7 +28,7 @@ std::optional<StepReciprocal> StepReciprocal::make(float scale, int64_t least, i
   if (!(scale > 1e-30F && scale < 1e30F) || !decides_alike(scale, least, most)) return std::nullopt;
   const double exact = 1 / static_cast<double>(scale);
   const auto high = static_cast<float>(exact);
-  // What |exact| lacks of 1 / scale is 2^-53 of it.
+  // |exact| differs from 1 / scale by at most 2^-53 of it.
   return StepReciprocal{scale, high, static_cast<float>(exact - static_cast<double>(high))};
 }
 

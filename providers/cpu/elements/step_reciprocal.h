@@ -14,8 +14,8 @@ namespace pfrt::cpu {
 struct StepReciprocal {
   float scale, high, low;
 
-  // Of quotients within [least, most]; a few hundred steps take a microsecond or two. nullopt where
-  // two products might lead to another step than the quotient rounded to float32.
+  // Checks quotients within [least, most]: a few hundred steps take a microsecond or two. Returns
+  // nullopt where two products might lead to another step than the quotient rounded to float32.
   static std::optional<StepReciprocal> make(float scale, int64_t least, int64_t most);
 };
 

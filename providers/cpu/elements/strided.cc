@@ -161,7 +161,7 @@ class EpilogueRanges {
   int64_t begin_ = 0, end_ = 0;
 };
 
-// fn<E>() with the element of |bytes|.
+// Calls fn<E>() with the element of |bytes|.
 template <typename Fn>
 void by_size(size_t bytes, Fn&& fn) {
   switch (bytes) {

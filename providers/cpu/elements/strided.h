@@ -39,7 +39,7 @@ class StridedCopy {
   bool tiled_ = false;
 };
 
-// |bytes| bytes, in parallel; nothing where both are the same memory.
+// Copies |bytes| bytes, in parallel; does nothing where both are the same memory.
 void copy_bytes(const Run& run, const void* from, void* to, int64_t bytes);
 
 }  // namespace pfrt::cpu

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a row says of nodes that need no step, because some of their values lie in the memory of
-// another: nothing but addresses tells them apart. Pure; thread-safe.
+// Describes nodes that need no step, because their outputs lie in the memory of their inputs or the
+// other way round. Pure; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct InPlace {
   std::vector<uint64_t> offsets;  // bytes, by output (of absent ones too) or by input
 };
 
-// Of operators that never change a byte.
+// KernelRow::in_place of operators that never change a byte.
 inline std::optional<InPlace> same_bytes(const SnapshotNode&) { return InPlace{}; }
 
 }  // namespace pfrt::cpu

@@ -27,8 +27,8 @@ struct Kernel {
   uint64_t shared_bytes = 0;   // of all workers together
   uint32_t width = 0;          // widest useful parallelism; 0 = any
   int32_t may_alias = -1;      // input whose memory output 0 may take when that input dies here
-  // How to find the range of input 0, which is of float32, where the step before this one can do so
-  // while it writes it: Run::given_range then has it. Null: the kernel has no use for that.
+  // Finds the range of input 0, which is of float32. The step that writes that input may call it
+  // meanwhile: Run::given_range then has the range. Null: the kernel has no use for it.
   RangeFn range_of_input = nullptr;
   bool packed_alone = false;  // of the packed inputs it reads nothing but the packed form
   // Other divisions of the work, all with the same bits as results: the few that are usually worth
@@ -36,7 +36,8 @@ struct Kernel {
   std::function<Alternatives(bool all)> alternatives = nullptr;
 };
 
-// What the work is divided by: "band", 14. The name is static, one word, and the kernel's own.
+// A number that the kernel's work is divided by, such as "band", 14. The name is static, one word,
+// and the kernel's own.
 struct TuningParameter {
   std::string_view name;
   int64_t value = 0;
@@ -44,10 +45,11 @@ struct TuningParameter {
 };
 using Parameters = std::vector<TuningParameter>;
 
-// What a model of the machine did not choose, and a measurement may (program/tune.h).
+// Another division of a kernel's work, which a measurement may prefer to the default
+// (program/tune.h).
 struct Alternative {
   Parameters parameters;  // other values of those that the kernel has which offers it
-  Kernel kernel;          // as that one, but for |run| and what memory it takes
+  Kernel kernel;          // differs from that one in |run| and its memory
 };
 struct Alternatives {
   Parameters own;  // of the kernel that offers them

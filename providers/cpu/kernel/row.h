@@ -23,10 +23,11 @@
 
 namespace pfrt::cpu {
 
-// What a row makes of a node's attributes alone, once a compiled region: a packed model.
+// The result of KernelRow::prepare, made of a node's attributes once a compiled region: a packed
+// model.
 using Prepared = std::shared_ptr<const void>;
 
-// Which of input 0 and output 0 are nChw16c (README.md, "nChw16c").
+// Tells which of input 0 and output 0 are nChw16c (README.md, "nChw16c").
 struct Nchw16cSides {
   bool input = false, output = false;
 };
@@ -50,8 +51,8 @@ struct PackedInput {
   }
 };
 
-// A node, and what is wanted of its kernel beyond the node's own output. Which of it a row knows,
-// its forms say; what it knows may come together.
+// A node, and what is wanted of its kernel beyond the node's own output. A row's forms say which of
+// these wishes it can meet; it meets them in any combination.
 struct KernelRequest : SnapshotNode {
   explicit KernelRequest(const SnapshotNode& node) : SnapshotNode(node) {}
 
@@ -61,20 +62,21 @@ struct KernelRequest : SnapshotNode {
     return any_nchw16c() || shuffle_groups > 0 || pool != nullptr || epilogue;
   }
 
-  // Of the image, input 0, and of output 0, or of the pooling's.
+  // The layouts of the image, input 0, and of output 0 (of the pooling's output where |pool| is
+  // set).
   Nchw16cSides sides;
   // Above 0: channel c of input 0 is the buffer's c % groups * (channels / groups) + c / groups.
   int64_t shuffle_groups = 0;
   // The pooling of output 0 is wanted in its place.
   const SnapshotNode* pool = nullptr;
-  // What follows is computed on elements that are final (Run::apply_epilogue).
+  // The kernel calls Run::apply_epilogue on elements that are final.
   bool epilogue = false;
-  // What KernelRow::pack named, where the host packed it.
+  // The packed input that KernelRow::pack named; null where the host has not packed it.
   const PackedInput* packed = nullptr;
   Prepared prepared = nullptr;  // of KernelRow::prepare
 };
 
-// What a row knows of a request besides the node, and what else is true of its kernels.
+// Forms of a request that a row can meet besides the plain node, and properties of its kernels.
 enum RowForm : uint16_t {
   kPlain = 0,
   kEpilogue = 1,       // calls Run::apply_epilogue where output 0 is of kEpilogueTypes
@@ -85,13 +87,12 @@ enum RowForm : uint16_t {
   kSubByteAsIs = 32,   // takes and makes kSubByte types as they lie in memory
   kUnaligned = 64,     // reads input 0 as bytes
   kLongStep = 128,     // all that grows with the shapes is done in short calls of Run::parallel
-  // The same in all rows of an operator:
+  // The following are equal in all rows of an operator.
   kOptionalOutputs = 256,  // outputs after the first may be left out
   kChecksInputs = 512,     // may fail for what inputs hold: indices, lengths, axes, divisors
 };
 
-// In the order in which rows are written.
-// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding)
+// Members are in the order in which rows are written.
 struct KernelRow {
   std::string_view domain, op;  // canonical form
   Types types;                  // of input |typed_input|, or of output 0 when there are no inputs
@@ -103,14 +104,14 @@ struct KernelRow {
   // All input dimensions are known; output dimensions too unless the operator is data-dependent.
   Result<Kernel> (*make)(const KernelRequest& request);
   uint32_t typed_input = 0;
-  // What takes long is not done again for each signature. A fault refuses the node when the model
-  // is loaded. May be null.
+  // Does what takes long once, so that it is not done again for each signature. A fault refuses the
+  // node when the model is loaded. May be null.
   Result<Prepared> (*prepare)(const SnapshotNode& node) = nullptr;
   uint16_t forms = kPlain;
   // Called once a compiled region, for nodes that refuse did not turn away. May be null.
   std::optional<PackedInput> (*pack)(const SnapshotNode& node) = nullptr;
-  // How a node whose dimensions are all known needs no step; nullopt when it needs one. The first
-  // row of an operator is asked. May be null.
+  // Says in which buffer the values of a node lie whose dimensions are all known; nullopt when it
+  // needs a step. Only the first row of an operator is asked. May be null.
   std::optional<InPlace> (*in_place)(const SnapshotNode& node) = nullptr;
 
   constexpr bool has(RowForm form) const { return (forms & form) != 0; }
@@ -147,7 +148,7 @@ template <auto plain, auto nchw16c>
 Result<Kernel> make_layouts(const KernelRequest& request) {
   return request.any_nchw16c() ? nchw16c(request, request.sides) : plain(request);
 }
-// The same of one that is made otherwise where something was packed for it.
+// The make function of a row that has another kernel where something was packed for it.
 template <auto plain, auto packed>
 Result<Kernel> make_packed(const KernelRequest& request) {
   return request.packed != nullptr ? packed(request, *request.packed) : plain(request);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the closure of a kernel gets in a run: buffers, threads, scratch, and a way to fail.
+// The run as a kernel's closure sees it: buffers, threads, scratch, and a way to fail.
 #pragma once
 
 #include <algorithm>
@@ -19,14 +19,15 @@ class Epilogue;
 class RowNorm;
 struct Widened;
 
-// What the closure gets in a run. Pointers are aligned for their element only.
+// Gives a kernel's closure the buffers, threads and scratch of one step in one run. Pointers are
+// aligned for their element only.
 class Run {
  public:
-  // What a step has besides the node's inputs and outputs.
+  // Parts of a step besides the node's inputs and outputs.
   struct Extras {
     Precision precision = Precision::kFloat32;
     uint32_t packed = PFRT_NO_INDEX, shared = PFRT_NO_INDEX;  // buffers
-    // What follows in the same step, |epilogue| first; null without one.
+    // Computed on the kernel's output in the same step, |epilogue| first; null without one.
     const Epilogue* epilogue = nullptr;
     const RowNorm* norm = nullptr;
     uint32_t given_range = PFRT_NO_INDEX;  // buffer
@@ -36,11 +37,11 @@ class Run {
   Run(const pfrt_step_context* context, const uint32_t* inputs, const uint32_t* outputs,
       const Extras& extras)
       : context_(context), inputs_(inputs), outputs_(outputs), extras_(extras) {}
-  // The same run as a kernel in float32 sees it; |widened| outlives it.
+  // This constructor gives |run| as a kernel in float32 sees it; |widened| outlives it.
   Run(const Run& run, const Widened& widened) : Run(run) { widened_ = &widened; }
 
   Precision precision() const { return extras_.precision; }
-  // What KernelRow::pack wrote; null where there was nothing to pack.
+  // The packed form that KernelRow::pack wrote; null where there was nothing to pack.
   template <typename T>
   const T* packed() const {
     return extras_.packed == PFRT_NO_INDEX
@@ -54,14 +55,15 @@ class Run {
                                            : static_cast<T*>(context_->buffers[extras_.shared]);
   }
 
-  // Of input 0, from the step that made it (Kernel::range_of_input); null where that gave none.
+  // The range of input 0, from the step that made that input (Kernel::range_of_input); null where
+  // that step gave none.
   const FloatRange* given_range() const {
     return extras_.given_range == PFRT_NO_INDEX
                ? nullptr
                : static_cast<const FloatRange*>(context_->buffers[extras_.given_range]);
   }
 
-  // nullptr when absent (or, for an output, unwanted).
+  // Returns nullptr when the tensor is absent (or, for an output, unwanted).
   template <typename T = void>
   const T* input(uint32_t i) const {
     if (widened_ != nullptr)
@@ -74,8 +76,8 @@ class Run {
     if (widened_ != nullptr && i == 0) return static_cast<T*>(widened_output());
     return outputs_[i] == PFRT_NO_INDEX ? nullptr : static_cast<T*>(context_->buffers[outputs_[i]]);
   }
-  // fn(i, worker) for every i < n, in any order, on any thread. Results may depend on i alone,
-  // never on worker.
+  // Calls fn(i, worker) for every i < n, in any order, on any thread. Results may depend on i
+  // alone, never on worker.
   template <typename Fn>
   void parallel(int64_t n, Fn&& fn) const {
     if (n <= 0) return;
@@ -87,9 +89,10 @@ class Run {
         },
         const_cast<void*>(static_cast<const void*>(&fn)));
   }
-  // How many threads may run |fn| at once.
+  // Number of threads that may run |fn| at once.
   uint32_t workers() const { return context_->workers; }
-  // Blocks of |block| elements of [0, n): fn(begin, end). The split depends on n and block alone.
+  // Calls fn(begin, end) for blocks of |block| elements of [0, n). The split depends on n and block
+  // alone.
   template <typename Fn>
   void blocks(int64_t n, int64_t block, Fn&& fn) const {
     parallel((n + block - 1) / block,
@@ -102,10 +105,10 @@ class Run {
   }
   // Elements [begin, end) of output 0 are final: nothing reads or writes them any more. Rows that
   // take epilogues call it for each element once, in pieces as large as stay in the cache, on any
-  // thread; the epilogue is then computed over them, and rows that are whole are normalised. Its
-  // elements may be of another type than the node's: of the same size they take its place, of
-  // another they go elsewhere, and output 0 is memory of the step that nobody else reads. A row
-  // need not know which. Without either it costs a comparison.
+  // thread; the epilogue is then computed over them, and rows that are whole are normalised. The
+  // epilogue's results may be of another type than the node's. Results of equal size replace the
+  // elements in place; others go elsewhere, and output 0 is then memory of the step that nobody
+  // else reads. The row need not know which. Without an epilogue the call costs a comparison.
   void apply_epilogue(int64_t begin, int64_t end) const {
     if (extras_.epilogue != nullptr || extras_.norm != nullptr || widened_ != nullptr)
       run_epilogue(begin, end);
@@ -120,8 +123,8 @@ class Run {
     return context_->fail(context_, static_cast<pfrt_code>(code), to_c(text));
   }
   pfrt_code stop() const { return context_->stop(context_); }
-  // For the body of a loop that may take milliseconds: it asks after every 10 to 1000 microseconds
-  // of work and leaves its results half done.
+  // Asked in the body of a loop that may take milliseconds, after every 10 to 1000 microseconds of
+  // work. A loop that is stopped leaves its results half done.
   bool stopped() const { return stop() != PFRT_CODE_OK; }
 
  private:

@@ -22,7 +22,7 @@ Status need_output_dims(const SnapshotNode& node, uint32_t i, std::span<const in
 // Input |i| has the type and dimensions of output 0.
 Status need_like_output(const SnapshotNode& node, uint32_t i);
 
-// |axis| in [-rank, rank) to [0, rank).
+// Brings |axis| from [-rank, rank) to [0, rank).
 Result<int64_t> axis_of(int64_t axis, size_t rank);
 
 // "[2, 3]"

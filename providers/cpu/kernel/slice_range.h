@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a start, an end and a step of Slice take of a dimension. Pure; thread-safe.
+// The indices that a start, an end and a step of Slice take of a dimension. Pure; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct SliceRange {
   int64_t start, count, step;
 };
 
-// Of a dimension of |size|; an error when the step is 0.
+// Takes a dimension of |size|; returns an error when the step is 0.
 Result<SliceRange> slice_range(int64_t start, int64_t end, int64_t step, int64_t size);
 
 }  // namespace pfrt::cpu

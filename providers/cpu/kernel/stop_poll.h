@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How long loops come to look at the run: after every so much work, counted in multiply-adds,
-// elements or what else takes about a nanosecond. One a worker.
+// Lets long loops ask whether the run is to stop, after every so much work, counted in
+// multiply-adds, elements or anything else that takes about a nanosecond. Each worker has a Pace of
+// its own.
 #pragma once
 
 #include <algorithm>
@@ -30,8 +31,8 @@ class Pace {
   int64_t left_ = kWork;
 };
 
-// fn(begin, end) for chunks of [0, n), until the run is to stop. What is shorter than a chunk is
-// whole.
+// Calls fn(begin, end) for chunks of [0, n), until the run is to stop. A range shorter than a chunk
+// is done whole.
 template <typename Fn>
 void in_chunks(Pace& pace, int64_t n, Fn&& fn) {
   constexpr int64_t kPaceChunk = 1 << 18;

@@ -36,7 +36,8 @@ inline constexpr Types kFloat32{PFRT_DTYPE_FLOAT32};
 inline constexpr Types kFloatsTo32{PFRT_DTYPE_FLOAT32, PFRT_DTYPE_FLOAT16, PFRT_DTYPE_BFLOAT16};
 inline constexpr Types kFloats{PFRT_DTYPE_FLOAT32, PFRT_DTYPE_FLOAT64, PFRT_DTYPE_FLOAT16,
                                PFRT_DTYPE_BFLOAT16};
-// What epilogues follow: a row with one calls Run::apply_epilogue for outputs of these types.
+// Types that may have epilogues: a row with one calls Run::apply_epilogue for outputs of these
+// types.
 inline constexpr Types kEpilogueTypes =
     kFloatsTo32 | Types{PFRT_DTYPE_INT32, PFRT_DTYPE_INT8, PFRT_DTYPE_UINT8};
 // The 8-bit floats that have a sign, as the standard's "all floats" knows them.

@@ -27,7 +27,7 @@ struct LinearForm {
   int64_t scratch() const { return state() + 3 * d_k + 3 * d_v; }
 };
 
-// One head of one batch.
+// The recurrence of a head in a batch.
 class Recurrence {
  public:
   Recurrence(const LinearForm& f, const Run& run, int64_t index, float* scratch)

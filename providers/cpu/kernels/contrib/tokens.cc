@@ -36,8 +36,8 @@ uint32_t hashed(const uint32_t* words, uint32_t count, uint32_t seed) {
 
 // ------------------------------------------------------------------ BifurcationDetector
 
-// One past the end of the only place where the last tokens occur in |source|, for the longest of
-// the lengths [least, most] that still has one place; -1 for none.
+// The position after the only place where the last tokens occur in |source|, for the longest of the
+// lengths [least, most] that still has one place; -1 for none.
 int64_t suffix_match(const Run& run, const int64_t* source, int64_t n, const int64_t* tokens,
                      int64_t count, int64_t least, int64_t most) {
   int64_t found = -1;

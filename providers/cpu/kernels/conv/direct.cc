@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One- and two-dimensional convolutions in float32 vectors: panels of 16 output channels, packed
+// Convolutions of one or two dimensions in float32 vectors: panels of 16 output channels, packed
 // once, by lines of a band of the image (image_band.h). The image is neither gathered nor copied
 // but for its padding; in nChw16c a convolution without padding reads it in place.
 #include <algorithm>

@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t kStep = DotMicrokernel::kStepBytes;
 constexpr int64_t kLine = 16;
 constexpr int64_t kPixels = 128;           // copied at a time
-constexpr int64_t kLeastRowBlocks = 4;     // that have time to fetch the next part
+constexpr int64_t kLeastRowBlocks = 4;     // fewer have no time to fetch the next part
 constexpr int64_t kBandBytes = 256 << 10;  // stays in the second-level cache
 constexpr int64_t kTaskPositions = 256;    // their sums stay in the first
 constexpr int64_t kWantedTasks = 16;

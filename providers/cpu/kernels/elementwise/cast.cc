@@ -13,7 +13,7 @@ namespace {
 constexpr Types kReals = kNumbers | kBool | kFloat8 | kSubByte | Types{PFRT_DTYPE_FLOAT8E8M0};
 constexpr int64_t kTask = 16 * kBlock;
 
-// What attributes say of 8-bit floats.
+// Attributes that concern 8-bit floats.
 struct Narrowing {
   bool saturate = true;
   PowerRounding rounding = PowerRounding::kUp;

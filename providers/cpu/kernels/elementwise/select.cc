@@ -41,7 +41,7 @@ std::string refuse_dropout(const KernelRequest& node) {
   return {};
 }
 
-// For inference, and without a mask.
+// Dropout changes nothing in inference and without a mask.
 std::optional<InPlace> dropout_in_place(const SnapshotNode& node) {
   if (node.has_output(1)) return std::nullopt;
   if (!node.has_input(2)) return InPlace{};

@@ -70,7 +70,7 @@ std::vector<int64_t> kept_boxes(const Run& run, const float* boxes, const float*
   return kept;
 }
 
-// Which of the three limits are given: a run may only ask for inputs that are there.
+// The limits that are given: a run may only ask for inputs that are there.
 struct Given {
   bool count, iou, score;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Numbers looked up in a sorted list of keys: LabelEncoder between numbers, OneHotEncoder. Of a
-// repeated key the last value counts. Every NaN is one key, after all numbers; zeros are equal
+// Numbers looked up in a sorted list of keys: LabelEncoder between numbers, OneHotEncoder. If a key
+// is repeated, its last value counts. Every NaN is one key, after all numbers; zeros are equal
 // whatever their sign.
 #include <algorithm>
 #include <atomic>

@@ -38,7 +38,7 @@ bool fits(Dims slice, Dims whole, size_t axis) {
   return true;
 }
 
-// Of slices that follow each other along |axis| of |whole|; dims(i) are those of slice |i|.
+// Offsets of slices that follow each other along |axis| of |whole|; dims(i) are those of slice |i|.
 template <typename DimsOf>
 Offsets in_a_row(Dims whole, size_t axis, uint32_t count, size_t element, DimsOf dims) {
   std::vector<uint64_t> out;

@@ -21,7 +21,7 @@ struct PoolGeometry {
 };
 Result<PoolGeometry> pool_geometry(const SnapshotNode& node);
 
-// One plane as T: in place where that is its type, else converted into |buffer|.
+// A plane as T: in place where that is its type, else converted into |buffer|.
 template <typename T>
 const T* load_plane(pfrt_dtype dtype, pfrt_dtype own, const void* data, int64_t plane, int64_t size,
                     T* buffer) {

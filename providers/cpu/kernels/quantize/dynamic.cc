@@ -41,7 +41,7 @@ pfrt_code dynamic_quantize(const Run& run, int64_t n, RangeFn range_of, ByteStep
     const auto least = static_cast<int64_t>(-steps.zero);
     steps.by = StepReciprocal::make(steps.scale, least, least + static_cast<int64_t>(kLevels));
   }
-  // From the end on, which is still in a cache.
+  // Begins at the end, which is still in a cache.
   const int64_t tasks = ceil_div(n, kTask);
   run.parallel(tasks, [&](int64_t i, uint32_t) {
     const int64_t begin = (tasks - 1 - i) * kTask;

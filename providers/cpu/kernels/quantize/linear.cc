@@ -38,7 +38,7 @@ std::string refuse_parameters(const SnapshotNode& node, pfrt_dtype quantized) {
   return {};
 }
 
-// To the values |dtype| has; T has them all.
+// Rounds to the values that |dtype| has; T has them all.
 template <typename T>
 void round_to(pfrt_dtype dtype, T* x, int64_t n) {
   if (dtype == kDtypeOf<T>) return;

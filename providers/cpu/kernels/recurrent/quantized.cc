@@ -12,7 +12,7 @@
 namespace pfrt::cpu {
 namespace {
 
-// So that sums of products stay within 32 bits.
+// The most depth at which sums of products stay within 32 bits.
 constexpr int64_t kDeepest = int64_t{1} << 14;
 constexpr uint32_t kScaleW = 8, kZeroW = 9, kScaleR = 10, kZeroR = 11;
 struct Lstm {

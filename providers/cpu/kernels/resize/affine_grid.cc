@@ -21,7 +21,7 @@ struct Frame {
   std::vector<int64_t> out;  // [batch, spatial..., dims]
 };
 
-// Of pixel |i| of |n|, in [-1, 1].
+// The place of pixel |i| of |n|, in [-1, 1].
 double place(const Frame& frame, int64_t i, int64_t n) {
   const double at = static_cast<double>(i), length = static_cast<double>(n);
   if (!frame.align_corners) return (2 * at + 1) / length - 1;

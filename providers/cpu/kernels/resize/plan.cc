@@ -16,7 +16,7 @@ namespace {
 
 enum Input : uint32_t { kX, kRoi, kScales, kSizes };
 
-// One value an axis.
+// Checks that input |i| has a value for each axis.
 Status check_list(const SnapshotNode& node, uint32_t i, pfrt_dtype dtype, size_t count) {
   if (!node.has_input(i)) return kernel_error("input ", i, " is required and absent");
   if (node.input_dtype(i) != dtype)

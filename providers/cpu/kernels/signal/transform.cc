@@ -238,7 +238,7 @@ Result<Kernel> make_stft(const KernelRequest& node) {
   const bool given = node.has_input(3);
   if (given) PFRT_TRY(need_scalar(node, 3));
   stft.window = stft.windowed ? node.input_elements(2) : INT64_MAX;
-  // What the length is where input 3 does not say.
+  // The length where input 3 does not give one.
   const int64_t natural = stft.windowed ? stft.window : stft.samples;
   const int64_t most = stft.onesided ? 2 * stft.bins : stft.bins;
   Kernel kernel;

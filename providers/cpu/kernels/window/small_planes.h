@@ -56,7 +56,7 @@ class SmallPlanes {
   template <typename Op>
   __attribute__((target("avx2"))) void row(int64_t row, const float* image, float* out,
                                            const Op& op) const {
-    // As many sums at once as registers hold.
+    // Number of sums at once: as many as registers hold.
     constexpr int64_t kTogether = sizeof(typename Op::Sum) > sizeof(__m256) ? 4 : 8;
     const float* const in = image + row * row_step_;
     float* const to = out + row * length_ * kBlockChannels;

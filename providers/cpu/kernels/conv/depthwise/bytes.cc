@@ -31,21 +31,21 @@ namespace {
 constexpr int64_t kChannels = DepthwiseBytes::kChannels, kLines = DepthwiseBytes::kLines;
 constexpr int64_t kColumn = DepthwiseBytes::kColumn;
 
-// How sums become bytes. Bytes with sign are computed as those of 128 more.
+// Rounding of sums to bytes. Bytes with sign are computed as those of 128 more.
 struct ToBytes {
   const float* scales;
   int16_t zero;
   char flip;
 };
 
-// Where the vectors of a call go: sums, or bytes.
+// Memory that the vectors of a call are written to: for sums, or for bytes.
 struct Sink {
   int32_t* const* sums;
   uint8_t* const* bytes;
   ToBytes to_bytes;
 };
 
-// |n| pixels, up to 4.
+// Loads |n| pixels, up to 4.
 PFRT_AVX512_INLINE inline __m512i some_pixels(const uint8_t* from, int64_t n) {
   return _mm512_maskz_loadu_epi32(static_cast<__mmask16>(n >= 4 ? 0xffff : (1 << (4 * n)) - 1),
                                   from);
@@ -250,7 +250,7 @@ PFRT_AVX2_INLINE inline __m256i two_lanes(const void* from) {
 
 constexpr int kHalf = 2;  // of lines
 
-// Of half of 16 channels, so that the sums stay in registers.
+// Sums of half of 16 channels, which stay in registers.
 template <int R, int N>
 struct Sums256 {
   __m256i of[R][N][kHalf];

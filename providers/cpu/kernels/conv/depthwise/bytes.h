@@ -28,15 +28,15 @@ struct DepthwiseBytes {
   static bool has_vectors();
   int64_t outputs() const { return two_rows ? 2 : 1; }
   int64_t group() const { return quads ? 4 : 2; }
-  int64_t rows() const { return taps_y + outputs() - 1; }  // that positions see
+  int64_t rows() const { return taps_y + outputs() - 1; }  // rows of pixels that positions see
   int64_t groups() const { return quads ? (rows() + 3) / 4 : (rows() + 1) / 2; }
-  // Of 16 channels; a multiple of 64.
+  // Bytes of the weights of 16 channels; a multiple of 64.
   int64_t weight_bytes() const { return groups() * taps_x * kLines * outputs() * kColumn; }
 
   // Weight (y, x, channel) is weights[(y * taps_x + x) * 16 + channel].
   void pack(const int16_t* weights, void* out) const;
-  // Columns of one group of rows: of pixel i * stride of |rows|, 16 bytes a pixel, for |n| pixels
-  // i. |flip| inverts bits of all bytes. The lines are |pitch| bytes apart.
+  // Arranges the columns of one group of rows: pixels i * stride of |rows|, 16 bytes each, for i <
+  // |n|. |flip| inverts bits of all bytes. The lines are |pitch| bytes apart.
   void arrange(const uint8_t* const* rows, int64_t stride, int64_t n, uint8_t flip, uint8_t* out,
                int64_t pitch) const;
 };
@@ -44,16 +44,16 @@ struct DepthwiseBytes {
 struct DepthwiseColumns {
   const uint8_t* const* groups;  // of rows: four lines each
   int64_t pitch;                 // bytes from line to line
-  const int64_t* taps;           // where the columns of the first position's taps are, in bytes
+  const int64_t* taps;           // offsets in bytes of the columns of the first position's taps
   const void* weights;           // packed
-  const int32_t* start;          // what sums begin with, of 16 channels
+  const int32_t* start;          // numbers that the sums of 16 channels begin with
 };
 
 // Writes 16 sums for each of |n| positions of outputs() rows.
 void depthwise_sums(const DepthwiseBytes& shape, const DepthwiseColumns& columns, int64_t n,
                     int32_t* const* out);
-// The same as bytes by the rule of RequantizeFns, with |scales| of 16 channels, all below 1 in
-// size: products with them are within int32.
+// Writes bytes in place of sums, rounded as RequantizeFns does, with |scales| of 16 channels, all
+// below 1 in size: products with them are within int32.
 void depthwise_requantized(const DepthwiseBytes& shape, const DepthwiseColumns& columns, int64_t n,
                            const float* scales, int32_t zero, bool is_signed, uint8_t* const* out);
 

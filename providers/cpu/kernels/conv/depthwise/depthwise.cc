@@ -253,7 +253,7 @@ Result<Kernel> make_conv_depthwise(const KernelRequest& node) {
   return make_conv_depthwise_shuffled(node, 1);
 }
 
-// Of channels shuffled by |shuffle| groups; 1 leaves them alone.
+// Makes the kernel for channels shuffled by |shuffle| groups; 1 leaves them alone.
 static Kernel depthwise_kernel(ConvGeometry g, int64_t shuffle, bool has_bias) {
   if (isa() >= Isa::kAvx2 && g.window.rank() <= 2) {
     constexpr int64_t kMostLength = 8192;  // of a row

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the forms of depthwise convolutions have in common. Pure; thread-safe.
+// Shared by the forms of depthwise convolutions. Pure; thread-safe.
 #pragma once
 
 #include <immintrin.h>
@@ -27,7 +27,7 @@ struct ChannelTaps {
   PFRT_AVX2_INLINE __m256 finish(Sum sum, int64_t) const { return sum; }
 };
 
-// Of small planes of float32, which SmallPlanes::takes() takes.
+// Makes the kernel for small planes of float32, which SmallPlanes::takes() takes.
 Kernel depthwise_small_planes(const ConvGeometry& geometry, int64_t shuffle, bool has_bias);
 
 }  // namespace pfrt::cpu

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ConvInteger and QLinearConv whose groups have one input channel. A task computes rows of
-// positions in 16 output channels. Those of the image that they see become columns of taps
+// positions in 16 output channels. The rows of the image that they see become columns of taps
 // (depthwise_bytes.h) right before they are read, int8 as uint8 of 128 more, with the zero point
 // around the image. Zero points of weights are subtracted from them first.
 #include <algorithm>
@@ -35,7 +35,7 @@ constexpr IntegerInputs kConvInteger{0, 1, 2, 3}, kQLinearConv{0, 3, 2, 5};
 
 int64_t padded(int64_t bytes) { return ceil_div(bytes, int64_t{64}) * 64; }
 
-// Columns of taps that have the same place between two positions. Those in [begin, end) are pixels
+// Columns of taps that have the same place between two positions. Columns [begin, end) are pixels
 // of a row, |stride| apart from |pixel| on; the others are padding.
 struct Phase {
   int64_t columns, begin, end, pixel;
@@ -48,17 +48,17 @@ struct Plan {
   bool x_signed, w_signed, has_bias;
   Nchw16cSides nchw16c;
   Parameter x_zero, w_zeros;
-  PackedTaps packed;  // where run.packed() is there
+  PackedTaps packed;  // used where run.packed() is there
   int64_t rows;       // of positions, of a task
   std::vector<Phase> phases;
-  std::vector<int64_t> taps;  // where their columns begin, in bytes of a line
+  std::vector<int64_t> taps;  // offsets of their columns, in bytes of a line
   int64_t pitch;              // bytes of a line of columns
 
   int64_t channels() const { return geometry.groups * geometry.group_out; }
   int64_t blocks() const { return ceil_div(channels(), kChannels); }
   int64_t across() const { return geometry.window.positions[1]; }
   const DepthwiseBytes& shape() const { return packed.shape; }
-  // Of weights that only a run knows; their lines and weights are the largest.
+  // The shape for weights that only a run knows; its lines and weights are the largest.
   DepthwiseBytes pairs() const {
     return {shape().taps_y, shape().taps_x, shape().two_rows, false, shape().vectors};
   }
@@ -89,7 +89,7 @@ struct Plan {
   }
 };
 
-// What a run knows: zero points, and what to do with the sums of a row.
+// Inputs that are known in a run: zero points, and a bias.
 struct Inputs {
   int32_t zero;  // of x, as pixels count
   std::vector<uint32_t> zeros;
@@ -193,7 +193,7 @@ class Columns {
     first_ = false;
     if (new_groups_ == groups_) row_ += advance_ - groups_ * shape_.group() * step_;
   }
-  // Where those of the next positions are.
+  // The groups of lines of the next positions.
   const uint8_t* const* next() {
     int64_t slot = next_;
     for (int64_t g = 0; g < groups_; ++g) {
@@ -312,7 +312,8 @@ pfrt_code run_plan(const Run& run, const Plan& plan, const RowsFn& rows, const D
     filled.pad(pad);
     filled.fill();
     for (int64_t y = top; y < end; y += shape.outputs()) {
-      // One ahead: bytes are not read in other pieces right after they are written.
+      // Columns are made one step ahead: bytes that were just written are slow to read in pieces of
+      // another size.
       if (y + shape.outputs() < end) filled.fill();
       columns.groups = filled.next();
       const int64_t n = std::min(shape.outputs(), end - y);
@@ -449,7 +450,7 @@ Result<Kernel> make_conv_integer_depthwise(const KernelRequest& node) {
 
 namespace {
 
-// Bytes of |n| rows of positions, 1 or 2, to |out|, lines of 16 channels.
+// Writes the bytes of |n| rows of positions, 1 or 2, to |out|, lines of 16 channels.
 void requantize_rows(const Plan& plan, const RequantizedConv::Scales& scales, const Task& task,
                      const DepthwiseBytes& shape, const DepthwiseColumns& columns, int64_t n,
                      uint8_t* out) {

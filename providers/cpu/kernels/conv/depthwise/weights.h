@@ -29,9 +29,9 @@ struct PackedTaps {
   std::string recipe() const;
 };
 
-// The weights of a node whose window lines can have; |quads| as its constants allow.
+// The weights of a node whose window lines can have, in quads if its constants allow that.
 PackedTaps packed_taps(const SnapshotNode& node, const IntegerInputs& in);
-// What packs them; none where weights or zero points are not constant.
+// Packs these weights; nullopt where weights or zero points are not constant.
 std::optional<PackedInput> pack_taps(const SnapshotNode& node, const IntegerInputs& in);
 
 // Widens the weights of 16 output channels from |first| on, of which |count| are there, less their

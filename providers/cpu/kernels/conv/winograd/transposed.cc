@@ -57,7 +57,7 @@ struct Plan : WinogradPlan {
         phases(p),
         has_bias(bias) {}
 
-  // Of the output of a row of tiles.
+  // Elements of a row of pixels in the output of a row of tiles.
   int64_t out_row() const { return kOut * tiles_x * phases.x.stride * kPanel; }
   uint64_t scratch_bytes() const {
     return static_cast<uint64_t>(kOut * phases.y.stride * out_row()) * sizeof(float);

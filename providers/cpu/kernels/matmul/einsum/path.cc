@@ -17,10 +17,10 @@ namespace {
 // memory.
 constexpr size_t kMostLabels = 128;
 constexpr size_t kMostOfAllOrders = 8;
-// More are taken in the order of their sizes: to look for the cheapest pair takes each a look at
-// all others.
+// More operands are taken in the order of their sizes: finding the cheapest pair takes a look at
+// all others for each.
 constexpr size_t kMostSearched = 256;
-// What writing and reading an element of a result costs, in multiplications.
+// Cost of writing and reading an element of a result, in multiplications.
 constexpr double kElement = 4;
 
 using Labels = std::bitset<kMostLabels>;
@@ -73,8 +73,8 @@ class Path {
       if (labels[l]) holders_[l] += more;
   }
 
-  // What remains of the product of |a| and |b|, or of |a|, once it is summed over what nothing else
-  // has.
+  // Labels that remain in the product of |a| and |b|, or in |a|, once it is summed over labels that
+  // nothing else has.
   Labels kept(size_t a, std::optional<size_t> b) const {
     const Labels none, &one = operands_[a].labels, &other = b ? operands_[*b].labels : none;
     Labels out = one | other;
@@ -82,7 +82,7 @@ class Path {
       if (out[l] && !output_[l] && holders_[l] == int64_t{one[l]} + int64_t{other[l]}) out.reset(l);
     return out;
   }
-  // The same of |some|.
+  // Labels that remain in the product of |some|.
   Labels kept(const std::vector<size_t>& some) const {
     Labels inside, outside = output_;
     for (size_t i = 0; i < operands_.size(); ++i)
@@ -203,7 +203,7 @@ class Path {
       best[set].cost = std::numeric_limits<double>::infinity();
       for (uint32_t left = (set - 1) & set; left > 0; left = (left - 1) & set) {
         const uint32_t right = set ^ left;
-        if (left < right) break;  // the same pairs again
+        if (left < right) break;  // pairs repeat from here on
         const double cost =
             best[left].cost + best[right].cost + size(best[left].labels | best[right].labels);
         if (best[set].left == 0 || cost < best[set].cost) {
@@ -213,7 +213,7 @@ class Path {
       }
       best[set].cost += kElement * size(best[set].labels);
     }
-    // By their number, which nothing changes, results are found again.
+    // Results are found again by their number, which nothing changes.
     std::vector<size_t> numbers;
     numbers.reserve(operands_.size());
     for (const Operand& operand : operands_) numbers.push_back(operand.number);
@@ -243,7 +243,7 @@ class Path {
   size_t next_;  // number of the next result
   Labels output_;
   std::vector<Operand> operands_;
-  size_t live_ = 0;                    // that are not gone
+  size_t live_ = 0;                    // operands that are not gone
   int64_t holders_[kMostLabels] = {};  // operands that have a label
   std::vector<EinsumStep> steps_;
 };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// In which order the operands of an Einsum are multiplied: two at a time, each label summed over as
-// soon as nothing else has it. The order that takes the fewest multiplications is found among all
-// for up to eight operands; beyond, the smallest operand takes the partner that costs least. Pure
-// functions; thread-safe.
+// Finds the order in which the operands of an Einsum are multiplied: two at a time, each label
+// summed over as soon as nothing else has it. The order that takes the fewest multiplications is
+// found among all for up to eight operands; with more, the smallest operand takes the partner that
+// costs least. Pure functions; thread-safe.
 #pragma once
 
 #include <cstdint>

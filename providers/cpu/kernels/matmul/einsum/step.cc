@@ -206,7 +206,7 @@ void EinsumMatMul<T>::multiply(const Run& run, const EinsumPlace& a, const Einsu
   const size_t left = swapped_ ? kB : kA, right = swapped_ ? kA : kB;
   const EinsumPlace &of_rows = swapped_ ? b : a, &of_cols = swapped_ ? a : b;
   const int64_t tiles = gemm_.tiles();
-  // Where the result has the form of a matrix, matmuls write to it directly.
+  // If the result has the form of a matrix, matmuls write to it directly.
   const bool direct = is_own<T>(out.dtype) && rows.even() && cols.even() &&
                       (cols.count() == 1 || cols.step()[kOut] == 1) &&
                       (rows.count() == 1 || rows.step()[kOut] >= cols.count());
@@ -248,7 +248,7 @@ void EinsumMatMul<T>::by_lines(const Run& run, const EinsumPlace& a, const Einsu
              });
 }
 
-// |n| elements of the result, from |start| on.
+// Computes |n| elements of the result, from |start| on.
 template <typename T>
 void EinsumMatMul<T>::line(const Run& run, const EinsumPlace& a, const EinsumPlace& b,
                            const EinsumPlace& out, const EinsumOffsets& start, int64_t n) const {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One step of an Einsum, as a batch of matmuls. Labels that both operands and the result have are
-// the batch; labels of the result that one operand has are rows or columns; the others are summed
-// over. Where matmuls would be tiny, lines of the result are computed instead. Labels whose strides
-// fit together are one axis. Immutable once made; thread-safe.
+// A step of an Einsum, as a batch of matmuls. Labels that both operands and the result have are the
+// batch; labels of the result that one operand has are rows or columns; the others are summed over.
+// Where matmuls would be tiny, lines of the result are computed instead. Labels whose strides fit
+// together are one axis. Immutable once made; thread-safe.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@ class EinsumAxes {
   void add(int64_t size, const EinsumOffsets& steps);
   int64_t count() const { return count_; }
   EinsumOffsets at(int64_t index) const;
-  // How many positions from |index| on, itself included, are steps of the fastest axis.
+  // Number of positions from |index| on, itself included, that are steps of the fastest axis.
   int64_t run(int64_t index) const;
   // Steps of the fastest axis.
   EinsumOffsets step() const;
@@ -42,7 +42,7 @@ class EinsumAxes {
   int64_t count_ = 1;
 };
 
-// Where a step finds an operand or its result.
+// Memory and type of a step's operand or result.
 struct EinsumPlace {
   void* data;
   pfrt_dtype dtype;
@@ -69,7 +69,8 @@ class EinsumMatMul {
 
   bool two_, swapped_ = false;
   EinsumAxes batch_, rows_, cols_, depth_;
-  // By lines: the axes of the result without the fastest, and the size of that one.
+  // With |lines_| the result is computed by lines: |outer_| has its axes without the fastest, and
+  // |line_| is the size of that one.
   bool lines_ = false;
   EinsumAxes outer_;
   int64_t line_ = 1;

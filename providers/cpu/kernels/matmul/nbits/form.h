@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a node MatMulNBits says: sizes, types, and how its weights are stored. Row n of the weights
-// is stored in blocks of a few bits an element: w = (stored - zero point) * scale. Immutable;
-// thread-safe.
+// The contents of a node MatMulNBits: sizes, types, and how its weights are stored. Row n of the
+// weights is stored in blocks of a few bits an element: w = (stored - zero point) * scale.
+// Immutable; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ struct NBitsForm {
   Result<int64_t> rows(const SnapshotNode& node) const;
 };
 
-// Of all but A and the output.
+// Reads all but A and the output.
 Result<NBitsForm> read_nbits_form(const SnapshotNode& node);
 
 // Element |i| of a run of |bits|, the lowest bits first.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // MatMulNBits with constant weights. A few rows take as long as the weights take to read, so they
-// are read once, in several places at a time. Of more rows, as many share what is read of two
-// panels as the second-level cache holds, a pass of k at a time.
+// are read once, in several places at a time. With more rows, a pass of k of two panels is read at
+// a time, and shared by as many rows as the second-level cache holds.
 #include <algorithm>
 #include <memory>
 
@@ -100,7 +100,7 @@ class NBitsMatmul {
     const int64_t rows = few_ ? m_ * microkernel_->panels(m_) : kTogether * task_rows();
     return rows * kColumns;
   }
-  // Of a pass of one panel.
+  // Floats of a widened pass of one panel.
   int64_t widened_floats() const {
     return widened_ == nullptr ? 0 : pass_ * NBitsMicrokernel::widened_bytes(w_->panel) / 4;
   }
@@ -161,7 +161,7 @@ class NBitsMatmul {
     }
   }
 
-  // The same as multiply, of |panels| panels that |widened| holds.
+  // Multiplies by |panels| panels that |widened| holds; otherwise as multiply.
   void multiply_widened(const Run& run, int64_t row_block, const float* widened, int64_t panels,
                         int64_t pass, int64_t blocks, float* c) const {
     const int64_t rows = rows_of(row_block), together = widened_->panels(rows);

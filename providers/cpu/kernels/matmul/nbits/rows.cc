@@ -23,9 +23,10 @@ struct Block {
   int32_t sum;
 };
 
-// |n| elements, a multiple of 16, of |x|.
+// Rounds |n| elements of |x|, a multiple of 16, with a scale of their own.
 PFRT_AVX2_FMA void round_block(const float* x, int64_t n, Block& to) {
-  // As integers, magnitudes have the order of floats, and what is not finite comes last.
+  // Compared as integers, magnitudes have the order of floats, and numbers that are not finite come
+  // last.
   const __m256i magnitude = _mm256_set1_epi32(0x7fffffff);
   __m256i most = _mm256_setzero_si256();
   for (int64_t i = 0; i < n; i += kLanes) {
@@ -61,7 +62,7 @@ PFRT_AVX2_FMA void round_block(const float* x, int64_t n, Block& to) {
   for (const int32_t part : parts) to.sum += part;
 }
 
-// What is added to sums of bytes, for the zero points: see NBitsMicrokernel::Blocks.
+// Added to sums of bytes, for the zero points: see NBitsMicrokernel::Blocks.
 int32_t correction(const NBitsPanel& panel, int32_t sum) {
   return panel.zeros == NBitsPanel::Zeros::kMiddle ? -sum * (1 << (panel.bits - 1)) : -sum & 0xffff;
 }
@@ -89,7 +90,7 @@ bool all_finite(const float* x, int64_t n) {
   return std::all_of(x, x + n, [](float v) { return std::isfinite(v); });
 }
 
-// What a weight is made of, in a packed panel.
+// A column of a packed panel, and the parts that its weights are made of.
 class PackedColumn {
  public:
   PackedColumn(const NBitsPanel& panel, const uint8_t* data, int64_t column)

@@ -20,7 +20,7 @@ class NBitsTileMatmul {
   // Whether |m| rows are multiplied on tiles: where tiles of int8 are usable, rows are rounded to
   // int8, and weights less their zero points fit into a byte.
   static bool takes(int64_t m, const NBitsWeights& weights);
-  // |bias|: UNSET where there is none.
+  // |bias| is the type of the bias, UNSET where there is none.
   NBitsTileMatmul(int64_t m, std::shared_ptr<const NBitsWeights> weights, pfrt_dtype bias);
 
   uint64_t shared_bytes() const;   // packed rows
@@ -33,7 +33,7 @@ class NBitsTileMatmul {
   void pack_rows(const Run& run) const;
   void multiply(const Run& run, int64_t row, int64_t rows, int64_t panel, int64_t panels,
                 float* scratch) const;
-  // |rows| rows by |blocks| blocks of k from |pass| on, added to |c|.
+  // Multiplies |rows| rows by |blocks| blocks of k from |pass| on, and adds the products to |c|.
   void multiply_pass(const Run& run, DotTileMicrokernel::Scope& scope, int64_t row, int64_t rows,
                      int64_t panel, int64_t panels, int64_t pass, int64_t blocks,
                      const char* widened, float* c) const;

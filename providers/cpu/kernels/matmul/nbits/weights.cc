@@ -12,9 +12,9 @@ namespace {
 
 constexpr int64_t kColumns = NBitsPanel::kColumns;
 
-// Where the elements of |data|, which g_idx is, go: blocks one after another, each as many whole
-// blocks of places as it has elements for. False where too many places stay empty, or an element's
-// block does not exist.
+// Gives each element of |data|, which is g_idx, a place: blocks follow each other, each in as many
+// whole blocks of places as its elements need. Returns false where too many places would stay
+// empty, or an element's block does not exist.
 bool order_groups(const int32_t* data, NBitsWeights& w) {
   const NBitsForm& f = w.form;
   std::vector<int64_t> counts(static_cast<size_t>(f.blocks));

@@ -17,9 +17,9 @@ namespace pfrt::cpu {
 struct NBitsWeights {
   NBitsForm form;
   NBitsPanel panel;
-  // Where g_idx gives elements of k blocks in another order than theirs: the stored k of each place
-  // of the panels, -1 for a place that has none; and the block of scales of each block of places.
-  // Empty: as stored.
+  // The order of k where g_idx gives elements of k blocks in another order than theirs. |order| is
+  // the stored k of each place of the panels, -1 for a place that has none; |scale_blocks| is the
+  // block of scales of each block of places. Both are empty where k stays as stored.
   std::vector<int32_t> order, scale_blocks;
 
   int64_t panels() const { return (form.n + NBitsPanel::kColumns - 1) / NBitsPanel::kColumns; }
