@@ -197,7 +197,8 @@ def test_products_and_sums_of_a_transformer_are_in_integers_and_its_normalisatio
             readers["DequantizeLinear" if kinds == ["DequantizeLinear"] * 2 else "other"] += 1
         if node.op_type == "MatMul":
             assert all(producer(made, n).op_type == "DequantizeLinear" for n in node.input)
-    # Six biases and two residual sums; of each normalisation epsilon and shift, of Gelu one, and the embedding.
+    # Quantized sums: six biases and two residual sums. The others: epsilon and shift of each normalisation, one of
+    # Gelu, and the embedding.
     assert readers == {"DequantizeLinear": 8, "other": 8}
     (found,), (plain,) = run(made, None, ids(9)), run(model, None, ids(9))
     assert np.sqrt(np.mean((found - plain) ** 2)) < 0.2 * plain.std()

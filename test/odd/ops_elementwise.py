@@ -3,7 +3,7 @@
 from draw import ANY, BOOL, F16, F32, F64, FLOATS, I8, I16, I32, I64, INTEGERS, NUMBERS, ONNX_TYPES, SIGNED, TEXT, U8, \
     U16, U32, U64, np
 
-# Operator -> the first opset, types, attributes with their ranges.
+# First opset, types, and attributes with their ranges, by operator.
 UNARY = {
     "Abs": (7, NUMBERS, {}), "Neg": (7, FLOATS + SIGNED, {}), "Sign": (9, NUMBERS, {}), "Sqrt": (7, FLOATS, {}),
     "Exp": (7, FLOATS, {}), "Log": (7, FLOATS, {}), "Erf": (9, FLOATS, {}), "Reciprocal": (7, FLOATS, {}),
