@@ -603,8 +603,7 @@ TEST_P(DeviceTest, values_on_a_lost_device_still_work_where_they_can_be_read) {
   const Handle<pfrt_value> y(out.value);
   EXPECT_EQ(array_of(y.get()).as<float>(), (Values{2, 3}));
   EXPECT_EQ(counters_.opens, 2);
-  counters_.failure =
-      fake_device::kCopyLost;  // while reading the old device, which nobody uses now
+  counters_.failure = fake_device::kCopyLost;  // while reading the old, unused device
   EXPECT_TRUE(fails(api().session->run(s.get(), &in, 1, &out, 1, nullptr), PFRT_CODE_DEVICE_LOST,
                     {"unplugged in a copy"}));
 }

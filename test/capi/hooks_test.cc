@@ -314,7 +314,7 @@ TEST(ThreadHooks, make_and_join_the_threads_of_the_environment) {
       const auto session = make_session(env.get(), hooked_graph(), options.get());
       EXPECT_EQ(run(session.get(), {hooked_input()})[0].bytes, expected[0].bytes);
     }
-    EXPECT_EQ(threads.created, 2);  // beside the caller's, for all sessions
+    EXPECT_EQ(threads.created, 2);  // beside the caller, for all sessions
     Outcome outcome;
     const auto session = make_session(env.get(), hooked_graph(), options.get());
     ASSERT_TRUE(ok(start(session.get(), outcome)));
