@@ -239,7 +239,7 @@ ModelSpec generate(uint64_t seed, uint64_t index, std::string_view kind) {
   model.outputs_have_dims = random.chance(50);
   if (random.chance(5)) {
     spoil(b);
-    remove_dead(&model);  // level none alone would refuse a fault that no output needs
+    remove_dead(&model);  // otherwise only level none refuses a fault that no output needs
   }
   return model;
 }

@@ -21,7 +21,7 @@ namespace {
 
 struct Spoils {
   bool late_copy = false;  // reads the source of a copy when the device comes to it
-  bool goes_on = false;    // does the queued work of a run that was given up later
+  bool goes_on = false;    // does the queued work of a given-up run all the same
   bool one_run = false;    // forgets the work of all other runs when one is waited for
 };
 constexpr Spoils kSpoil = {SPOIL};

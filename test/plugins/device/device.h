@@ -19,8 +19,8 @@ struct Counters {
   std::atomic<int64_t> opens{0}, closes{0}, steps{0}, waits{0};
   std::atomic<int64_t> allocations{0}, fences{0}, runs{0};  // alive
   std::atomic<bool> stalled{false};                         // queued work makes no progress
-  std::atomic<int> failure{kNone};  // in the next call of its kind (kStepLate: when its work is
-                                    // done); back to kNone when it has happened
+  std::atomic<int> failure{kNone};  // fails the next call of its kind, kStepLate when its work is
+                                    // done, and goes back to kNone
 
   void reset() {
     for (auto* list : {&calls, &copies, &bytes})
