@@ -121,9 +121,10 @@ TEST(ApproximationLimits, keep_nan_and_limits) {
   const struct {
     const char* op;
     double below, above;
-  } kLimits[] = {{"Erf", -1, 1},       {"Elu", -1, inf},   {"Celu", -1, inf},
-                 {"Softplus", 0, inf}, {"Gelu", NAN, inf},  // -inf times 0, as in reference kernels
-                 {"Mish", NAN, inf}};
+  } kLimits[] = {
+      {"Erf", -1, 1},       {"Elu", -1, inf},   {"Celu", -1, inf},
+      {"Softplus", 0, inf}, {"Gelu", NAN, inf},  // -inf times 0, as reference kernels have it
+      {"Mish", NAN, inf}};
   for (const auto& each : kLimits) {
     Graph g;
     g.outputs = {g.add(each.op, {g.add(Data{PFRT_DTYPE_FLOAT32, {3}, {-inf, inf, NAN}})}, {3})};

@@ -151,9 +151,8 @@ TEST(PanelMicrokernel, is_near_the_exact_sums) {
         for (const auto from : {Shape::From::kC, Shape::From::kOneRow, Shape::From::kRows}) {
           const Shape shape{rows, panels, sums.chunks, sums.depth, sums.chain, from};
           const Operands operands(shape, static_cast<uint64_t>(rows));
-          const double longest =
-              static_cast<double>(sums.chain * sums.depth + sums.chunks / sums.chain +
-                                  1);  // additions that a term goes through
+          const double longest = static_cast<double>(
+              sums.chain * sums.depth + sums.chunks / sums.chain + 1);  // additions to a term
           EXPECT_LE(operands.largest_error(operands.compute(0, rows)), longest * 0x1p-24)
               << rows << " rows, " << panels << " panels, " << sums.chunks << " chunks of "
               << sums.depth << ", " << sums.chain << " a chain";
