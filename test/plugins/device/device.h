@@ -14,7 +14,7 @@ namespace fake_device {
 enum Failure { kNone, kCopyLost, kWaitLost, kNoMemory, kStepLate };
 
 struct Counters {
-  // By pfrt_direction: calls of copy that had such copies, and the copies' number and size.
+  // Calls of copy that had such copies, and the copies' number and size; by pfrt_direction.
   std::atomic<int64_t> calls[4] = {}, copies[4] = {}, bytes[4] = {};
   std::atomic<int64_t> opens{0}, closes{0}, steps{0}, waits{0};
   std::atomic<int64_t> allocations{0}, fences{0}, runs{0};  // alive

@@ -193,7 +193,7 @@ Case max_unpool(Random& r, pfrt_dtype dtype, int64_t size) {
   return c;
 }
 
-// One axis of a Resize, by the standard's text.
+// An axis of a Resize, by the standard's text.
 struct Resized {
   std::string mode, coordinates, nearest;
   bool exclude = false;

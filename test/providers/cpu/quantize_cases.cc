@@ -206,13 +206,12 @@ Case qlinear_matmul(Random& r, pfrt_dtype a_type, int64_t size) {
   for_each_index(out, [&](const Dims& index) {
     const Dims at(index.begin(), index.end() - 2);
     const int64_t i = index[index.size() - 2], j = index.back();
-    const auto own =
-        [&](const Dims& dims) {  // the operand's own trailing part; dimensions of 1 take index 0
-          Dims part(at.end() - static_cast<std::ptrdiff_t>(dims.size() - 2), at.end());
-          for (size_t d = 0; d < part.size(); ++d)
-            if (dims[d] == 1) part[d] = 0;
-          return part;
-        };
+    const auto own = [&](const Dims& dims) {  // the operand's part of the index, broadcast
+      Dims part(at.end() - static_cast<std::ptrdiff_t>(dims.size() - 2), at.end());
+      for (size_t d = 0; d < part.size(); ++d)
+        if (dims[d] == 1) part[d] = 0;
+      return part;
+    };
     const Dims left = own(a_dims), right = own(b_dims);
     double sum = 0;
     for (int64_t p = 0; p < k; ++p) {

@@ -316,7 +316,7 @@ Case multinomial(Random& r, pfrt_dtype dtype, int64_t size) {
   return c;
 }
 
-// One input is for the row of inference, three are for that of training.
+// A single input is for the row of inference, three are for that of training.
 Case dropout(Random& r, pfrt_dtype dtype, int64_t size) {
   const Data x = r.data(dtype, r.dims(static_cast<size_t>(r.below(5)), size), -9, 9);
   Case c;

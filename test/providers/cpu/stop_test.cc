@@ -83,7 +83,7 @@ std::vector<Long> long_steps() {
       {{"size", int64_t{5}}});
   add("Einsum", "", 2e6, {floats({200, 100}), floats({100, 100}), floats({100, 200})}, {result({})},
       {{"equation", std::string("ij,jk,kl->")}});
-  // One plane has few positions, with windows of thousands of pixels.
+  // A single plane has few positions, with windows of thousands of pixels.
   add("AveragePool", "", 1e8, {floats({1, 1, 400, 400})}, {result({1, 1, 101, 101})},
       {{"kernel_shape", Dims{300, 300}}});
   add("AveragePool", "", 1e8, {floats({1, 1, 20'000})}, {result({1, 1, 10'001})},

@@ -181,7 +181,7 @@ struct ConvShape {
 constexpr ConvShape kConvs[] = {
     {64, 32, 1, 14, 14, 3, 3, 1, 1, 1},   // rows of an image in two tiles
     {64, 40, 1, 9, 28, 3, 3, 1, 1, 1},    // a row in two tiles
-    {320, 24, 1, 6, 17, 3, 3, 1, 1, 1},   // rows of different height; several passes
+    {320, 24, 1, 6, 17, 3, 3, 1, 1, 1},   // tiles of different height; several passes
     {3, 32, 1, 21, 30, 7, 7, 2, 3, 1},    // few channels
     {16, 16, 1, 8, 11, 3, 3, 1, 1, 1},    // a chunk is a row of taps
     {24, 16, 1, 8, 11, 5, 5, 1, 2, 1},    // channels fill up a line

@@ -305,7 +305,7 @@ TEST(Join, a_line_is_added_up_in_the_order_of_the_tree) {
       const float high = add(p[8], p[9]);
       const float all = add(low, add(high, middle));
       ASSERT_EQ(bits_of(tree_join(type, p, 4, Join::kAdd)), bits_of(all)) << name_of(type);
-      // One group has its root in the middle, and sums from above come first.
+      // A single group has its root in the middle, and sums from above come first.
       const float above = add(add(add(p[9], p[8]), p[7]), p[6]);
       const float below = add(add(add(add(p[0], p[1]), p[2]), p[3]), p[4]);
       ASSERT_EQ(bits_of(tree_join(type, p, 10, Join::kAdd)), bits_of(add(below, add(above, p[5]))));
