@@ -27,7 +27,7 @@ BACKENDS = {"amx": "sapphirerapids", "avx512_bf16": "zen4", "avx512_vnni": "icel
             "avx_vnni": "alderlake", "avx2": "haswell", "generic": "x64"}
 LLAMA_PAST = 16
 PROMPTS = (128, 512)
-ROUNDS = 3  # of processes in turns
+ROUNDS = 3  # the processes take turns
 READ = "read memory"
 
 WIDTH = 40

@@ -84,7 +84,7 @@ def latency_row(case, answer):
     if "refused" in answer:
         return {"model": case.name, "refused": answer["refused"]}
     difference, notes = answer["rms_relative_difference"], list(answer["notes"])
-    if difference is None:  # as JSON has infinity
+    if difference is None:  # JSON writes infinity so
         notes.append("an output is zero everywhere on the peer's side and is not on ours: no relative difference")
     return {"model": case.name, "ours_ms": answer["ours"]["median_s"] * 1e3,
             "peer_ms": answer["peer"]["median_s"] * 1e3, "ratio": answer["ratio"], "rms_difference": difference,

@@ -210,7 +210,7 @@ def test_dynamic_products_quantize_a_value_once(weights):
     made = quantize.dynamic(model, weights=weights)
     onnx.checker.check_model(made, full_check=True)
     found = operators(made)
-    assert found.count("MatMulInteger") == 6 and found.count("MatMul") == 2  # of activations
+    assert found.count("MatMulInteger") == 6 and found.count("MatMul") == 2  # products of two activations
     assert found.count("DynamicQuantizeLinear") == 4  # one for query, key and value together
     node = next(n for n in made.graph.node if n.op_type == "MatMulInteger")
     assert constants(made)[node.input[1]].dtype == weights and constants(made)[node.input[3]] == (0 if weights == np.int8 else 128)

@@ -37,7 +37,7 @@ struct Failure {
 };
 Failure take(pfrt_status* status);
 
-// Expects success. Both forms release the status.
+// Expects success; a status is released.
 testing::AssertionResult ok(Failure failure);
 testing::AssertionResult ok(pfrt_status* status);
 // Expects a failure with |code| and a message that has every one of |parts|.

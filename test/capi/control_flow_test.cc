@@ -12,7 +12,7 @@
 namespace pfrt_test {
 namespace {
 
-constexpr int kCases = 1000;  // of each operator
+constexpr int kCases = 1000;  // for each operator
 
 using Dims = std::vector<int64_t>;
 

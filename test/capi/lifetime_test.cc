@@ -197,7 +197,7 @@ TEST(LifetimeDeathTest, process_may_exit_with_live_handles) {
         EXPECT_FALSE(
             ok(try_run(session.get(), {floats({512, 512}, std::vector<float>(512 * 512, 0.5f))},
                        nullptr, limit.get())));
-        // Never released, and reachable to the end.
+        // These are never released, and stay reachable to the end.
         static pfrt_env* volatile held_env = all.env.get();
         static pfrt_session* volatile held_session = session.get();
         api().env->retain(held_env);

@@ -25,7 +25,7 @@ import numpy as np
 
 TOLERANCE = 1e-4
 ORDER = (0, 1, 2, 1)
-LEAST_EXPORTS = 120  # that have to pass where all are run
+LEAST_EXPORTS = 120  # so many have to pass where all are run
 SECONDS = {"export": 900, "run": 600}
 
 

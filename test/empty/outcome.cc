@@ -27,7 +27,7 @@ Shape declared(const Operand& operand, Form form) {
 
 struct Built {
   Graph graph{"empty"};
-  std::vector<std::string> fed;  // by input; empty where it is not
+  std::vector<std::string> fed;  // by input; empty where it is not fed
 };
 
 // Appends max(-(-x), x), three operators that give x again for any number.

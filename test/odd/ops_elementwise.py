@@ -150,7 +150,7 @@ def cast_data(d, dtype, to):
 def cast(d):
     d.version(9)
     to = d.pick(CAST)
-    if d.chance(0.12):  # from text
+    if d.chance(0.12):  # casts from text
         words = ["1", "-2", "0", "17"] if np.dtype(to).kind in "iu" or to is BOOL else ["1", "-2.5", "NaN", "INF",
                                                                                       "-inf", "1e3", " 4", "3.0"]
         x = np.array([d.pick(words) for _ in range(d.int(0, 4))], object)

@@ -58,7 +58,7 @@ class Builder {
   Value constant(DType type, const std::vector<int64_t>& dims, double low, double high);
   Value constant_of(const Tensor& tensor, double low, double high);
   Value initializer(const Tensor& tensor, double low, double high);
-  Value scalar(DType type, double value);    // of rank 0
+  Value scalar(DType type, double value);    // has rank 0
   Value like(const Value& x, double value);  // a scalar, or [1], for an operation with |x|
   Value ints(const Axes& values);            // an initializer or a Constant
   Tensor random_tensor(DType type, const std::vector<int64_t>& dims, double low, double high);

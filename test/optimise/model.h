@@ -54,7 +54,7 @@ struct BodySpec {
 struct ModelSpec {
   int64_t opset = 0;  // 0: the newest
   GraphSpec graph;
-  std::map<std::string, ValueType> types;  // of every value
+  std::map<std::string, ValueType> types;  // types of all values
   bool outputs_have_dims = false;
   uint64_t misdeclared = 0;  // 0, or the seed of wrong types that are declared everywhere
   bool faulty = false;       // has a planted fault: levels may refuse it, but all alike

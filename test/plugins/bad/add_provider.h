@@ -143,8 +143,8 @@ struct program {
   _Atomic int ran;
 };
 struct executable {
-  uint32_t inputs[2]; /* of the region */
-  uint32_t result;    /* the value */
+  uint32_t inputs[2]; /* values of the region */
+  uint32_t result;    /* a value too */
   struct program* last;
 };
 

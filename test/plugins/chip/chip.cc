@@ -101,7 +101,7 @@ struct Chip {
 
 // The place of a region on the chip; exports contain it.
 struct Place {
-  uint64_t region;  // of its nodes
+  uint64_t region;  // hash of its nodes
   uint32_t first_row, rows;
 };
 

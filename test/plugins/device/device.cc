@@ -150,7 +150,7 @@ class Device {
 struct Executable {
   Device* device;
   elementwise::Region region;
-  std::deque<uint32_t> sources;  // of the packed constants, which point here
+  std::deque<uint32_t> sources;  // packed constants point into it
   std::deque<uint64_t> sizes;
   std::vector<pfrt_packed_constant> packed;
 };

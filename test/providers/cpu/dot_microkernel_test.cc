@@ -189,7 +189,7 @@ class DotOperands {
   std::vector<char> a_, b_, c_, start_, row_start_;
 };
 
-// Parameters: an instruction set, and whether int16 are multiplied without preparation.
+// Parameters: an instruction set, and whether int16 are multiplied plainly instead of crosswise.
 class DotMicrokernels : public testing::TestWithParam<std::tuple<const char*, bool>> {};
 
 TEST_P(DotMicrokernels, are_exact) {

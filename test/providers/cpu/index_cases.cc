@@ -170,7 +170,7 @@ std::string some_reduction(Random& r, pfrt_dtype dtype) {
   return modes[numbers ? r.below(5) : 0];
 }
 
-// Values that have exact sums and products of a few in every type.
+// Returns small values: sums and products of a few of them are exact in every type.
 Data small_data(Random& r, pfrt_dtype dtype, Dims dims) {
   Data x = r.data(dtype, std::move(dims), 0, 2);
   for (double& v : x.values) v = std::round(v);

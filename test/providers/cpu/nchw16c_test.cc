@@ -168,7 +168,7 @@ std::set<std::string> compare_layouts(pfrt_dtype dtype, uint64_t seeds, uint64_t
     uint32_t x = build.image(random.from_to(1, 40), random.from_to(5, 24), random.from_to(5, 40));
     x = build.conv(x, 16 * random.from_to(1, 4));
     for (int64_t steps = random.from_to(2, 7); steps-- > 0;) x = build.step(x);
-    // The layout ends here, since the channels are no whole number of blocks.
+    // The layout ends here where the channels are no whole number of blocks.
     x = build.conv(x, random.from_to(12, 40));
     graph.outputs = {x};
     graph = retyped(std::move(graph), dtype);

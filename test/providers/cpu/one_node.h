@@ -34,7 +34,7 @@ struct Data {
   Dims dims;
   Values values;
   bool constant = false;
-  bool late = false;  // an output's dimensions, which only the run tells
+  bool late = false;  // only the run tells this output's dimensions
 };
 
 struct Attr {

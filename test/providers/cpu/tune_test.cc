@@ -281,7 +281,8 @@ TEST_F(Tune, what_runs_once_is_not_measured) {
   for (const std::string& detail : outcome.details) EXPECT_EQ(detail, "");
 }
 
-// A step on a buffer of |bytes|, with |count| divisions. All are slow except the one of size 3.
+// A step on a buffer of |bytes|, with |count| divisions for a search, of which a race has the first
+// three. All are slow except the one of size 3.
 struct Slow {
   int runs = 0;
   cpu::Step step;

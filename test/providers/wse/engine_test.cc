@@ -355,8 +355,8 @@ TEST(ClosedForms, a_chain_takes_what_was_published_of_it) {
     }
 }
 
-// The published time is 2 B + (2 T_R + 2) (S - 1) + (2 T_R + S + 1) (P / S - 1), here with the
-// additions of first_stage() twice.
+// The published time is 2 B + (2 T_R + 2) (S - 1) + (2 T_R + S + 1) (P / S - 1); here both phases
+// have a role test and a first stage.
 TEST(ClosedForms, a_two_phase_reduce_takes_what_was_published_of_it) {
   const Machine m = machine_of("wse2");
   for (const int64_t group : {2, 4, 16, 64})
