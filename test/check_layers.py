@@ -11,7 +11,7 @@ import sys
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^">]+)[">]', re.MULTILINE)
 FOLDERS = ("include", "core", "providers", "plugins", "capi", "cxxapi", "samples")
-LEAST_INCLUDES = 500  # fewer were never true: the check itself would be broken
+LEAST_INCLUDES = 500  # fewer mean that the check itself is broken
 
 
 class Layers:

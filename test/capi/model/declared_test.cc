@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a file says of its values against what its nodes make: declared shapes that a run
-// contradicts, sparse initializers where operators take dense tensors.
+// Contradictions between a file's declarations and the values that its nodes make: declared shapes
+// that a run contradicts, sparse initializers where operators take dense tensors.
 #include "test/capi/client.h"
 #include "test/onnx_writer.h"
 
@@ -44,7 +44,7 @@ std::vector<std::string> warnings_of(const pfrt_model* model) {
   return out;
 }
 
-// |shape| of the only result at each level.
+// Expects the only result to have |shape| at each level.
 void expect_shape(pfrt_env* env, const GraphBuilder& g, const std::vector<Array>& inputs,
                   const std::vector<int64_t>& shape) {
   for (const char* level : kLevels) {
@@ -88,7 +88,7 @@ TEST(Declared, shape_of_a_reshape_does_not_choose_the_axis_of_a_softmax) {
   }
 }
 
-// Who allocates an output by what the session says of it must not be misled.
+// Callers may allocate an output by the dimensions that the session gives, so these must be right.
 TEST(Declared, sizes_are_no_sizes_of_the_session_but_names_and_ranks_are) {
   const auto env = make_env();
   GraphBuilder g;
@@ -135,7 +135,7 @@ TEST(Declared, element_type_of_an_output_that_its_node_contradicts_is_an_error_n
   GraphBuilder g;
   g.input("x", PFRT_DTYPE_FLOAT32, {2});
   g.node("Relu", {"x"}, {"a"}, {}, "first");
-  const std::vector<int64_t> dims = {2};  // outlives what points to it
+  const std::vector<int64_t> dims = {2};  // must outlive |wrong|
   const pfrt_value_info wrong = info("a", dims, PFRT_DTYPE_FLOAT16);
   ASSERT_TRUE(ok(api().graph->set_value_info(g.get(), &wrong)));
   g.node("Cast", {"a"}, {"y"}, {Attr::of_int("to", PFRT_DTYPE_INT64)}, "second");
@@ -152,8 +152,8 @@ TEST(Declared, element_type_of_an_output_that_its_node_contradicts_is_an_error_n
   }
 }
 
-// An expression in a name of an input's dimension is not computed: the input may be as long as the
-// caller likes.
+// An expression in the name of an input's dimension is not computed: the caller may give any
+// length.
 TEST(Declared, names_that_read_as_expressions_tie_nothing) {
   const auto env = make_env();
   GraphBuilder g;
@@ -167,7 +167,7 @@ TEST(Declared, names_that_read_as_expressions_tie_nothing) {
   expect_shape(env.get(), g, {floats({0}, {}), floats({5}, {0, 0, 0, 0, 0})}, {5});
 }
 
-// Nor do names that read as a number, or as the text of a sum of other names.
+// A name that reads as a number, or as a sum of other names, ties nothing either.
 TEST(Declared, names_that_are_no_words_are_no_sizes) {
   const auto env = make_env();
   const std::vector<std::vector<const char*>> names = {

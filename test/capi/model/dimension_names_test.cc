@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Inputs whose dimensions share names but have other sizes in a run.
+// Inputs whose dimensions share names but have different sizes in a run.
 #include "test/capi/client.h"
 
 namespace pfrt_test {
@@ -13,8 +13,8 @@ Handle<pfrt_session> session_of(pfrt_env* env, const GraphBuilder& g, Settings s
   return make_session(env, g, options.get());
 }
 
-// Much that looks at whether dimensions are equal: broadcasts, shapes of one input taken for
-// another, reductions and products. With |tied| both inputs have the same names.
+// A graph with many nodes whose optimisation depends on equal dimensions: broadcasts, shapes of one
+// input taken for another, reductions and products. With |tied| both inputs have the same names.
 GraphBuilder broadcasts(bool tied) {
   GraphBuilder g;
   g.input("a", PFRT_DTYPE_FLOAT32, {"N", "C"});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Parts of graphs that run alone: cut at any value, the two sides compute what the whole does.
+// Parts of graphs that run alone: cut at any value, the two parts together compute the results of
+// the whole.
 #include "test/capi/client.h"
 
 namespace pfrt_test {
@@ -116,7 +117,7 @@ TEST_F(Extract, leaves_out_what_it_does_not_need) {
   ASSERT_EQ(info.rank, 2);
   EXPECT_EQ(info.dims[1], 4);
 
-  // One of two outputs of Split is given, the other is computed.
+  // An output of Split is given, so only the other is computed.
   const auto beside = extract(whole.get(), {"a"}, {"y"});
   EXPECT_EQ(inputs_of(beside.get()), Words({"a", "x"}));
   EXPECT_TRUE(ok(api().graph->validate(beside.get())));

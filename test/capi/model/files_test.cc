@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files that models are read from and written to: what is no regular file, where files beside a
-// model may be, digests of theirs, and what a save that was killed leaves behind.
+// Files that models are read from and written to: files that are not regular, places that files
+// beside a model may have, their digests, and the files that a killed save leaves behind.
 #include <dlfcn.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -31,7 +31,7 @@ class Files : public testing::Test {
   Files() {
     std::string name = testing::TempDir() + "pfrt_files_XXXXXX";
     folder_ = mkdtemp(name.data());
-    // What waits for a peer would wait for ever.
+    // Without an alarm, a read that waits for a peer would wait for ever.
     alarm(120);
   }
   ~Files() override {
@@ -49,7 +49,7 @@ class Files : public testing::Test {
     fs::create_directories(at(from).parent_path());
     fs::create_symlink(to, at(from));
   }
-  // y = x + b, with b in |location|.
+  // A model of y = x + b, with b in |location|.
   static std::string model(std::string_view location,
                            const std::vector<std::pair<std::string, std::string>>& more = {}) {
     onnx_writer::Graph g;
@@ -59,7 +59,7 @@ class Files : public testing::Test {
     g.outputs = {onnx_writer::value_info("y", onnx_writer::kFloat, {4})};
     return onnx_writer::model(g).bytes();
   }
-  // What loads also computes.
+  // Loads the model and, when that succeeds, runs it.
   Failure load(const std::string& name, const Settings& settings = {}) const {
     const auto options = make_options(PFRT_OPTIONS_LOAD, settings);
     const std::string path = at(name);
@@ -120,7 +120,7 @@ TEST_F(Files, are_read_through_a_descriptor_that_is_one) {
 
 // ---- beside a model ----
 
-// As HuggingFace's cache keeps them: names are links to contents.
+// HuggingFace's cache keeps models so: names are links to contents.
 TEST_F(Files, beside_a_model_may_be_links_to_where_its_own_leads) {
   write("blobs/1234", model("model.onnx_data"));
   write("blobs/5678", bytes_);
@@ -129,7 +129,7 @@ TEST_F(Files, beside_a_model_may_be_links_to_where_its_own_leads) {
   EXPECT_TRUE(ok(load("snapshots/x/model.onnx")));
   EXPECT_TRUE(fails(load("snapshots/x/model.onnx", {{"confine", "strict"}}),
                     PFRT_CODE_INVALID_MODEL, {"leaves the model's folder"}));
-  // Deeper names, and what lies beside the model itself alone.
+  // Names may be deeper, and a file may lie only beside the link's target.
   write("blobs/9abc", model("deep/data"));
   link("snapshots/y/model.onnx", "../../blobs/9abc");
   link("snapshots/y/deep/data", "../../../blobs/5678");
@@ -149,16 +149,16 @@ TEST_F(Files, beside_a_model_stay_inside) {
   write("plain/model.onnx", model("data"));
   link("plain/data", "../blobs/inner");
   EXPECT_TRUE(fails(load("plain/model.onnx"), PFRT_CODE_INVALID_MODEL, {"leaves"}));
-  // It is a link, and its data leads to yet another folder.
+  // The model is a link, and its data leads to yet another folder.
   link("snapshot/model.onnx", "../blobs/1234");
   link("snapshot/data", "../secret");
   EXPECT_TRUE(fails(load("snapshot/model.onnx"), PFRT_CODE_INVALID_MODEL, {"leaves"}));
-  // A sibling whose name begins alike is another folder.
+  // A sibling folder whose name begins with the allowed one's is another folder.
   write("blobs2/inner", bytes_);
   fs::remove(at("snapshot/data"));
   link("snapshot/data", "../blobs2/inner");
   EXPECT_TRUE(fails(load("snapshot/model.onnx"), PFRT_CODE_INVALID_MODEL, {"leaves"}));
-  // What the model itself names stays what it was.
+  // Links do not widen the locations that a model itself may name.
   for (const std::string& location :
        {std::string("../blobs/inner"), std::string("../secret"), at("blobs/inner").string(),
         std::string("none/../../secret")}) {
@@ -191,7 +191,7 @@ GraphBuilder sum_graph() {
   return g;
 }
 
-// A child that saves to |path| and, in the middle of it, does what |then| says.
+// Forks a child that saves to |path| and calls |then| in the middle of it.
 template <typename Then>
 pid_t save_in_child(const std::string& path, Then then) {
   const pid_t child = fork();
@@ -257,7 +257,7 @@ TEST_F(Files, of_a_save_still_going_on_elsewhere_stay) {
 
 // ---- shared objects ----
 
-// Cut anywhere, a plug-in is a reason in the list, not the end of the process.
+// A plug-in that is cut anywhere gives a reason in the list and does not end the process.
 TEST_F(Files, of_plugins_that_are_cut_short_are_reasons) {
   Dl_info library{};
   ASSERT_NE(dladdr(reinterpret_cast<const void*>(&pfrt_get_api), &library), 0);
@@ -288,7 +288,7 @@ TEST_F(Files, of_plugins_that_are_cut_short_are_reasons) {
 
 // ---- damage ----
 
-// Whatever byte changes, a .pfm file is refused or computes the same.
+// With any byte changed, a .pfm file is refused or computes the same results.
 TEST_F(Files, of_models_with_one_byte_changed_never_change_results) {
   GraphBuilder g;
   g.input("x", PFRT_DTYPE_FLOAT32, {"N", 4});

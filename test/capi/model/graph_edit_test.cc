@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Editing of graphs: what each edit does, what it leaves alone, and what it refuses.
+// Edits of graphs: their effects, the parts that they leave alone, and the edits that are refused.
 #include <set>
 
 #include "test/capi/client.h"
@@ -133,7 +133,7 @@ TEST(GraphEdit, a_clone_and_the_graph_of_a_model_keep_ids) {
   ASSERT_TRUE(ok(api().model->graph(model.get(), &raw)));
   const Handle<pfrt_graph> back(raw);
   EXPECT_EQ(text(node_at(raw, abs).op), "Abs");
-  // A removed id stays removed there too.
+  // A removed id stays removed in the copy too.
   pfrt_node node{};
   node.struct_size = sizeof node;
   EXPECT_FALSE(ok(graphs().node_by_id(raw, c.relu, &node)));
@@ -150,7 +150,7 @@ TEST(GraphEdit, a_walk_skips_the_removed_and_meets_the_added_once) {
        id = graphs().next_node(g.get(), id)) {
     met.push_back(id);
     if (id == ids[1]) {
-      ASSERT_TRUE(ok(graphs().remove_node(g.get(), ids[1])));  // where the walk stands
+      ASSERT_TRUE(ok(graphs().remove_node(g.get(), ids[1])));  // the walk's position
       ASSERT_TRUE(ok(graphs().remove_node(g.get(), ids[3])));  // ahead of it
       ASSERT_TRUE(ok(graphs().remove_node(g.get(), ids[0])));  // behind it
       added = g.node("Abs", {"x"}, {"w"});
@@ -171,7 +171,8 @@ TEST(GraphEdit, names_inputs_and_outputs_of_nodes) {
   ASSERT_TRUE(ok(set_inputs(g, c.neg, {"z"})));
   EXPECT_TRUE(ok(graphs().validate(g)));
   EXPECT_EQ(c.run({-1, 2}), (std::vector<float>{0, -2}));
-  // Its own output again is no conflict; another's, an input and the same twice are.
+  // A node may keep its own output's name; another node's, an input's, and a repeated name are
+  // conflicts.
   EXPECT_TRUE(ok(set_outputs(g, c.relu, {"z"})));
   EXPECT_TRUE(fails(set_outputs(g, c.relu, {"b"}), PFRT_CODE_VALIDATION, {"'b'", "second"}));
   EXPECT_TRUE(fails(set_outputs(g, c.relu, {"x"}), PFRT_CODE_VALIDATION, {"'x'", "input"}));
@@ -198,13 +199,13 @@ TEST(GraphEdit, attributes_go) {
 
 TEST(GraphEdit, a_node_is_put_behind_a_value) {
   Chain c;
-  // Behind an inner value.
+  // This goes behind an inner value.
   const uint32_t abs = c.g.node("Abs", {"a"}, {"t"});
   ASSERT_TRUE(ok(replace_uses(c.g.get(), "a", "t", abs)));
   EXPECT_EQ(inputs_of(c.g.get(), c.neg), Words{"t"});
   EXPECT_EQ(inputs_of(c.g.get(), abs), Words{"a"});
   EXPECT_EQ(consumers(c.g.get(), "a"), std::vector<uint32_t>{abs});
-  // Behind a graph output, which keeps its name.
+  // This goes behind a graph output, which keeps its name.
   const uint32_t exp = c.g.node("Add", {"b", "b"}, {"u"});
   ASSERT_TRUE(ok(replace_uses(c.g.get(), "b", "u", exp)));
   EXPECT_EQ(output_names(c.g.get()), Words{"b"});
@@ -325,7 +326,7 @@ TEST(GraphEdit, writing_an_initializer_copies_what_is_shared) {
   pfrt_value* own = for_write(raw, "b");
   EXPECT_NE(bytes_of(own), shared);
   bytes_of(own)[0] = 100;
-  // Not again while nobody else has it.
+  // It is not copied again while nobody else has it.
   EXPECT_EQ(bytes_of(for_write(raw, "b")), bytes_of(own));
   EXPECT_EQ(sum(session.get()), (std::vector<float>{1, 2, 3}));
   EXPECT_EQ(sum(make_session(env.get(), model.get()).get()), (std::vector<float>{1, 2, 3}));
@@ -341,7 +342,7 @@ TEST(GraphEdit, writing_an_initializer_copies_what_is_shared) {
   bytes_of(for_write(raw, "b"))[0] = 300;
   EXPECT_EQ(bytes_of(for_write(copy.get(), "b"))[0], 200);
 
-  // As does whoever retained the value.
+  // Retaining the value makes the next write copy, too.
   own = for_write(raw, "b");
   api().value->retain(own);
   const Handle<pfrt_value> kept(own);
@@ -414,11 +415,11 @@ struct Choice {
 TEST(GraphEdit, bodies_follow_what_happens_around_them) {
   Choice c;
   EXPECT_EQ(consumers(c.g.get(), "a"), std::vector<uint32_t>{c.choose});
-  // Renamed: the bodies mean the same value.
+  // After a renaming the bodies read the same value.
   ASSERT_TRUE(ok(graphs().rename_value(c.g.get(), str("a"), str("magnitude"))));
   EXPECT_EQ(inputs_of(c.body(0), 0), Words{"magnitude"});
   EXPECT_EQ(c.run(true, {-1, 2}), (std::vector<float>{-1, -2}));
-  // Replaced: they mean another.
+  // After a replacement they read another.
   c.g.node("Floor", {"x"}, {"f"});
   ASSERT_TRUE(ok(replace_uses(c.g.get(), "magnitude", "f")));
   EXPECT_EQ(inputs_of(c.body(1), 0), (Words{"f", "f"}));
@@ -430,7 +431,7 @@ TEST(GraphEdit, a_name_that_a_body_has_itself_cannot_be_captured) {
   Choice c;
   EXPECT_TRUE(fails(graphs().rename_value(c.g.get(), str("a"), str("r")), PFRT_CODE_VALIDATION,
                     {"'yes'", "'r'"}));
-  // Nothing has changed.
+  // The refused edit changed nothing.
   EXPECT_EQ(outputs_of(c.g.get(), c.abs), Words{"a"});
   EXPECT_EQ(inputs_of(c.body(1), 0), (Words{"a", "a"}));
   EXPECT_EQ(c.run(true, {-1, 2}), (std::vector<float>{-1, -2}));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Models of very many small things, and of few that ask for much: loading, optimising and running
-// take time in proportion to the model (what takes a node's time for each other node would not end
-// here), stay within its memory and can be stopped everywhere.
+// Models of very many small parts, and of few that ask for much. Loading, optimising and running
+// take time in proportion to the model (work for each pair of nodes would not end here), stay
+// within its memory and can be stopped everywhere.
 #include <chrono>
 #include <functional>
 #include <thread>
@@ -26,7 +26,7 @@ GraphBuilder begin() {
   return g;
 }
 
-// Each takes the value before and a constant of its own, all of them equal.
+// Each node adds a constant of its own to the value before; all constants are equal.
 GraphBuilder equal_constants() {
   GraphBuilder g = begin();
   for (int i = 0; i < kMany; ++i) {
@@ -91,7 +91,7 @@ GraphBuilder metadata() {
 struct Large {
   const char* name;
   GraphBuilder (*make)();
-  float result;  // the first element's, for x = {1, 1}
+  float result;  // first element, for x = {1, 1}
 };
 void PrintTo(const Large& large, std::ostream* out) { *out << large.name; }
 
@@ -146,7 +146,7 @@ TEST(Folding, makes_no_more_than_a_model_of_its_size_may_ask_for) {
   EXPECT_NE(notes.find("constants beyond what a model of this size may have computed beforehand"),
             std::string::npos)
       << notes;
-  // What is left to the run is right.
+  // The run computes the rest, and its result is right.
   const std::vector<Array> out = run(session.get(), {floats({1}, {1})});
   EXPECT_EQ(out[0].as<float>()[5], 1 + 39 * 40 / 2);
 }
@@ -159,7 +159,7 @@ TEST(Stopping, ends_the_making_of_a_session_at_its_deadline) {
                     {"the deadline has passed"}));
 }
 
-// What is run on trial while a session is made, here a loop without end.
+// Creation runs parts of the model on trial; here they hold a loop without end.
 TEST(Stopping, ends_trials_at_the_deadline_of_the_session) {
   const auto env = make_env();
   GraphBuilder g;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Model files that are cut short while they are mapped and in use, and what that has to do with the
-// signal handlers of the host.
+// Model files that are cut short while they are mapped and in use, and the effects on the host's
+// signal handlers.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -45,7 +45,7 @@ class TempFile {
   std::string path_;
 };
 
-// y = x + b, |repeat| times over, whose b is large enough to be a view of the file.
+// y = x + b, |repeat| times, with b large enough to be a view of the file.
 GraphBuilder sum_graph(int repeat) {
   GraphBuilder g;
   g.input("x", PFRT_DTYPE_FLOAT32, {kN});
@@ -71,7 +71,7 @@ onnx_writer::Graph onnx_sum(onnx_writer::Message b, std::string name) {
   return g;
 }
 
-// The name shifts the numbers to where floats are aligned, or are not.
+// Returns an ONNX model whose numbers stand at |odd| modulo 4; its name's length shifts them there.
 std::string embedded(size_t odd = 0) {
   const std::string raw = onnx_writer::raw_bytes(numbers());
   for (std::string name = "g"; name.size() < 9; name += "g") {
@@ -97,7 +97,7 @@ Failure sum(pfrt_session* session, std::vector<float>* y = nullptr) {
   return failure;
 }
 
-// |data| is the file that holds the numbers, |model| the one to load.
+// Loads the model in |path| and cuts |data|, the file that holds its numbers.
 void expect_loss(pfrt_env* env, const std::string& path, const TempFile& data) {
   Handle<pfrt_model> model, other;
   const TempFile whole("whole.pfm");
@@ -115,7 +115,7 @@ void expect_loss(pfrt_env* env, const std::string& path, const TempFile& data) {
     EXPECT_TRUE(fails(sum(first.get()), PFRT_CODE_DATA_LOSS, {data.path()}));
     EXPECT_TRUE(fails(sum(second.get()), PFRT_CODE_DATA_LOSS, {data.path()}));
   }
-  // The file's return does not bring the mapping back.
+  // Making the file long again does not bring the mapping back.
   data.cut(2 << 20);
   EXPECT_TRUE(fails(sum(first.get()), PFRT_CODE_DATA_LOSS, {data.path()}));
   EXPECT_TRUE(fails(try_session(env, model.get()), PFRT_CODE_DATA_LOSS, {data.path()}));
@@ -132,7 +132,7 @@ void expect_loss(pfrt_env* env, const std::string& path, const TempFile& data) {
   EXPECT_TRUE(fails(api().graph->initializer_for_write(graph, str("b"), &value),
                     PFRT_CODE_DATA_LOSS, {"'b'"}));
 
-  // Everything else lives, a new load of the same content included.
+  // Everything else still works, and so does a new load of the content.
   EXPECT_TRUE(ok(sum(untouched.get(), &y)));
   EXPECT_EQ(y, numbers());
   Handle<pfrt_model> fresh;
@@ -155,7 +155,8 @@ TEST(LostFile, of_an_onnx_model) {
   expect_loss(env.get(), file.path(), file);
 }
 
-// Weights that one kernel packs and another reads in place would be of two models.
+// Packed weights keep the old numbers and weights that are read in place get the new: a mixture of
+// two models.
 TEST(LostFile, that_is_written_to_in_place) {
   const auto env = make_env();
   for (const char* name : {"model.pfm", "model.onnx"}) {
@@ -183,8 +184,8 @@ TEST(LostFile, that_is_written_to_in_place) {
                       {file.path(), "was written to", "renaming"}));
     EXPECT_TRUE(fails(try_session(env.get(), model.get()), PFRT_CODE_DATA_LOSS, {file.path()}));
 
-    // What was written is another model's affair.
-    if (pfm) continue;  // whose checksums are no longer right
+    // The changed file is another model, which loads anew.
+    if (pfm) continue;  // its checksums are wrong now
     ASSERT_TRUE(ok(load(env.get(), file.path(), &fresh)));
     EXPECT_TRUE(ok(sum(make_session(env.get(), fresh.get()).get())));
   }
@@ -204,7 +205,8 @@ TEST(LostFile, that_another_is_renamed_over_is_no_loss) {
   EXPECT_EQ(y, numbers());
 }
 
-// Bytes at odd addresses are copied at the first run that needs them: from then on nothing is lost.
+// Bytes at odd addresses are copied by the first run that needs them; after that the file is not
+// needed.
 TEST(LostFile, before_its_numbers_are_copied) {
   const auto env = make_env();
   for (const bool ran : {false, true}) {
@@ -295,7 +297,7 @@ std::atomic<void*> signal_at{nullptr};
 struct sigaction before_host {};
 
 void plain(int) { ++signals_heard; }
-// Mends its own page, as hosts that map files do.
+// Mends the page that the signal names, as hosts that map files do.
 void informed(int, siginfo_t* info, void*) {
   ++signals_heard;
   signal_at = info->si_addr;
@@ -324,7 +326,7 @@ struct sigaction handler() {
   return action;
 }
 
-// A page of the host's own that is gone; touching it raises SIGBUS.
+// Maps a page of the host's own whose file is gone; touching it raises SIGBUS.
 volatile char* gone_page() {
   char name[] = "/tmp/pfrt_host_XXXXXX";
   const int fd = mkstemp(name);
@@ -336,7 +338,7 @@ volatile char* gone_page() {
   return static_cast<volatile char*>(page);
 }
 
-// A model over a file that is still whole.
+// A session of a model whose file is still whole.
 struct Loaded {
   Handle<pfrt_env> env;
   TempFile file{"host.pfm"};
@@ -368,7 +370,7 @@ void informed_host() {
     right &= *page == 0 && signals_heard == 2 && signal_at == page;
     right &= l.loses() && signals_heard == 2;
   }
-  // The last mapping gone, the host's handler is back as it was.
+  // When the last mapping is gone, the host's handler is back in place.
   right &= handler().sa_sigaction == informed && (handler().sa_flags & SA_SIGINFO);
   leave(right);
 }
@@ -420,7 +422,7 @@ void host_on_top_of_default() {
   Loaded first;
   set_handler(passing_on);
   Loaded second;
-  *gone_page();  // nobody's: it goes through the chain to the default
+  *gone_page();  // no mapping of the library: it goes through the chain to the default
   leave(true);
 }
 
@@ -428,7 +430,7 @@ void switched_off() {
   set_handler(plain);
   Loaded l(Settings{{"guard_mapped_files", "false"}});
   bool right = handler().sa_handler == plain;
-  // The bytes are in memory: neither runs nor sessions made later need the file.
+  // The bytes are in memory, so neither runs nor later sessions need the file.
   l.file.cut(0);
   std::vector<float> y;
   right &= sum(l.session.get(), &y).ok() && y == numbers();

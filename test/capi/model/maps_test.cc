@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::string_view kMl = "ai.onnx.ml";
 
-// One value in, one out.
+// Runs with a single input and a single output.
 Handle<pfrt_value> run_one(pfrt_session* session, pfrt_io in) {
   pfrt_io out{};
   out.struct_size = sizeof out;
@@ -16,7 +16,8 @@ Handle<pfrt_value> run_one(pfrt_session* session, pfrt_io in) {
   return Handle<pfrt_value>(out.value);
 }
 
-// ZipMap of three rows of columns 1, 2, ..., 9 gives maps of |keys| to those |columns| of each row.
+// Expects ZipMap with |labels|, on three rows with the numbers 1 to 9, to give maps from |keys| to
+// those |columns| of each row.
 void expect_maps(const std::vector<int64_t>& labels, const std::vector<int64_t>& keys,
                  const std::vector<size_t>& columns) {
   GraphBuilder g;

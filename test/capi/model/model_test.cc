@@ -8,7 +8,7 @@
 namespace pfrt_test {
 namespace {
 
-// A file of this test that goes away with it.
+// The name of a file for this test, which is removed in the end.
 class ModelPath {
  public:
   explicit ModelPath(const std::string& name)
@@ -30,7 +30,7 @@ class ModelPath {
   std::string path_;
 };
 
-// add_graph as the bytes of a .pfm file.
+// Returns add_graph as the bytes of a .pfm file.
 std::string pfm_bytes(pfrt_env* env) {
   const ModelPath file("bytes.pfm");
   const auto model = make_model(env, add_graph());
@@ -65,7 +65,7 @@ TEST(Model, of_copied_memory_needs_it_during_the_call_only) {
 
 TEST(Model, of_borrowed_memory_releases_it_once_after_the_last_view) {
   auto env = make_env();
-  // Aligned as the payloads need it: views go straight into this memory.
+  // The bytes are aligned as the payloads need it, so views go straight into this memory.
   const std::string bytes = pfm_bytes(env.get());
   ASSERT_FALSE(bytes.empty());
   std::vector<char> room(bytes.size() + 64);
@@ -162,7 +162,7 @@ TEST(Model, saved_and_loaded_computes_the_same) {
     EXPECT_EQ(info.parameter_count, 3u);
     EXPECT_EQ(info.parameter_bytes, 12u);
     EXPECT_EQ(std::string("round.") + text(info.format), name);
-    // Over the file it is mapped from: the old one stays until the new one is whole.
+    // This saves over the mapped file: the old one stays until the new one is whole.
     ASSERT_TRUE(ok(api().model->save(env.get(), raw, str(file.path()))));
     EXPECT_EQ(run(session.get(), {x})[0].as<float>(), (std::vector<float>{2, 4, 6, 5, 7, 9}));
   }
@@ -195,7 +195,7 @@ TEST(Model, unsupported_operators_are_reported_all_at_once) {
   g.node("Relu", {"a"}, {"b"});
   g.node("Frobnicate", {"b"}, {"c"}, {}, "foreign", "org.example");
   g.output("c");
-  // The model itself can be made, read and saved: it is a session that needs the operators.
+  // The model can be made, read and saved: only a session needs the operators.
   const auto model = make_model(env.get(), g);
   ASSERT_TRUE(model);
   EXPECT_GE(api().model->warning_count(model.get()), 1u);

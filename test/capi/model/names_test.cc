@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Inputs and outputs of a session by name, and views of tensors that say more than their bytes.
+// Inputs and outputs of a session by name, and views of tensors that claim more than their bytes
+// hold.
 #include "test/capi/client.h"
 
 namespace pfrt_test {

@@ -29,7 +29,7 @@ void expect_near(const std::vector<float>& got, const std::vector<float>& want, 
   for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], want[i], tolerance) << what << i;
 }
 
-// Element |i| of an array of |dims| that |x|, of |shape|, is broadcast to.
+// Element |i| of |x| broadcast to |shape|.
 float broadcast_at(const Array& x, const std::vector<int64_t>& shape, int64_t i) {
   int64_t at = 0, stride = 1;
   for (size_t d = shape.size(); d-- > 0; i /= shape[d]) {
@@ -42,7 +42,7 @@ float broadcast_at(const Array& x, const std::vector<int64_t>& shape, int64_t i)
   return x.as<float>()[static_cast<size_t>(at)];
 }
 
-// Of the last dimension of |x|.
+// Normalises over the last dimension of |x|.
 std::vector<float> normalised(const Array& x, bool centred, const Array& scale, const Array* bias) {
   std::vector<float> y = x.as<float>();
   const auto length = static_cast<size_t>(x.dims.back());
@@ -118,7 +118,7 @@ Array halves(const std::vector<int64_t>& dims, const std::vector<uint16_t>& valu
   return out;
 }
 
-// 1, 2, 3, 4 in float16 beside a scale in float32: Y is in float32, and not rounded in between.
+// The input is float16 and the scale float32, so Y is float32 and is not rounded in between.
 TEST(Normalisation, has_the_type_of_its_scale_where_the_operator_lets_it) {
   const struct {
     const char* op;
@@ -204,8 +204,8 @@ TEST(Mod, of_floats_has_the_sign_of_the_divisor) {
   }
 }
 
-// Weights are (stored - 8) * scale, whatever the instructions: those that are 0 make NaN of an
-// infinite scale, others infinities that may meet.
+// Weights are (stored - 8) * scale for any instructions. With an infinite scale, weights of 0 give
+// NaN, and others give infinities of both signs, whose sum is NaN too.
 TEST(MatMulNBits, scales_that_are_not_finite_are_those_of_single_weights) {
   constexpr int64_t kN = 20, kK = 32;
   const std::vector<uint8_t> fields = {0x99, 0x11, 0x91, 0x89};  // columns: 1, -7, both, 1 and 0
@@ -247,7 +247,7 @@ TEST(MatMulNBits, scales_that_are_not_finite_are_those_of_single_weights) {
     }
 }
 
-// What contradicts itself is no operator that is missing.
+// A node that contradicts itself is a fault of the model, not a missing operator.
 TEST(InvalidModel, is_what_a_node_that_contradicts_itself_makes) {
   const auto env = make_env();
   const auto refused = [&](GraphBuilder& g) {
@@ -322,7 +322,8 @@ TEST(Stft, takes_a_real_signal_without_a_last_dimension) {
   }
 }
 
-// As exporters write decoders: one table for the whole batch, heads made and joined around it.
+// A decoder as exporters write it: a table for the whole batch, with heads made and joined around
+// it.
 GraphBuilder decoder() {
   GraphBuilder g;
   g.opset(23);
@@ -367,7 +368,7 @@ TEST(RotaryEmbedding, is_named_where_its_caches_do_not_fit) {
   }
 }
 
-// What is fed may be of any shape that is declared; the default's is none of the declaration.
+// A fed value may have any declared shape; the default's shape restricts nothing.
 TEST(Defaults, shape_of_a_default_binds_nobody) {
   const auto env = make_env();
   GraphBuilder g;

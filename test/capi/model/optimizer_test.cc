@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The optimizer and pattern areas of the C table: what the guide's chapter does in C++, without it.
+// The optimizer and pattern areas of the C table: the work of the guide's chapter, without C++.
 #include <map>
 
 #include "pyflame_rt/custom.h"
@@ -146,7 +146,7 @@ TEST(Optimizer, leaves_bodies_to_their_graphs) {
                     PFRT_CODE_INVALID_ARGUMENT, {"body"}));
 }
 
-// A client's pass: Relu goes away.
+// A client's pass, which removes Relu.
 struct Client {
   int calls = 0, released = 0;
   pfrt_code answer = PFRT_CODE_OK;
@@ -175,7 +175,7 @@ struct Client {
         EXPECT_TRUE(ok(call->api->graph->replace_uses(call->graph, str(from), str(to), id)));
         EXPECT_TRUE(ok(call->api->graph->remove_node(call->graph, id)));
         call->stats.modified = self.says_modified;
-        call->stats.nodes_removed = 7;  // its own count is what is reported
+        call->stats.nodes_removed = 7;  // the report has this count, which is the pass's own
       }
       call->sink->log(call->sink, PFRT_LOG_WARNING, str("negative numbers come through"));
       return PFRT_CODE_OK;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Models whose bytes the client reads, and how loading and saving tell how far they are and stop.
+// Models whose bytes the client reads, and how loading and saving report progress and stop.
 #include <unistd.h>
 
 #include <atomic>
@@ -14,7 +14,7 @@
 namespace pfrt_test {
 namespace {
 
-// A file of this test that goes away with it.
+// A file for this test, which is removed in the end.
 class ReaderFile {
  public:
   explicit ReaderFile(const std::string& name)
@@ -178,7 +178,7 @@ TEST(Reader, impossible_sizes_and_bytes_are_errors) {
   EXPECT_TRUE(fails(api().model->load_reader(env.get(), &none, nullptr, &model),
                     PFRT_CODE_INVALID_ARGUMENT, {"read_at"}));
   EXPECT_FALSE(ok(api().model->load_reader(env.get(), nullptr, nullptr, &model)));
-  // Released also when nothing else is right.
+  // The reader is released even when every other argument is wrong.
   const pfrt_reader r = archive.reader("model");
   EXPECT_FALSE(ok(api().model->load_reader(nullptr, &r, nullptr, &model)));
   EXPECT_EQ(archive.released, 4);
@@ -302,7 +302,7 @@ TEST(Progress, cancel_stops_a_load_wherever_it_is_and_is_reset) {
           fails(archive.load(env.get(), nullptr, options.get()), PFRT_CODE_CANCELLED, {"loading"}))
           << at;
       EXPECT_LT(listener.fractions.back(), 1.0);
-      // Cancelled stays cancelled, for any way to load.
+      // A cancel holds until it is reset, for any way to load.
       pfrt_model* raw = nullptr;
       EXPECT_EQ(take(api().model->load_memory(env.get(), bytes.data(), bytes.size(), PFRT_COPY,
                                               nullptr, nullptr, options.get(), &raw))

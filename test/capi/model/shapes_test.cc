@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory of a session that sees ever new shapes: what it keeps for them is bounded.
+// The memory that a session keeps for ever new shapes is bounded.
 #include <unistd.h>
 
 #include <algorithm>

@@ -179,7 +179,7 @@ TEST_F(Ask, is_cancelled_from_another_thread) {
 
 class Counters : public testing::Test {
  protected:
-  // Two steps of the provider: y = |-x|.
+  // A session with two steps of the provider: y = |-x|.
   Handle<pfrt_session> session(std::string_view report) {
     GraphBuilder g;
     g.input("x", PFRT_DTYPE_FLOAT32, {2});

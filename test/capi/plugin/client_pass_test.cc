@@ -35,7 +35,7 @@ struct TestPass {
   }
 };
 
-// Puts |op| in the place of the graph's Relu, where there is one.
+// Replaces the graph's Relu, where there is one, by |op|.
 pfrt_code replace_relu(pfrt_graph* graph, std::string_view op, uint32_t* changed) {
   for (size_t i = 0; i < api().graph->node_count(graph); ++i) {
     pfrt_node node{};
@@ -100,7 +100,7 @@ TEST(ClientPass, rewrites_a_copy_and_says_so) {
     ASSERT_TRUE(session);
     EXPECT_EQ(result(session.get()), (std::vector<float>{4, -9}));
     EXPECT_TRUE(has_note(session.get(), "pass 'relu_to_neg' changed the graph"));
-    // The model is as it was; level none leaves it so.
+    // The pass did not change the model, so a session at level none computes Relu.
     const auto none = make_options(PFRT_OPTIONS_SESSION, {{"optimization_level", "none"}});
     const auto plain = make_session(env.get(), model.get(), none.get());
     EXPECT_EQ(result(plain.get()), (std::vector<float>{0, 9}));

@@ -14,11 +14,11 @@
 namespace pfrt_test {
 namespace {
 
-// A client's provider: it negates, and counts what happens to it.
+// The state of a client's provider, which negates and counts the calls that it gets.
 struct Negator {
   std::atomic<int> opened{0}, closed{0}, ran{0}, released{0};
-  uint32_t width = 0;                // of its steps
-  std::atomic<uint32_t> workers{0};  // of the last one
+  uint32_t width = 0;                // width of its steps
+  std::atomic<uint32_t> workers{0};  // workers of its last step
 };
 
 struct Executable {
@@ -57,7 +57,7 @@ pfrt_code claim(pfrt_provider*, const pfrt_snapshot* s, const pfrt_claims* claim
   return PFRT_CODE_OK;
 }
 
-// Of constants: how many there are, and how many come without their bytes.
+// Numbers of constants in the snapshot: all, and those without their bytes.
 struct Constants {
   int all = 0, without = 0;
 } constants;
@@ -230,7 +230,7 @@ TEST(ClientProvider, runs_what_it_claims_and_is_released_at_the_end) {
     EXPECT_EQ(run(session.get(), {floats({3}, {-1, 2, 3})})[0].as<float>(),
               (std::vector<float>{-0.0f, -2, -3}));
     EXPECT_EQ(negator.ran, 1);
-    // Without being named it takes no part.
+    // A provider that is not named takes no part.
     const auto other = make_session(env.get(), neg_graph());
     run(other.get(), {floats({1}, {1})});
     EXPECT_EQ(negator.opened, 1);
@@ -246,7 +246,7 @@ TEST(ClientProvider, runs_what_it_claims_and_is_released_at_the_end) {
 
 // ------------------------------------------------------------------ parts of buffers
 
-// The halves of the input are negated into the halves of the output, by two steps.
+// Two steps negate the halves of the input into the halves of the output.
 struct Halves {
   uint64_t count = 0;
   pfrt_buffer buffers[6]{};
@@ -404,7 +404,8 @@ TEST(ClientProvider, needs_its_functions) {
 
 // ------------------------------------------------------------------ what functions throw
 
-// Of what is given back nobody takes an error: it is over, and said in the log.
+// A function that gives something back cannot report an error, so its exception only reaches the
+// log.
 TEST(ClientProvider, exceptions_of_functions_that_give_back_end_there) {
   struct Lines {
     std::mutex mutex;
@@ -489,7 +490,7 @@ TEST(ClientProvider, exceptions_of_constants_and_pack_are_its_failures) {
   }
 }
 
-// Many groups, so that an order by what is no number would be none.
+// With this many groups, a sort that compares NaNs would go wrong.
 TEST(ClientProvider, times_that_are_no_numbers_say_nothing) {
   pfrt_provider_table table = kTable;
   table.claim = [](pfrt_provider*, const pfrt_snapshot* s, const pfrt_claims* claims,
@@ -521,12 +522,12 @@ TEST(ClientProvider, times_that_are_no_numbers_say_nothing) {
   EXPECT_EQ(run(session.get(), {floats({1}, {1})}).back().as<float>(), std::vector<float>{1});
 }
 
-// What specialise was given for tuning, and what it did with it.
+// Arguments for tuning that specialise was given, and the results of using them.
 struct Tuned {
   bool given = false;
   pfrt_compile_hints hints = 0;
   pfrt_tuning tuning{};
-  std::string before;  // what was there
+  std::string before;  // value found in the cache
   pfrt_code found = 0, kept = 0, no_key = 0, no_value = 0, long_value = 0;
   std::vector<uint64_t> left;
 } tuned;
@@ -574,7 +575,7 @@ class Tuning : public testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  // With an environment of its own, as another process has.
+  // Runs in a new environment, as another process would.
   void run_with(std::vector<std::pair<std::string, std::string>> more,
                 pfrt_provider_features features = PFRT_PROVIDER_FINGERPRINT) {
     tuned = {};

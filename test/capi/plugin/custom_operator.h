@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Operators for tests: lambdas behind the C callbacks, with a count of releases.
+// Operators for tests: lambdas behind the C callbacks, which count their releases.
 #pragma once
 
 #include <atomic>
@@ -44,7 +44,7 @@ struct TestOperator {
   std::atomic<int> released{0};
 };
 
-// Output 0 is what input 0 is.
+// Gives output 0 the type and shape of input 0.
 inline pfrt_code infer_like_input(const pfrt_op_infer* call) {
   return call->set_output(call, 0, call->inputs[0].dtype, call->inputs[0].rank,
                           call->inputs[0].dims);
@@ -66,7 +66,7 @@ inline const pfrt_snapshot_attr* attribute(const pfrt_snapshot_node& node, uint3
   return nullptr;
 }
 
-// y = factor * x on float32, factor 2 unless the node says otherwise.
+// Computes y = factor * x on float32; the factor is 2 unless the node has an attribute for it.
 inline pfrt_code compute_scaled(const pfrt_op_compute* call) {
   const pfrt_snapshot_attr* factor = attribute(*call->node, call->attr_size, "factor");
   const float f = factor ? factor->f : 2.0f;
@@ -90,7 +90,7 @@ inline std::unique_ptr<TestOperator> scale_operator(bool with_infer = true) {
 
 // y = Relu(Scale(x + 1)), x float32[N,3]; the Scale node is called "scaling".
 GraphBuilder scale_graph(const std::vector<Attr>& attrs = {});
-// One node of |op|, called "n1", on x float32[N,3].
+// A graph of a single node of |op|, called "n1", on x float32[N,3].
 GraphBuilder one_node(const TestOperator& op, const std::vector<Attr>& attrs = {});
 inline const Array kRow = floats({1, 3}, {-3, 0, 1});
 

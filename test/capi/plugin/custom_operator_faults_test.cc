@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What callbacks of registered operators may get wrong.
+// Faults in the callbacks of registered operators.
 #include <limits>
 #include <stdexcept>
 
@@ -26,7 +26,7 @@ TEST(CustomOperatorFaults, failing_callbacks_name_node_and_operator) {
   compute = [](const pfrt_op_compute*) -> pfrt_code { return PFRT_CODE_UNSUPPORTED; };
   EXPECT_TRUE(fails(try_run(session.get(), {kRow}), PFRT_CODE_UNSUPPORTED,
                     {"Failing 'n1': its compute callback failed"}));
-  // Codes that are none, and a stop that nobody asked for.
+  // An unknown code, and a stop that nobody asked for.
   for (pfrt_code code : {pfrt_code{999}, pfrt_code{PFRT_CODE_CANCELLED}}) {
     compute = [code](const pfrt_op_compute*) { return code; };
     EXPECT_TRUE(fails(try_run(session.get(), {kRow}), PFRT_CODE_PROVIDER, {"Failing 'n1'"}));
@@ -36,7 +36,7 @@ TEST(CustomOperatorFaults, failing_callbacks_name_node_and_operator) {
                     {"Failing 'n1'", "threw an exception"}));
   compute = [](const pfrt_op_compute*) -> pfrt_code { throw std::bad_alloc(); };
   EXPECT_EQ(try_run(session.get(), {kRow}).code, PFRT_CODE_OUT_OF_MEMORY);
-  compute = compute_scaled;  // and the session lives
+  compute = compute_scaled;  // the session still works
   EXPECT_EQ(run(session.get(), {kRow})[0].as<float>(), (std::vector<float>{-6, 0, 2}));
 }
 
@@ -59,7 +59,7 @@ TEST(CustomOperatorFaults, shape_callbacks_that_fail_or_talk_nonsense) {
   };
   const auto says = [](uint32_t index, pfrt_dtype dtype, int32_t rank, std::vector<int64_t> dims) {
     return [=](const pfrt_op_infer* call) {
-      // What set_output answers is lost on it.
+      // This callback ignores the error of set_output.
       (void)call->set_output(call, index, dtype, rank, dims.empty() ? nullptr : dims.data());
       return pfrt_code{PFRT_CODE_OK};
     };
@@ -86,7 +86,7 @@ TEST(CustomOperatorFaults, shape_callbacks_that_fail_or_talk_nonsense) {
   refused(PFRT_CODE_PROVIDER, [](const pfrt_op_infer*) -> pfrt_code { return PFRT_CODE_OK; },
           {"open"});
 
-  // More memory than there is: an answer of the run.
+  // A size that exceeds the memory is an error of the run.
   op.infer = says(0, PFRT_DTYPE_FLOAT32, 2, {int64_t{1} << 30, int64_t{1} << 24});
   const auto session = make_session(env.get(), g);
   ASSERT_TRUE(session);

@@ -42,7 +42,7 @@ TEST(CustomOperator, runs_between_built_in_ones) {
     EXPECT_EQ(rows[1].provider, "RegisteredOperators");
     EXPECT_EQ(rows[1].kernel, "registered_Scale");
     EXPECT_EQ(rows[0].provider, "CPUExecutionProvider");
-    // It is none of the session's own choice.
+    // The operator's provider is not in the list of the session's providers.
     EXPECT_EQ(api().session->provider_count(session.get()), 1u);
     EXPECT_EQ(op->released, 0);
   }
@@ -143,7 +143,7 @@ TEST(CustomOperator, gives_outputs_whose_size_only_a_run_tells) {
 }
 
 TEST(CustomOperator, may_ask_for_contents_of_inputs) {
-  // Ones of the dimensions that input 1 lists, times input 0.
+  // Fills the dimensions that input 1 lists with ones, times input 0.
   TestOperator op("Filled");
   op.c.min_inputs = 2;
   op.c.content_inputs = 2;
@@ -162,7 +162,7 @@ TEST(CustomOperator, may_ask_for_contents_of_inputs) {
   const auto env = make_env();
   ASSERT_TRUE(ok(op.add_to(env.get())));
 
-  GraphBuilder fed;  // known at the run
+  GraphBuilder fed;  // the size is known at the run
   fed.input("x", PFRT_DTYPE_FLOAT32, {1});
   fed.input("dims", PFRT_DTYPE_INT64, {2});
   fed.node("Filled", {"x", "dims"}, {"y"}, {}, "", "acme");
@@ -175,7 +175,7 @@ TEST(CustomOperator, may_ask_for_contents_of_inputs) {
     EXPECT_EQ(y.as<float>(), std::vector<float>(static_cast<size_t>(2 * n), 7));
   }
 
-  GraphBuilder shaped;  // follows from another input's dimensions
+  GraphBuilder shaped;  // the size follows from another input's dimensions
   shaped.input("x", PFRT_DTYPE_FLOAT32, {1});
   shaped.input("z", PFRT_DTYPE_FLOAT32, {"N", 2});
   shaped.node("Shape", {"z"}, {"dims"});
@@ -345,7 +345,7 @@ TEST(CustomOperator, may_not_take_a_name_that_is_taken) {
   EXPECT_TRUE(fails(relu.add_to(env.get()), PFRT_CODE_INVALID_ARGUMENT,
                     {"'ai.onnx.Relu'", "the client", "built-in"}));
   EXPECT_EQ(relu.released, 1);
-  // A name of its own in ONNX's domain is allowed.
+  // A new name in ONNX's domain is allowed.
   ASSERT_TRUE(ok(first.add_to(env.get())));
   EXPECT_TRUE(fails(second.add_to(env.get()), PFRT_CODE_INVALID_ARGUMENT,
                     {"'ai.onnx.Mine' of the client", "taken by operator 'ai.onnx.Mine'"}));
@@ -417,7 +417,7 @@ TEST(CustomOperator, is_named_by_name_checks) {
 TEST(CustomOperator, comes_and_goes_while_models_live) {
   const auto op = scale_operator(), again = scale_operator();
   const auto env = make_env();
-  const auto model = make_model(env.get(), scale_graph());  // before anybody knows Scale
+  const auto model = make_model(env.get(), scale_graph());  // made before anybody knows Scale
   ASSERT_TRUE(model);
   EXPECT_TRUE(fails(try_session(env.get(), model.get()), PFRT_CODE_UNSUPPORTED_OPERATOR,
                     {"Scale 'scaling'"}));
@@ -429,7 +429,7 @@ TEST(CustomOperator, comes_and_goes_while_models_live) {
                     PFRT_CODE_NOT_FOUND, {"'acme.Scale'"}));
   EXPECT_TRUE(fails(try_session(env.get(), model.get()), PFRT_CODE_UNSUPPORTED_OPERATOR,
                     {"Scale 'scaling'"}));
-  // The session keeps what it was made with.
+  // The session keeps the operator that it was made with.
   EXPECT_EQ(run(session.get(), {kRow})[0].as<float>(), (std::vector<float>{0, 2, 4}));
   EXPECT_EQ(op->released, 0);
   session.reset();
@@ -447,7 +447,7 @@ TEST(CustomOperator, is_listed) {
   ASSERT_TRUE(ok(op->add_to(env.get())));
   size_t count = 0;
   ASSERT_TRUE(ok(api().env->custom_operator_count(env.get(), &count)));
-  ASSERT_GE(count, 1u);  // those of the project's own plug-ins come along
+  ASSERT_GE(count, 1u);  // the project's own plug-ins bring operators too
   pfrt_operator_info info{};
   info.struct_size = sizeof info;
   for (size_t i = 0; i < count && text(info.op) != "Scale"; ++i)

@@ -41,7 +41,7 @@ TEST(CustomOperatorThreads, share_an_operator) {
 TEST(CustomOperatorThreads, take_turns_where_the_operator_asks_for_it) {
   const auto op = scale_operator();
   op->c.flags = PFRT_OP_SERIAL;
-  int inside = 0, most = 0;  // not atomic: tsan would see two at once
+  int inside = 0, most = 0;  // not atomic: tsan would report two callbacks at once
   op->compute = [&](const pfrt_op_compute* call) {
     most = std::max(most, ++inside);
     const pfrt_code code = compute_scaled(call);
@@ -80,7 +80,7 @@ TEST(CustomOperatorThreads, compute_may_use_the_pool_and_is_stopped) {
   EXPECT_EQ(try_run(session.get(), {kRow}, nullptr, options.get()).code, PFRT_CODE_CANCELLED);
 }
 
-// A callback that somebody is kept in until open() is called.
+// A callback that keeps its caller until open() is called.
 class Gate {
  public:
   void close() { closed_ = true; }
@@ -102,7 +102,7 @@ class Gate {
   std::atomic<bool> closed_{false}, waits_{false};
 };
 
-// While |first| is kept, |second| comes to its deadline.
+// Expects |second| to end at its deadline while |first| is kept.
 void expect_second_ends(Gate& gate, const std::function<Failure()>& first,
                         const std::function<Failure()>& second) {
   gate.close();

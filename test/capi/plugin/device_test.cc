@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Devices with memory of their own, with a fake one whose memory nobody else can touch
-// (test/plugins/device): what is copied and when, values that stay there, waits, lifetimes. Every
+// Devices with memory of their own, tested with a fake one whose memory nobody else can touch
+// (test/plugins/device): copies and their times, values that stay there, waits, lifetimes. Every
 // test runs on a device that works at once and on one that works only while the host waits.
 #include "test/plugins/device/device.h"
 
@@ -156,7 +156,7 @@ TEST_P(DeviceTest, a_state_stays_there_from_run_to_run) {
     const auto n = static_cast<float>(i);
     ASSERT_EQ(step(options.get()), (Values{-n, -2 * n, -3 * n}));
   }
-  // x goes there and y comes back; of the state, nothing.
+  // x is copied to the device and y back; nothing of the state is copied.
   EXPECT_EQ(counters_.bytes[PFRT_TO_DEVICE], 99 * 12);
   EXPECT_EQ(counters_.bytes[PFRT_TO_HOST], 99 * 12);
   const int64_t memory = counters_.allocations;
@@ -196,7 +196,7 @@ TEST_P(DeviceTest, inputs_and_outputs_cross_in_one_call_each_way) {
 }
 
 TEST_P(DeviceTest, constants_are_uploaded_once) {
-  // Two regions of the device read it, with a node of the CPU between them.
+  // Two regions of the device read the constant, with a node of the CPU between them.
   GraphBuilder g;
   g.input("x", PFRT_DTYPE_FLOAT32, {"N", 2});
   g.constant("k", floats({2}, {1, 2}));
@@ -221,7 +221,7 @@ TEST_P(DeviceTest, constants_are_uploaded_once) {
 }
 
 TEST_P(DeviceTest, constants_that_begin_at_one_address_are_told_apart) {
-  // As in a file whose external data overlaps: {1, 2}, and {1, 2} over {3, 4}.
+  // Overlapping constants, as in a file of external data: {1, 2}, and {1, 2} over {3, 4}.
   std::vector<float> bytes = {1, 2, 3, 4};
   GraphBuilder g;
   g.input("x", PFRT_DTYPE_FLOAT32, {2, 2});
@@ -286,7 +286,7 @@ TEST_P(DeviceTest, memory_given_for_an_output_is_written_there) {
   ASSERT_TRUE(ok(api().session->run(s.get(), &in, 1, &to, 1, nullptr)));
   EXPECT_EQ(host.as<float>(), (Values{6, 8}));
   EXPECT_EQ(copies(PFRT_TO_HOST), 1) << "straight into the caller's memory";
-  // The same memory as input and output is refused, as on the host.
+  // A run with one memory as input and output is refused, as on the host.
   pfrt_io both = fed(x.get());
   EXPECT_TRUE(fails(api().session->run(s.get(), &in, 1, &both, 1, nullptr),
                     PFRT_CODE_INVALID_ARGUMENT, {"overlaps"}));
@@ -547,7 +547,7 @@ TEST_P(DeviceTest, what_the_host_itself_reads_is_brought_home) {
 }
 
 TEST_P(DeviceTest, outputs_of_other_memory_than_asked_for_are_moved) {
-  // The last node runs on the CPU, its result is wanted in memory of the device.
+  // The last node runs on the CPU, and its result is wanted in memory of the device.
   GraphBuilder g;
   g.input("x", PFRT_DTYPE_FLOAT32, {2});
   g.node("Neg", {"x"}, {"n"});
@@ -597,13 +597,13 @@ TEST_P(DeviceTest, values_on_a_lost_device_still_work_where_they_can_be_read) {
   ASSERT_TRUE(s);
   const auto x = on_device(s.get(), floats({1, 2}, {1, 1}));
   (void)run(s.get(), {floats({1, 2}, {1, 1})});
-  counters_.failure = fake_device::kCopyLost;  // bringing the result home
+  counters_.failure = fake_device::kCopyLost;  // while bringing the result home
   pfrt_io in = fed(x.get()), out = asked(0);
   ASSERT_TRUE(ok(api().session->run(s.get(), &in, 1, &out, 1, nullptr)));
   const Handle<pfrt_value> y(out.value);
   EXPECT_EQ(array_of(y.get()).as<float>(), (Values{2, 3}));
   EXPECT_EQ(counters_.opens, 2);
-  counters_.failure = fake_device::kCopyLost;  // reading the old device, which is nobody's now
+  counters_.failure = fake_device::kCopyLost;  // while reading the old, unused device
   EXPECT_TRUE(fails(api().session->run(s.get(), &in, 1, &out, 1, nullptr), PFRT_CODE_DEVICE_LOST,
                     {"unplugged in a copy"}));
 }

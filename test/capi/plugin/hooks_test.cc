@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A client's own memory, threads and logger: what goes through them, counted.
+// A client's own memory, threads and logger, and counts of the calls that they get.
 
 #include <algorithm>
 #include <atomic>
@@ -46,7 +46,7 @@ struct Memory {
   std::map<void*, uint64_t> live;
   int allocations = 0, releases = 0, strangers = 0;
   bool empty = false;
-  uint64_t shift = 0;  // how far what is handed out is off
+  uint64_t shift = 0;  // misaligns the memory by so many bytes
 
   pfrt_allocator table() {
     pfrt_allocator t{};
@@ -98,7 +98,7 @@ TEST(Allocator, gives_and_gets_back_everything_once) {
       return view.data;
     }())));
   }
-  // The result is what is left, and keeps the allocator.
+  // Only the result is left, and it keeps the allocator.
   EXPECT_EQ(memory.live.size(), 1u);
   EXPECT_EQ(memory.releases, 0);
   EXPECT_EQ(array_of(kept.get()).bytes, wide_result()[0].bytes);
@@ -118,7 +118,7 @@ TEST(Allocator, without_memory_is_an_error_and_no_more) {
     memory.empty = true;
     EXPECT_TRUE(fails(try_run(session.get(), {hooked_input()}), PFRT_CODE_OUT_OF_MEMORY, {}));
     memory.empty = false;
-    memory.shift = 4;  // memory that is not aligned is none
+    memory.shift = 4;  // misaligned memory counts as none
     EXPECT_TRUE(fails(try_run(session.get(), {hooked_input()}), PFRT_CODE_OUT_OF_MEMORY, {}));
     memory.shift = 0;
     EXPECT_EQ(run(session.get(), {hooked_input()})[0].bytes, wide_result()[0].bytes);
@@ -145,7 +145,7 @@ TEST(Allocator, has_its_functions) {
 
 // ---- threads ----
 
-// Starts threads for every loop, as the plainest client might.
+// An executor that starts threads for every loop, as the plainest client might.
 struct Loops {
   std::atomic<int> loops{0}, calls{0}, releases{0}, tasks{0};
   std::atomic<uint32_t> widest{0};
@@ -197,12 +197,12 @@ TEST(Executor, runs_every_loop_and_the_runtime_starts_no_thread) {
       ASSERT_EQ(outputs.size(), 1u);
       EXPECT_EQ(outputs[0].bytes, expected[0].bytes);
     }
-    EXPECT_LE(threads_now(), threads);  // one that was joined may have been seen still
+    EXPECT_LE(threads_now(), threads);  // a thread that was joined may have been counted before
     EXPECT_EQ(loops.releases, 0);
   }
   EXPECT_GE(loops.loops, 6);  // two steps a run
   EXPECT_GT(loops.calls, loops.loops);
-  EXPECT_EQ(loops.widest, 3u);  // what it has, when more is asked for
+  EXPECT_EQ(loops.widest, 3u);  // its own width, when more is asked for
   EXPECT_EQ(loops.releases, 1);
 }
 
@@ -323,8 +323,8 @@ TEST(ThreadHooks, make_and_join_the_threads_of_the_environment) {
     EXPECT_EQ(threads.created, 3);
     EXPECT_EQ(threads.joined, 0);
   }
-  // The run itself may have held the environment a moment longer, on a thread that then had to end
-  // its own pool: such a one is joined when the library is used next.
+  // A run's thread may hold the environment a moment longer and then has to end its own pool. Such
+  // a thread is joined when the library is used next.
   for (int i = 0; i < 2000 && threads.releases == 0; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
     const auto next = make_env();
@@ -351,9 +351,10 @@ TEST(ThreadHooks, without_threads_runs_go_on_alone) {
   EXPECT_EQ(threads.releases, 1);
 }
 
-// One caller's thread is still being made when another asks for one.
+// Several calls ask for a thread while a client's thread is still being created.
 TEST(ThreadHooks, first_asynchronous_runs_started_at_once) {
-  // The last handle may go inside a callback: the threads then end when the library is used next.
+  // The last handle may be released inside a callback: the threads then end when the library is
+  // used next.
   static Threads threads;
   for (int round = 0; round < 20; ++round) {
     const auto env = make_env();
@@ -442,7 +443,7 @@ TEST(Logger, sessions_and_runs_have_levels_of_their_own) {
   ASSERT_TRUE(ok(api().env->set_logger(env.get(), nullptr, nullptr)));
 }
 
-// ---- what a client's functions throw, which no function of the library may hand on ----
+// ---- exceptions of a client's functions, which no function of the library may hand on ----
 
 TEST(Thrown, by_a_release_ends_there) {
   const auto env = make_env();

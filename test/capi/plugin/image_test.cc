@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ImageDecoder and bytes that announce more than they hold: what is larger than the session allows
-// is refused, what the bytes cannot hold is no image, and neither takes memory or time.
+// ImageDecoder with bytes that announce more than they hold. An image larger than the session
+// allows is refused, bytes that cannot hold their image are no image, and neither takes memory or
+// time.
 #include <malloc.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -27,7 +28,7 @@ std::string big(uint64_t value, int bytes) {
   return {out.rbegin(), out.rend()};
 }
 
-// One strip of |compression|, of which there are a few bytes.
+// A TIFF with a single strip of |compression|, which has only a few bytes.
 std::string tiff(uint32_t width, uint32_t height, uint32_t compression) {
   const std::pair<uint32_t, uint32_t> fields[] = {{256, width},       {257, height}, {258, 8},
                                                   {259, compression}, {262, 1},      {273, 8},
@@ -58,7 +59,7 @@ std::string png(uint32_t width, uint32_t height) {
          chunk("IDAT", std::string(16, 'x')) + chunk("IEND", "");
 }
 
-// A codestream of one tile of |tile| pixels each way, without packets.
+// A codestream with a tile of |tile| pixels each way and without packets.
 std::string jpeg2000(uint32_t width, uint32_t height, uint32_t tile = 20000, int components = 1) {
   std::string size = big(0, 2) + big(width, 4) + big(height, 4) + big(0, 8) + big(tile, 4) +
                      big(tile, 4) + big(0, 8) + big(static_cast<uint64_t>(components), 2);
@@ -69,7 +70,8 @@ std::string jpeg2000(uint32_t width, uint32_t height, uint32_t tile = 20000, int
          "\xff\x90\0\x0a\0\0\0\0\0\0\0\x01\xff\x93\xff\xd9"s;
 }
 
-// Grey, in |scans| passes over all blocks, each of which has a bit a block: no change.
+// A grey image in |scans| passes over all blocks. Each pass has a bit for each block, which changes
+// nothing.
 std::string progressive(uint32_t size, int scans) {
   std::string out = "\xff\xd8\xff\xdb\0\x43\0"s + std::string(64, '\x01');
   out += "\xff\xc2\0\x0b\x08"s + big(size, 2) + big(size, 2) + "\x01\x01\x11\0"s;
@@ -135,7 +137,7 @@ TEST(Images, that_the_bytes_cannot_hold_are_none) {
 }
 
 #if !defined(PFRT_SANITIZE_ADDRESS) && !defined(PFRT_SANITIZE_THREAD)
-// With so many bytes more of address space than there are now.
+// Limits the address space to its present size and so many bytes more.
 class LittleMemory {
  public:
   explicit LittleMemory(uint64_t bytes) {
@@ -165,10 +167,10 @@ TEST(Images, of_many_tiles_take_no_tables_that_the_bytes_cannot_fill) {
   EXPECT_LT(peak() - before, 64 << 10);
 }
 
-// 12 MiB of pixels and 8 of coefficients: neither is lost, and an image is not taken for
-// none.
+// Decoding takes 12 MiB of pixels and 8 of coefficients. A failure loses neither, and does not make
+// the bytes count as no image.
 void decode_with_little_memory() {
-  mallopt(M_MMAP_THRESHOLD, 1 << 17);  // what is freed is given back
+  mallopt(M_MMAP_THRESHOLD, 1 << 17);  // freed memory goes back to the system
   const std::string image = progressive(2048, 2);
   EXPECT_TRUE(ok(decode(image).failure));
   for (const uint64_t mebibytes : {6u, 14u}) {
@@ -183,7 +185,7 @@ void decode_with_little_memory() {
 }
 
 TEST(Images, without_memory_are_an_error_and_lose_none) {
-  testing::FLAGS_gtest_death_test_style = "threadsafe";  // a process of its own
+  testing::FLAGS_gtest_death_test_style = "threadsafe";  // in a process of its own
   EXPECT_EXIT(
       {
         decode_with_little_memory();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// env->measure: who is asked, what reaches the provider and what comes back.
+// env->measure: the providers that it asks, and the data that reaches them and comes back.
 #include <cmath>
 #include <stdexcept>
 
@@ -10,7 +10,7 @@
 namespace pfrt_test {
 namespace {
 
-// A client's provider that measures nothing and says so in numbers.
+// A client's provider that reports made-up numbers.
 struct Meter {
   uint32_t threads = 0;
   double seconds = 0;

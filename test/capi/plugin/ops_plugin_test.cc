@@ -59,7 +59,7 @@ TEST(OpsPlugin, is_opened_when_operators_are_listed) {
     names.insert(text(info.domain) + "." + text(info.op));
   }
   EXPECT_EQ(names.count("sample.Clamp"), 1u);
-  EXPECT_EQ(names.count(".ImageDecoder"), 1u);  // of the project's own plug-ins
+  EXPECT_EQ(names.count(".ImageDecoder"), 1u);  // from the project's own plug-ins
   EXPECT_EQ(names.count(".RegexFullMatch"), 1u);
 }
 
@@ -81,7 +81,7 @@ TEST(OpsPlugin, conflicts_name_both_sides) {
   op.compute = compute_scaled;
   const auto env = make_env({{"plugin_path", folder("clamp")}});
   ASSERT_TRUE(ok(op.add_to(env.get())));
-  // A model that needs nothing else does not ask plug-ins.
+  // A model that needs no further operator opens no plug-in.
   EXPECT_TRUE(make_session(env.get(), clamp_graph()));
   GraphBuilder other;
   other.input("x", PFRT_DTYPE_FLOAT32, {3});

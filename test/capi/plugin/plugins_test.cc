@@ -14,7 +14,7 @@ struct PluginRow {
   std::string kind, reason, name;
 };
 
-// By the name in the file name.
+// Returns the plug-ins by the name that is in the file name.
 std::map<std::string, PluginRow> list_plugins(pfrt_env* env) {
   std::map<std::string, PluginRow> rows;
   for (size_t i = 0; i < api().env->plugin_count(env); ++i) {

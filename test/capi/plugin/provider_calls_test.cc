@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a session calls a provider: regions in one call, device words, constants that it does not
-// fold, and calls that are asked to stop while they are at work.
+// Calls of a session to its provider: all regions in one call, device words, constants that it does
+// not fold, and calls that are asked to stop while they are at work.
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -17,14 +17,14 @@ namespace {
 
 enum class Call { kNone, kOpen, kClaim, kCompile, kPack, kSpecialise };
 
-// A provider of elementwise operators, in host memory.
+// The state of a provider of elementwise operators in host memory.
 struct Watched {
-  Call stuck = Call::kNone;  // goes on until it is stopped
+  Call stuck = Call::kNone;  // the call that goes on until it is stopped
   std::atomic<bool> reached{false}, gave_up{false};
-  std::vector<size_t> compiles;  // regions of each call
+  std::vector<size_t> compiles;  // regions in each call
   std::vector<std::string> graphs;
   std::string device;
-  std::atomic<int> asked{0};  // whether it runs Swish
+  std::atomic<int> asked{0};  // times that it was asked whether it runs Swish
   pfrt_code stop(Call now, const pfrt_sink* sink) {
     if (stuck != now) return PFRT_CODE_OK;
     reached = true;
@@ -176,7 +176,7 @@ TEST_F(ProviderCalls, all_regions_come_in_one_call_and_those_of_bodies_too) {
   g.input("x", PFRT_DTYPE_FLOAT32, {"N"});
   g.input("c", PFRT_DTYPE_BOOL, {});
   g.node("Neg", {"x"}, {"a"});
-  g.node("Softmax", {"a"}, {"b"});  // not the provider's
+  g.node("Softmax", {"a"}, {"b"});  // refused by the provider
   g.node("Abs", {"b"}, {"d"});
   GraphBuilder yes(g, "yes"), no(g, "no");
   yes.node("Neg", {"d"}, {"t"});
@@ -285,7 +285,7 @@ TEST_F(ProviderCalls, deadline_of_a_run_holds_while_its_shape_is_prepared) {
   EXPECT_TRUE(fails(try_run(session.get(), {floats({2}, {1, 2})}, nullptr, limited.get()),
                     PFRT_CODE_DEADLINE, {"deadline"}));
   EXPECT_FALSE(watched_.gave_up);
-  // Shapes that are prepared go on meanwhile.
+  // Runs of prepared shapes go on meanwhile.
   watched_.reached = false;
   const auto stopped = make_options(PFRT_OPTIONS_RUN);
   std::thread other([&] {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whatever takes the name of a provider takes the words for it: "CPUExecutionProvider",
-// "CPUProvider", "CPU" and "cpu" are one.
+// Everything that takes the name of a provider takes its other words too: "CPUExecutionProvider",
+// "CPUProvider", "CPU" and "cpu" are one provider.
 #include "test/capi/client.h"
 
 namespace pfrt_test {
@@ -65,7 +65,7 @@ TEST(ProviderNames, options_of_a_provider_take_any) {
   for (const char* name : {"cpu", "CPU", "CPUExecutionProvider"}) {
     const std::string key = std::string("provider.") + name + ".nonesuch";
     const auto options = make_options(PFRT_OPTIONS_SESSION, {{key, "1"}});
-    // It is the provider that says what it does not know.
+    // The provider itself refuses an option that it does not know.
     EXPECT_TRUE(fails(try_session(env.get(), relu(), options.get()), PFRT_CODE_INVALID_ARGUMENT,
                       {"the CPU provider has no option 'nonesuch'"}));
   }

@@ -11,7 +11,7 @@
 namespace pfrt_test {
 namespace {
 
-// What one callback brought.
+// A single asynchronous run: its input, and the results that the callback brought.
 struct Arrival {
   std::mutex mutex;
   std::condition_variable came;
@@ -46,7 +46,7 @@ struct Arrival {
 
 Failure start(pfrt_session* session, const Array& x, Arrival& arrival,
               pfrt_options* options = nullptr) {
-  arrival.input = x;  // a view has to stay
+  arrival.input = x;  // a view of it must outlive the run
   pfrt_io in = arrival.input.io(), out{};
   out.struct_size = sizeof out;
   return take(
@@ -116,7 +116,7 @@ TEST(RunAsync, keeps_what_it_needs) {
     in.value = x.get();
     ASSERT_TRUE(ok(api().session->run_async(session.get(), &in, 1, &out, 1, options.get(),
                                             &Arrival::done, &arrival)));
-  }  // nobody but the run holds the environment, session, options and input now
+  }  // only the run holds the environment, session, options and input now
   arrival.wait();
   EXPECT_TRUE(fails(arrival.failure, PFRT_CODE_DEADLINE, {"deadline"}));
 }
@@ -163,7 +163,7 @@ TEST(RunAsync, writes_into_memory_of_the_caller) {
   EXPECT_EQ(y.as<float>(), (std::vector<float>{1, 2, 3}));
 }
 
-// An executor whose tasks run when the test says so.
+// An executor that runs its tasks when the test tells it to.
 struct Held {
   struct Submitted {
     void (*fn)(void*);
@@ -229,7 +229,7 @@ TEST(RunAsync, is_refused_where_as_many_wait_as_may) {
       fails(start(session.get(), x, arrivals[2]), PFRT_CODE_BUSY, {"2 wait", "async_queue"}));
   held.run_one();
   ASSERT_TRUE(ok(start(session.get(), x, arrivals[2])));
-  // One that gets no thread does not wait for ever, nor in another's place.
+  // A run that gets no thread neither waits for ever nor takes another's place in the queue.
   held.run_one();
   held.full = true;
   EXPECT_FALSE(start(session.get(), x, arrivals[3]).ok());

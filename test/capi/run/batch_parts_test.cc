@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs that memory does not suffice for, done in parts of fewer rows; a client's planner of memory,
-// and what sessions may be told of memory.
+// Runs for which memory does not suffice, and which are done in parts of fewer rows; a client's
+// planner of memory, and the options of sessions about memory.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -16,9 +16,9 @@
 namespace pfrt_test {
 namespace {
 
-constexpr int64_t kKiB = 1024, kRow = 16 * kKiB;  // of the inner value, for each row
+constexpr int64_t kKiB = 1024, kRow = 16 * kKiB;  // bytes of a row of the inner value
 
-// h = x a, of 16 KiB a row; y = softmax(relu(h) b) t, of 32 bytes. x is [N, 64].
+// h = x a has 16 KiB a row, y = softmax(relu(h) b) t has 32 bytes. x is [N, 64].
 GraphBuilder narrow_wide_narrow(const std::vector<DimSpec>& x = {"N", 64}, int64_t axis = 1) {
   GraphBuilder g;
   g.input("x", PFRT_DTYPE_FLOAT32, x);
@@ -38,7 +38,7 @@ std::vector<Array> inputs_of(int64_t rows) {
   return {floats({rows, 64}, random_floats(static_cast<size_t>(rows) * 64, 7)), floats({}, {3})};
 }
 
-// A run may take what |rows| rows need, and a little.
+// Options of a run that may take the memory of |rows| rows, and a little more.
 Handle<pfrt_options> room_for(int64_t rows, const Settings& more = {}) {
   Settings settings = more;
   const std::string limit = std::to_string(rows * kRow + 8 * kKiB);
@@ -174,7 +174,8 @@ TEST(BatchParts, are_not_made_where_rows_meet_or_nobody_wants_them) {
   }
 }
 
-// Memory of the C library in pieces up to a size, with something done at each.
+// Gives the C library's memory in pieces of at most |largest| bytes, and calls |each| at every
+// piece.
 struct SmallPieces {
   uint64_t largest = UINT64_MAX;
   std::function<void()> each;
@@ -206,7 +207,7 @@ TEST(BatchParts, stop_with_the_run) {
   EXPECT_TRUE(ok(try_run(session.get(), x, &out)));
   EXPECT_EQ(in_parts(session.get()), 1u);
   const auto cancelled = make_options(PFRT_OPTIONS_RUN);
-  memory.each = [&] { api().options->cancel(cancelled.get()); };  // by whatever a part allocates
+  memory.each = [&] { api().options->cancel(cancelled.get()); };  // at any allocation of a part
   EXPECT_EQ(try_run(session.get(), x, nullptr, cancelled.get()).code,
             uint32_t{PFRT_CODE_CANCELLED});
   memory.each = [] { std::this_thread::sleep_for(std::chrono::milliseconds(30)); };
@@ -251,13 +252,13 @@ TEST(BatchParts, are_not_for_runs_with_a_state) {
 
 // ---- planners
 
-// Places items one behind the other, and remembers them.
+// Places items one behind the other, and records them.
 struct Planner {
   std::mutex mutex;
   std::vector<std::string> names;
   std::string graph, memory;
   int calls = 0, releases = 0;
-  std::function<pfrt_code(pfrt_memory_request*)> spoil;  // after all is placed
+  std::function<pfrt_code(pfrt_memory_request*)> spoil;  // called after all is placed
 
   pfrt_memory_planner table() {
     pfrt_memory_planner t{};

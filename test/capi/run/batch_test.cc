@@ -10,12 +10,12 @@ namespace {
 
 struct Rows {
   const char* name;
-  std::vector<int64_t> row;  // of x, after the batch
+  std::vector<int64_t> row;  // dimensions of x after the batch
   std::function<void(GraphBuilder& g)> add;
 };
 void PrintTo(const Rows& rows, std::ostream* out) { *out << rows.name; }
 
-// y = x W, with the factors in another type.
+// Adds y = x W, with the factors in another type.
 void add_product(GraphBuilder& g, int64_t k, int64_t n, int64_t type) {
   g.constant("w32", noise({k, n}, 1));
   g.node("Cast", {"w32"}, {"w"}, {Attr::of_int("to", type)});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a caller or model says that cannot be: ranks, numbers, names and sizes beyond all bounds.
-// Each is answered with a sentence, and nobody else is blamed.
+// Values that cannot be, from a caller or a model: ranks, numbers, names and sizes beyond all
+// bounds. Each gets an error with a message, and nobody else is blamed.
 #include <cmath>
 #include <limits>
 
@@ -57,7 +57,7 @@ TEST(Bounds, ranks_are_checked_before_dims_are_read) {
   EXPECT_EQ(value, nullptr);
 }
 
-// Found before a string of the caller's is taken for one of the library's.
+// This must be found before a string of the caller's is taken for one of the library's.
 TEST(Bounds, strings_have_no_strides) {
   const pfrt_string words[] = {str("a"), str("b")};
   const int64_t dims[] = {2}, strides[] = {1};
@@ -121,7 +121,7 @@ TEST(Bounds, branches_of_an_If_give_one_type) {
                     {"If", "float32", "then_branch", "int64", "else_branch"}));
 }
 
-// The size is what is wrong, not the provider: it goes on.
+// The size is at fault, not the provider, which stays in use.
 TEST(Bounds, a_transform_beyond_all_memory_is_no_fault_of_its_provider) {
   const auto env = make_env();
   GraphBuilder g;
@@ -139,7 +139,7 @@ TEST(Bounds, a_transform_beyond_all_memory_is_no_fault_of_its_provider) {
   EXPECT_EQ(state.failures, 0u) << text(state.reason);
 }
 
-// Steps are chosen in time that grows with the operands, not with their pairs.
+// The order of the products is chosen in time that grows with the operands, not with their pairs.
 TEST(Bounds, a_product_of_very_many_operands) {
   constexpr size_t kOperands = 5000;
   const auto env = make_env();

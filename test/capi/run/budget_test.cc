@@ -12,7 +12,7 @@ Handle<pfrt_options> run_limit(int64_t bytes) {
   return make_options(PFRT_OPTIONS_RUN, {{"memory_limit", std::to_string(bytes)}});
 }
 
-// A request says how much the model makes.
+// The size of y is the input's value.
 GraphBuilder as_asked() {
   GraphBuilder g;
   g.input("shape", PFRT_DTYPE_INT64, {1});

@@ -12,7 +12,7 @@
 namespace pfrt_test {
 namespace {
 
-constexpr int kCases = 1000;  // of each kind
+constexpr int kCases = 1000;  // for each operator
 
 using Dims = std::vector<int64_t>;
 
@@ -49,7 +49,7 @@ Dims with(Dims dims, int64_t axis, int64_t extent) {
 
 std::vector<DimSpec> specs(const Dims& dims) { return {dims.begin(), dims.end()}; }
 
-// Where element |e| of slice |t| along |axis| stands in a tensor of slices of |dims|.
+// Index of element |e| of slice |t| along |axis|, in a tensor of |length| slices of |dims|.
 size_t place(const Dims& dims, int64_t axis, int64_t length, int64_t t, int64_t e) {
   const int64_t inner = volume(Dims(dims.begin() + axis, dims.end()));
   return static_cast<size_t>((e / inner * length + t) * inner + e % inner);
@@ -71,7 +71,7 @@ class ControlFlow : public testing::Test {
   Handle<pfrt_env> env = make_env();
 };
 
-// s' = s + x, with outputs s' * y and x of each time.
+// Body with s' = s + x, and with scan outputs s' * y and x.
 GraphBuilder scan_body(GraphBuilder& outer, const Dims& dims, bool declared) {
   GraphBuilder body(outer, "body");
   for (const char* name : {"s", "x", "y"})
@@ -186,8 +186,8 @@ TEST_F(ControlFlow, scan_of_opset_8_is_a_loop_over_a_batch) {
   }
 }
 
-// Carried: a, which goes up by the captured step; b and c, which change places; grown, which
-// has each iteration's number put behind. Output: a of each time.
+// Body that carries four values: a, which goes up by the captured step; b and c, which change
+// places; grown, which gets each iteration's number appended. Its scan output is the new a.
 GraphBuilder loop_body(GraphBuilder& outer, bool declared) {
   GraphBuilder body(outer, "body");
   body.input("i", PFRT_DTYPE_INT64, {});
@@ -292,7 +292,7 @@ TEST_F(ControlFlow, sequence_map_maps_pieces) {
   }
 }
 
-// A sequence grows in place where it may; what others still read stays as it is.
+// A sequence grows in place where it may; sequences that are read later keep their elements.
 TEST_F(ControlFlow, sequences_that_are_read_later_keep_their_elements) {
   GraphBuilder g;
   g.opset(17);
@@ -338,13 +338,13 @@ TEST_F(ControlFlow, sequences_that_are_read_later_keep_their_elements) {
   }
 }
 
-// Operators that move elements give the same whether the elements are numbers or their texts;
-// all numbers have three digits, so that their texts are in the same order.
+// An operator that moves elements, which gives equal results for numbers and for their texts. All
+// numbers have three digits, so that their texts are in the same order.
 struct Move {
   const char* op;
   int64_t opset;
-  size_t texts;  // inputs that are text, the first ones
-  std::function<std::vector<Array>(Dice&, const Dims&)> more;  // the inputs after
+  size_t texts;  // number of inputs, from the first, that are text
+  std::function<std::vector<Array>(Dice&, const Dims&)> more;  // makes the inputs after these
   std::vector<Attr> attrs;
   size_t outputs = 1;
   bool text_result = true;
@@ -527,7 +527,7 @@ TEST_F(ControlFlow, faults_name_node_body_and_iteration) {
   g.output("rows");
   const auto session = make_session(env.get(), g);
   ASSERT_TRUE(session);
-  // Three cannot be halved; two can, but four gives other rows than two.
+  // Three rows cannot be halved. Two can, but four give other rows than two.
   EXPECT_TRUE(fails(try_run(session.get(), {floats({3}, {1, 2, 3})}), PFRT_CODE_SHAPE_MISMATCH,
                     {"Loop 'again'", "iteration 0", "'inside'", "'halve'"}));
   EXPECT_TRUE(fails(try_run(session.get(), {floats({2}, {1, 2})}), PFRT_CODE_SHAPE_MISMATCH,

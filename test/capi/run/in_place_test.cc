@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An output in the memory of an input: a cache that a step writes into.
+// An output in the memory of an input, such as a cache that a step writes into.
 #include "test/capi/client.h"
 
 namespace pfrt_test {
@@ -21,7 +21,7 @@ GraphBuilder scattered_cache() {
 
 class InPlace : public testing::Test {
  protected:
-  // A run whose output 0 is in the memory of |cache|, which is input 0.
+  // Runs with output 0 in the memory of |cache|, which is input 0.
   static Failure step(pfrt_session* session, Array& cache, const Array& x, int64_t at,
                       const pfrt_options* options = nullptr,
                       pfrt_io_flags flags = PFRT_IO_IN_PLACE) {
@@ -37,7 +37,7 @@ class InPlace : public testing::Test {
 TEST_F(InPlace, a_cache_is_written_where_it_is) {
   const auto session = make_session(env_.get(), scattered_cache());
   Array here = noise({1, 1, kRoom, kWide}, 1), elsewhere = here;
-  // What a copy would take is not to be had.
+  // The limit leaves no memory for a copy.
   const auto options = make_options(PFRT_OPTIONS_RUN, {{"memory_limit", "262144"}});
   for (const auto& [at, count] : {std::pair<int64_t, int64_t>{0, 1}, {7, 1}, {4000, 96}, {12, 3}}) {
     const Array x = noise({1, 1, count, kWide}, static_cast<uint32_t>(at + 5));
@@ -57,7 +57,7 @@ TEST_F(InPlace, is_asked_for) {
                     PFRT_CODE_INVALID_ARGUMENT, {"'present'", "overlaps"}));
 }
 
-// Whether what was there before is read later or not, the results are those of memory apart.
+// The results equal those with separate memory, whether the old contents are read later or not.
 TEST_F(InPlace, has_the_results_of_memory_apart) {
   GraphBuilder g;
   g.input("past", PFRT_DTYPE_FLOAT32, {300});

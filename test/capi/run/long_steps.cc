@@ -55,7 +55,7 @@ LongAttr texts(std::string name, std::vector<std::string> values) {
   return a;
 }
 
-constexpr int64_t kLongLine = 50'000'000;  // elements of one line
+constexpr int64_t kLongLine = 50'000'000;  // elements of a single line
 constexpr int64_t kTexts = 3'000'000;
 
 void add_products(std::vector<LongStep>& all) {
@@ -460,7 +460,7 @@ namespace {
 
 pfrt_string view(const std::string& s) { return {s.data(), s.size()}; }
 
-// Noise that is quickly made.
+// A generator of noise that is fast rather than good.
 class Random {
  public:
   uint32_t next() {
@@ -497,7 +497,7 @@ void write(const LongInput& input, void* to, int64_t count) {
   Random random;
   const double scale = input.fill == Fill::kNoise && T(0.5) == T(0) ? 8 : 1;
   T* const out = static_cast<T*>(to);
-  // What does not depend on its place is repeated.
+  // Elements that do not depend on their index are made once and repeated.
   const bool placed = input.fill >= Fill::kCount;
   const int64_t made = placed ? count : std::min<int64_t>(count, 1 << 20);
   for (int64_t i = 0; i < made; ++i)

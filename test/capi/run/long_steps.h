@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Graphs of one node whose run takes long, most of them seconds on one thread: what a deadline or a
-// cancel has to stop in the middle. One for each operator that can run so long, in each form that
-// has code of its own. Uses the C library alone; plain data and functions of it.
+// Graphs of one node whose run takes long, most of them seconds on one thread: a deadline or a
+// cancel has to stop them in the middle. Each operator that can run so long is here, in each form
+// that has code of its own. Uses the C library alone; plain data and functions of it.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@
 
 namespace pfrt_test {
 
-// What an input holds.
+// Contents of an input.
 enum class Fill {
   kZeros,
   kOnes,
   kNoise,    // numbers in [-1, 1), or small integers
   kCount,    // 0, 1, 2, ...
-  kShuffle,  // the same in an order without order
+  kShuffle,  // 0, 1, 2, ... in a mixed order
   kWords,    // strings of a few words; one of 50 MB where it is alone
   kPages,    // strings of 100 KB
   kNumbers,  // strings that are numbers
@@ -34,7 +34,7 @@ struct LongInput {
   std::vector<int64_t> dims;
   Fill fill = Fill::kNoise;
   std::vector<double> listed = {};
-  bool constant = false;  // of the model, such as axes and shapes
+  bool constant = false;  // an initializer, such as axes and shapes
 };
 
 struct LongAttr {
@@ -56,11 +56,11 @@ struct LongStep {
 };
 
 std::vector<LongStep> long_steps();
-// "MatMul of float64"
+// Returns a name such as "MatMul of float64".
 std::string name_of(const LongStep& step);
 inline void PrintTo(const LongStep& step, std::ostream* out) { *out << name_of(step); }
 
-// A model of the step and what it is fed. Statuses are the caller's to take.
+// These make the graph of the step, and a value for an input. The caller releases the statuses.
 pfrt_status* graph_of(const pfrt_api& api, const LongStep& step, pfrt_graph** out_graph);
 pfrt_status* value_of(const pfrt_api& api, const LongInput& input, pfrt_value** out_value);
 

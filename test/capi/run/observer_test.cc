@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Observers: they see the values that a session gives besides its model's outputs.
+// Observers, which see values that a session gives besides its model's outputs.
 #include <future>
 
 #include "test/capi/client.h"
@@ -43,7 +43,7 @@ class Observer : public testing::Test {
     EXPECT_TRUE(ok(api().options->set_observer(options.get(), Seen::see, &seen)));
     return options;
   }
-  // Of the model's output alone; what it is asked for besides is left out.
+  // Runs for the model's own output alone; the extra outputs are left out.
   Failure step(pfrt_session* session, const pfrt_options* options, float x, float* y) {
     const Array in = floats({2}, {x, -9});
     const pfrt_io fed = in.io();
@@ -76,7 +76,7 @@ TEST_F(Observer, sees_values_that_the_run_does_not_return) {
   EXPECT_EQ(seen.values.size(), 2U);
 }
 
-// What is not observed is fused as it is without observers: here b with c, and y.
+// Values that nobody observes are fused as without observers: here b with c, and y.
 TEST_F(Observer, leaves_other_values_fused) {
   const auto steps_of = [&](const std::vector<std::string>& extra) {
     const auto session = make_session(env_.get(), chain(), nullptr, extra);

@@ -92,7 +92,7 @@ GraphBuilder three_branches() {
   return g;
 }
 
-// An executor sees what runs at once: steps too small for loops of their own.
+// The executor sees which steps run at once; they are too small for loops of their own.
 TEST(ParallelMode, runs_independent_steps_at_once) {
   struct Seen {
     std::atomic<int> loops{0};
@@ -123,7 +123,8 @@ TEST(ParallelMode, runs_independent_steps_at_once) {
   EXPECT_EQ(seen.widest, 3u);
 }
 
-// Lanes are the executor's: the branches have one each, what follows them the first.
+// Lanes are the executor's workers: each branch has its own, and the steps after them have the
+// first.
 TEST(ParallelMode, reports_who_ran_a_step_and_when) {
   const auto env = make_env();
   pfrt_executor executor{};

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kSize = 4;
 
-// Product "m<i>" is too large by so much.
+// Relative error of product "m<i>" at each precision.
 constexpr std::array<float, 3> kBf16 = {1e-4f, 1e-3f, 0.1f}, kFast = {1e-5f, 1e-4f, 1e-3f};
 
 struct Product {
@@ -156,7 +156,7 @@ GraphBuilder chain() {
 
 struct Answer {
   std::vector<float> y;
-  std::string kinds;  // of the products: b, f or .
+  std::string kinds;  // precisions of the products: b, f or .
   std::vector<std::string> notes;
 };
 
@@ -281,7 +281,7 @@ TEST(NodePrecision, is_that_of_the_node_in_place_of_all) {
   const Answer one = answer({{"node_precision", "m1=bf16"}}, x);
   EXPECT_EQ(one.kinds, ".b.");
   EXPECT_NEAR(error(one, exact), static_cast<double>(kBf16[1]), 1e-5);
-  // By the value that it makes; others have the session's.
+  // A node may be named by its output; other nodes have the session's precision.
   EXPECT_EQ(answer({{"node_precision", "p0=fast,m2=bf16"}}, x).kinds, "f.b");
   const Answer all_but_one = answer({{"precision", "bf16"}, {"node_precision", "m2=fp32"}}, x);
   const double first_two = static_cast<double>(kBf16[0]) + static_cast<double>(kBf16[1]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Plans for a range of a dimension: what grows from run to run is planned twice, and every run has
-// the bits that a session has which was made for that run alone.
+// Plans for a range of a dimension: a dimension that grows from run to run is planned twice, and
+// every run has the bits of a session that was made for that run alone.
 #include <thread>
 
 #include "test/capi/client.h"
@@ -20,7 +20,7 @@ uint64_t plans_of(const pfrt_session* session) { return statistics_of(session).p
 
 constexpr int64_t kHeads = 2, kSize = 8;
 
-// A graph of the inputs past [1, 2, P, 8] and x [1, 2, 1, 8].
+// A graph with inputs past [1, 2, P, 8] and x [1, 2, 1, 8].
 struct Growing {
   const char* name;
   void (*add)(GraphBuilder& g);
@@ -38,7 +38,7 @@ void add_attention(GraphBuilder& g) {
   g.output("present");
 }
 
-// Dimensions that contents decide, which follow from a dimension.
+// Dimensions that a value decides, where the value is computed from a dimension.
 void add_shapes(GraphBuilder& g) {
   g.node("Shape", {"past"}, {"dims"});
   g.constant("two", int64s({1}, {2}));
@@ -68,7 +68,7 @@ void add_elementwise(GraphBuilder& g) {
   g.output("mean");
 }
 
-// Rows are only renamed, then turned.
+// Rows get another shape without a copy, and are then transposed.
 void add_renamed(GraphBuilder& g) {
   g.constant("axes", int64s({1}, {0}));
   g.node("Squeeze", {"past", "axes"}, {"three"});
@@ -82,7 +82,7 @@ void add_renamed(GraphBuilder& g) {
   g.output("rows");
 }
 
-// Tokens that the last one may see: from a table that is longer than any run.
+// Places come from a table that is longer than any run.
 void add_mask(GraphBuilder& g) {
   g.node("Concat", {"past", "x"}, {"present"}, {Attr::of_int("axis", 2)});
   g.node("Shape", {"present"}, {"dims"}, {Attr::of_int("start", 2), Attr::of_int("end", 3)});
@@ -95,7 +95,7 @@ void add_mask(GraphBuilder& g) {
   g.output("present");
 }
 
-// A value that one node takes twice, inside of what becomes one step, and another outside.
+// A node takes a value twice, inside a fused step, and another node takes it outside.
 void add_squared(GraphBuilder& g) {
   g.node("Add", {"past", "x"}, {"sum"});
   g.node("Mul", {"sum", "sum"}, {"square"});
@@ -119,7 +119,7 @@ class Ranges : public testing::TestWithParam<Growing> {
     return {noise({1, kHeads, past, kSize}, static_cast<uint32_t>(past)),
             noise({1, kHeads, 1, kSize}, static_cast<uint32_t>(past) + 1000)};
   }
-  // What a session of its own computes.
+  // Computes with a new session.
   std::vector<Array> alone(const std::vector<Array>& inputs) {
     const auto session = make_session(env_.get(), graph(GetParam()));
     return run(session.get(), inputs);
@@ -167,7 +167,7 @@ INSTANTIATE_TEST_SUITE_P(All, Ranges,
                                          Growing{"squared", add_squared}),
                          [](const auto& of) { return std::string(of.param.name); });
 
-// Operators whose outputs have a size that only a run can tell, with the input x [P].
+// Operators on x [P] whose outputs have a size that only a run can tell.
 struct Counting {
   const char* name;
   void (*add)(GraphBuilder& g);
@@ -273,7 +273,7 @@ class Range : public testing::Test {
   Handle<pfrt_env> env_ = make_env();
 };
 
-// Where weights are multiplied, each size is worth a plan of its own.
+// A product with weights gets a plan for each size.
 TEST_F(Range, is_not_made_of_what_is_multiplied_by_weights) {
   GraphBuilder g;
   g.input("x", PFRT_DTYPE_FLOAT32, {"N", 1024});
@@ -285,7 +285,7 @@ TEST_F(Range, is_not_made_of_what_is_multiplied_by_weights) {
   EXPECT_EQ(plans_of(session.get()), 5U);
 }
 
-// The model is right at 5 alone; a plan for a range must not hide that.
+// The model is valid at 5 alone (and at 1, by broadcasting); a plan for a range must not hide that.
 TEST_F(Range, leaves_the_models_faults_as_they_are) {
   GraphBuilder g;
   g.input("x", PFRT_DTYPE_FLOAT32, {"P"});
@@ -307,7 +307,7 @@ TEST_F(Range, leaves_the_models_faults_as_they_are) {
   }
 }
 
-// Dimensions that go up and come down again, and one length that is like no other.
+// A dimension of the output grows with P, except at a single length that is special.
 TEST_F(Range, holds_only_what_the_model_says_there) {
   GraphBuilder g;
   g.input("x", PFRT_DTYPE_FLOAT32, {"P", 2});
@@ -331,7 +331,7 @@ TEST_F(Range, holds_only_what_the_model_says_there) {
   }
 }
 
-// At the far end of a range this would be 64 MiB.
+// Memory for the far end of a range would be 64 MiB.
 TEST_F(Range, takes_little_more_memory_than_a_plan_of_its_own) {
   const auto options = make_options(PFRT_OPTIONS_RUN, {{"memory_limit", "2097152"}});
   GraphBuilder g;

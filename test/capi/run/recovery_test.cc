@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a session does when a provider fails, with a provider that fails where and as it is told
-// (test/plugins/fault): who takes over, what is kept of the reason, what is visible.
+// A session's behaviour when a provider fails, with a provider that fails where and as it is told
+// (test/plugins/fault): the provider that takes over, the reason that is kept, and what the client
+// sees.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -34,7 +35,7 @@ State state(const pfrt_session* session, size_t index = 0) {
 
 class Recovery : public testing::Test {
  protected:
-  // A session whose first provider is the faulty one.
+  // Options of a session whose first provider is the faulty one.
   Handle<pfrt_options> options(const Settings& fault, std::string_view providers = "",
                                std::string_view fallback = "on") {
     auto out = make_options(PFRT_OPTIONS_SESSION, {{"session.fallback", fallback}});
@@ -72,7 +73,7 @@ class Recovery : public testing::Test {
       y.push_back(std::fabs(-(x[i] + static_cast<float>(i % 3 + 1)) * x[i]));
     return y;
   }
-  // Runs on |rows| rows and holds result and inputs against what they must be.
+  // Runs on |rows| rows and checks the result, and that the inputs are unchanged.
   static void check_run(pfrt_session* session, int64_t rows = 2) {
     const std::vector<float> x = random_floats(static_cast<size_t>(rows) * 3, 11);
     const Array input = floats({rows, 3}, x);
@@ -81,7 +82,7 @@ class Recovery : public testing::Test {
     EXPECT_EQ(out.at(0).as<float>(), expected(x));
     EXPECT_EQ(input.as<float>(), x) << "a run changed its input";
   }
-  // The provider that runs node |name|, and who else is mentioned there.
+  // The provider that runs a node, and the text about those that refused it.
   struct Row {
     std::string provider, refused;
   };
@@ -107,7 +108,7 @@ class Recovery : public testing::Test {
       out += text(api().report->note_at(raw, i)) + "\n";
     return out;
   }
-  // The faulty provider is out, and everything says why.
+  // Expects the faulty provider to be out, and state, rows and notes to give the reason.
   void check_failed(pfrt_session* session, std::string_view reason, pfrt_code code) {
     const State s = state(session);
     EXPECT_EQ(s.name, kFault);
@@ -211,7 +212,7 @@ TEST_F(Recovery, one_whose_loops_throw_leaves_its_nodes_to_the_next) {
   }
 }
 
-// Calls of a provider are not interrupted; the deadline is asked about right after each.
+// Calls of a provider are not interrupted; the deadline is checked right after each.
 TEST_F(Recovery, a_slow_provider_is_found_out_at_the_deadline_of_the_creation) {
   for (const char* stage : {"open", "claim", "compile"}) {
     counters_.calls[fault::kCompile] = 0;
@@ -253,7 +254,7 @@ TEST_F(Recovery, one_that_cannot_prepare_for_some_dimensions_leaves_its_nodes_to
 }
 
 TEST_F(Recovery, a_failed_run_starts_again_from_the_inputs) {
-  // The third step of the second run, when two results have already been written.
+  // The third step of the second run fails, after two results have been written.
   const auto s = session({{"stage", "run"}, {"after", "6"}});
   ASSERT_TRUE(s);
   check_run(s.get());
@@ -364,7 +365,7 @@ TEST_F(Recovery, a_device_lost_again_after_a_while_is_opened_again) {
   }
   EXPECT_EQ(row(s.get(), "add").provider, kFault);
 
-  // Whatever the time: a run that loses the device twice goes on without it.
+  // A run that loses the device twice goes on without it, however short the time.
   const auto always = options({{"stage", "run"}, {"code", "device_lost"}, {"delay_ms", "0"}});
   set(always.get(), "session.device_reopen_ms", "1");
   counters_.calls[fault::kOpen] = 0;
@@ -588,7 +589,7 @@ TEST_F(Recovery, planning_some_dimensions_holds_up_no_run_of_others) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   check_run(s.get(), 2);
   EXPECT_FALSE(planned);
-  // Others that need the provider to plan wait for it, and not beyond their deadline.
+  // Other runs that need the provider's plan wait for it, but not beyond their deadline.
   const auto limit = make_options(PFRT_OPTIONS_RUN, {{"timeout_ms", "50"}});
   for (const int64_t rows : {4, 3}) {
     const Array x = floats({rows, 3}, random_floats(static_cast<size_t>(rows) * 3, 1));
@@ -599,7 +600,7 @@ TEST_F(Recovery, planning_some_dimensions_holds_up_no_run_of_others) {
   check_run(s.get(), 3);
 }
 
-// What a client can ask for on purpose takes nothing away from others.
+// A request that a client can provoke on purpose must not take the provider from others.
 TEST_F(Recovery, one_request_that_is_refused_leaves_the_provider_in_use) {
   const auto s = session({{"stage", "specialise"}, {"code", "unsupported"}, {"after", "1"}});
   ASSERT_TRUE(s);
@@ -631,8 +632,8 @@ TEST_F(Recovery, a_request_that_all_refuse_says_who_refused_it) {
   EXPECT_EQ(state(s.get()).condition, PFRT_PROVIDER_ACTIVE);
 }
 
-// Passes make what the first provider says it supports. When it is gone, the next gets what it can
-// do itself.
+// Passes make nodes that the first provider says it supports. When it is gone, the graph is
+// optimised again for the next one.
 TEST_F(Recovery, optimises_again_for_the_provider_that_takes_over) {
   static int asked;
   asked = 0;
@@ -719,7 +720,7 @@ TEST_F(Recovery, sets_of_fed_initializers_keep_a_bounded_number_of_graphs) {
   const int64_t alone = counters_.executables;
   for (uint32_t set = 0; set < 64; ++set) {
     run_with(set);
-    run_with(1);  // what is used again and again stays
+    run_with(1);  // shapes that are used again and again stay
   }
   EXPECT_LE(counters_.executables, alone * 9);
   const int64_t compiled = counters_.calls[fault::kCompile];
@@ -780,7 +781,7 @@ TEST_F(Recovery, options_of_a_provider_are_checked_before_it_opens) {
         fails(try_session(env_.get(), graph(), o.get()), PFRT_CODE_INVALID_ARGUMENT, w.parts));
   }
   EXPECT_EQ(counters_.calls[fault::kOpen], 0);
-  // A provider without a schema says itself what it does not know, fallback or not.
+  // A provider without a schema refuses unknown options itself, with fallback or without.
   const auto o = make_options(PFRT_OPTIONS_SESSION, {{"device", "null"}});
   set(o.get(), "provider.null.depth", "3");
   EXPECT_TRUE(

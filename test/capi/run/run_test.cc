@@ -7,7 +7,7 @@
 namespace pfrt_test {
 namespace {
 
-// add_graph with its environment and session; every test ends with a run that works.
+// Holds add_graph in a session; every test ends with a run that works.
 class Run : public testing::Test {
  protected:
   void TearDown() override {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// States: what one run leaves for the next, who may have it when, and what becomes of it when a run
-// fails. On devices: device_test.cc.
+// States: the values that one run leaves for the next, the use of a state by several runs, and its
+// contents after a run fails. device_test.cc has those on devices.
 #include <cstdio>
 #include <fstream>
 #include <numeric>
@@ -53,7 +53,7 @@ Handle<pfrt_options> options_with(pfrt_state* state) {
   return options;
 }
 
-// The value of |input|; no dtype where there is none.
+// Returns the state's value of |input|; it has no dtype where there is none.
 Array value_in(const pfrt_state* state, std::string_view input) {
   pfrt_value* raw = nullptr;
   EXPECT_TRUE(ok(api().state->get(state, str(input), &raw)));
@@ -61,7 +61,7 @@ Array value_in(const pfrt_state* state, std::string_view input) {
   return raw ? array_of(raw) : Array();
 }
 
-// sum = x + h, which is also h_out.
+// h_out = x + h, y = -h_out.
 GraphBuilder accumulator() {
   GraphBuilder g;
   g.input("x", PFRT_DTYPE_FLOAT32, {"N", 2});
@@ -73,7 +73,7 @@ GraphBuilder accumulator() {
   return g;
 }
 
-// present = past and then x, along axis 2; y = the sums of present along it.
+// present = past followed by x along axis 2; y = the sums of present along that axis.
 GraphBuilder cache(int64_t heads = 2, int64_t size = 3) {
   GraphBuilder g;
   g.input("x", PFRT_DTYPE_FLOAT32, {"N", heads, "T", size});
@@ -88,7 +88,7 @@ GraphBuilder cache(int64_t heads = 2, int64_t size = 3) {
 
 class States : public testing::Test {
  protected:
-  // |x| is fed, |y| is the result; the other ports are the state's.
+  // Runs with |x| fed and |y| as result; the other ports are the state's.
   static Failure step(pfrt_session* session, pfrt_options* options, const Array& x,
                       Array* y = nullptr) {
     const pfrt_string in = str("x"), out = str("y");
@@ -127,7 +127,7 @@ TEST_F(States, carry_a_value_from_run_to_run) {
   EXPECT_EQ(array_of(seed.get()).as<float>(), (Values{100, 200})) << "it is only read";
 
   ASSERT_TRUE(ok(api().state->truncate(state.get(), 0)));
-  // The batch is the input's.
+  // An empty state takes the input's batch.
   ASSERT_TRUE(ok(step(session.get(), options.get(), floats({2, 2}, {1, 2, 3, 4}), &y)));
   EXPECT_EQ(y.as<float>(), (Values{-1, -2, -3, -4}));
   EXPECT_TRUE(fails(step(session.get(), options.get(), floats({1, 2}, {1, 2})),
@@ -138,7 +138,7 @@ TEST_F(States, grow_by_what_runs_add) {
   const auto session = make_session(env_.get(), cache());
   const StateHandle state = make_state(session.get());
   const auto options = options_with(state.get());
-  Values all;  // of a head and place: by step
+  Values all;  // values of the first head and place, by step
   Array y;
   for (int64_t t : {4, 1, 1, 3, 1, 200, 1, 1}) {
     const Values x = random_floats(static_cast<size_t>(2 * t * 3), static_cast<uint32_t>(t + 7));
@@ -250,7 +250,7 @@ TEST_F(States, belong_to_one_run_at_a_time) {
         fails(api().state->truncate(state.get(), 0), PFRT_CODE_BUSY, {"a run has the state"}));
     EXPECT_TRUE(fails(api().state->set(state.get(), str("h"), value.get()), PFRT_CODE_BUSY,
                       {"a run has the state"}));
-    // What the run began with may be read.
+    // The contents from before the run may be read.
     EXPECT_EQ(value_in(clone(state.get()).get(), "h").bytes, value_in(state.get(), "h").bytes);
     return compute_scaled(call);
   };
@@ -272,7 +272,7 @@ TEST_F(States, are_as_before_after_a_run_that_failed) {
   api().options->reset_cancel(options.get());
   EXPECT_TRUE(fails(step(session.get(), options.get(), floats({1, 2, 1, 2}, Values(4))),
                     PFRT_CODE_SHAPE_MISMATCH, {"'x'"}));
-  // Memory that is too small for y: what the run computed is not the state's.
+  // Memory that is too small for y makes the run fail, and the state keeps its contents.
   Values small(1);
   const int64_t dims[] = {1};
   pfrt_io output{}, fed = x.io();
@@ -352,7 +352,7 @@ TEST_F(States, are_made_of_pairs_that_fit) {
   pfrt_state_pair unset = pair_of("past_0", "present_0");
   unset.struct_size = 0;
   EXPECT_TRUE(fails(try_state(s, {unset}), PFRT_CODE_INVALID_ARGUMENT, {"struct_size"}));
-  // With the axis given, as where dimensions have no names.
+  // This gives the axis, as a model whose dimensions have no names needs it.
   const StateHandle other = make_state(s, {pair_of("past_0", "present_0", PFRT_STATE_GROWS, 2)});
   EXPECT_TRUE(other);
 

@@ -19,7 +19,7 @@ int64_t ms_since(Clock::time_point start) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start).count();
 }
 
-// 20 ms are meant, on an idle machine; a step that does not look would take seconds.
+// The goal is 20 ms on an idle machine; a step that does not look would take seconds.
 constexpr int64_t kSoonMs = 1000;
 
 struct Convolution {
@@ -88,7 +88,7 @@ TEST_P(Stops, in_a_convolution_of_seconds) {
   EXPECT_LT(after, kSoonMs);
   RecordProperty("ms_after_cancel", std::to_string(after));
 
-  // Level-triggered: cancelled until reset, then the same options and session work.
+  // A cancel holds until it is reset; then the same options and session work.
   EXPECT_TRUE(fails(run_values(session.get(), small.get(), w.get(), options.get()),
                     PFRT_CODE_CANCELLED, {"cancelled"}));
   api().options->reset_cancel(options.get());
@@ -116,8 +116,8 @@ INSTANTIATE_TEST_SUITE_P(Runs, Stops,
                            return name + "_threads_" + std::get<1>(one.param);
                          });
 
-// Each step of long_steps.h: those that would take seconds run into the test's timeout when they do
-// not stop; bench/stops.cc measures how soon they do.
+// A step of long_steps.h that does not stop runs into the test's timeout. bench/stops.cc measures
+// how soon steps stop.
 class LongSteps : public testing::TestWithParam<LongStep> {};
 
 TEST_P(LongSteps, stop_at_a_deadline) {
@@ -157,8 +157,8 @@ INSTANTIATE_TEST_SUITE_P(Runs, LongSteps, testing::ValuesIn(long_steps()), [](co
   return name;
 });
 
-// A cancel that is taken back before the run has noticed everywhere must not pass half-done work
-// for a result: such a run has either been stopped or is right.
+// A cancel that is taken back before all threads have noticed it must not let half-done work pass
+// for a result: such a run is either stopped or right.
 TEST(Stopped, a_run_is_whole_or_says_so) {
   const auto env = make_env();
   GraphBuilder g;

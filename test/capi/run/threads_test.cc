@@ -14,7 +14,8 @@ void on_threads(int count, Fn fn) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// Convolutions, pooling, normalisation, a reduction and a matrix product: whatever splits work.
+// Operators that split their work: convolutions, pooling, normalisation, a reduction and a matrix
+// product.
 GraphBuilder conv_net() {
   GraphBuilder g;
   g.input("x", PFRT_DTYPE_FLOAT32, {"N", 3, 33, 35});

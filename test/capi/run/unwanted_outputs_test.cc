@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Nodes that only unwanted outputs need are not run, and the others give what they always give.
+// Nodes that only unwanted outputs need are not run, and the other outputs are unchanged.
 #include <algorithm>
 #include <set>
 
@@ -11,7 +11,7 @@ namespace {
 
 class Unwanted : public testing::Test {
  protected:
-  // Expects each set of the outputs to be what a run of all gives.
+  // Expects a run for each set of the outputs to give the results of a run for all.
   void check_subsets(const GraphBuilder& g, const std::vector<Array>& inputs,
                      const Settings& more = {}) {
     for (const char* level : {"none", "all"}) {
@@ -124,7 +124,7 @@ TEST_F(Unwanted, outputs_of_one_node_with_others) {
   check_subsets(g, {kFour});
 }
 
-// Dimensions that only the run knows, operators of the host, and a body that captures.
+// The graph has dimensions that only the run knows, and operators of the host.
 TEST_F(Unwanted, outputs_of_segments) {
   GraphBuilder g;
   g.input("x", PFRT_DTYPE_FLOAT32, {"N", 4});
@@ -144,7 +144,7 @@ TEST_F(Unwanted, outputs_of_a_device_that_works_behind_the_caller) {
   GraphBuilder g;
   g.input("x", PFRT_DTYPE_FLOAT32, {"N"});
   g.node("Add", {"x", "x"}, {"a"});
-  g.node("Abs", {"a"}, {"b"});  // on the processor
+  g.node("Abs", {"a"}, {"b"});  // runs on the CPU
   g.node("Neg", {"b"}, {"c"});
   g.node("Mul", {"c", "a"}, {"y"});
   for (const char* output : {"a", "b", "c", "y"}) g.output(output);
@@ -169,13 +169,13 @@ TEST_F(Unwanted, outputs_in_memory_of_the_caller) {
   EXPECT_EQ(room, (std::vector<float>{-1, -2, -3, 4}));
 }
 
-// A node may make what has no size before the run, and nobody reads.
+// A node may make outputs that have no size before the run and that nobody reads.
 TEST_F(Unwanted, outputs_of_unknown_size_that_nobody_reads) {
   struct Case {
     const char* op;
     std::vector<std::string> inputs;
     std::vector<std::string> outputs;
-    std::string read = {};  // "" = none
+    std::string read = {};  // the value to read; "" = none
     std::vector<int64_t> wanted = {};
   };
   const std::vector<Case> cases = {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How many threads a run has: what affinity, quota and options say when it runs. Seen by an
-// executor, which is told.
+// The number of threads of a run: affinity, quota and options decide it when the run starts. An
+// executor is told the number and records it.
 #include <sched.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -56,7 +56,7 @@ uint32_t processors() {
   return sched_getaffinity(0, sizeof set, &set) == 0 ? static_cast<uint32_t>(CPU_COUNT(&set)) : 1;
 }
 
-// The width of a run in a process of its own that |prefix| starts; 0 when it did not start.
+// Returns the width of a run in a new process that |prefix| starts; 0 when it did not start.
 uint32_t width_under(const std::string& prefix) {
   const std::string command =
       prefix + " /proc/" + std::to_string(getpid()) +
@@ -69,7 +69,6 @@ uint32_t width_under(const std::string& prefix) {
   return pclose(pipe) == 0 ? width : 0;
 }
 
-// What the tests below start.
 TEST(Width, is_shared_by_runs_that_are_under_way_at_once) {
   Told told;
   const auto env = telling_env(&told);
@@ -98,6 +97,7 @@ TEST(Width, is_shared_by_runs_that_are_under_way_at_once) {
   EXPECT_EQ(width_of(inner.get(), &told), 8u);
 }
 
+// width_under starts this in a new process.
 TEST(Width, DISABLED_report) {
   Told told;
   const auto env = telling_env(&told);
@@ -138,7 +138,8 @@ TEST(Width, is_one_under_taskset_to_one_processor) {
   EXPECT_EQ(width_under("taskset -c 0"), 1u);
 }
 
-// A group made for the test, where this process may make one: cgroup v2, or v1's cpu hierarchy.
+// A group made for the test, where this process may make one: of cgroup v2, or of v1's cpu
+// hierarchy.
 class Group {
  public:
   Group() {
@@ -161,7 +162,7 @@ class Group {
   Group& operator=(const Group&) = delete;
 
   bool made() const { return !path_.empty(); }
-  // Microseconds of processor time every 100 milliseconds.
+  // Limits the group to |quota| microseconds of processor time in every 100 milliseconds.
   bool limit(int quota) const {
     std::ofstream file(path_ + (v2_ ? "/cpu.max" : "/cpu.cfs_quota_us"));
     file << quota;
@@ -175,7 +176,7 @@ class Group {
     int held = 0;
     return back >> held && held == quota;
   }
-  // A command that goes into the group first.
+  // Start of a shell command that enters the group first.
   std::string enter() const { return "echo $$ > " + path_ + "/cgroup.procs && exec"; }
 
  private:

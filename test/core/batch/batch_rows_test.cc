@@ -15,7 +15,7 @@ namespace {
 
 using Port = BatchRows::Port;
 
-// A graph whose input x is [N, 4, 6], and s is [4, 6], with the batch to be looked for.
+// A graph with inputs x [N, 4, 6] and s [4, 6], whose outputs are searched for the batch.
 class BatchRowsTest : public testing::Test {
  protected:
   BatchRowsTest() {
@@ -47,7 +47,7 @@ class BatchRowsTest : public testing::Test {
     EXPECT_TRUE(graph_->add_node(std::move(n)).ok());
     return first;
   }
-  // Of an output that is |name|, the only one.
+  // Returns how the only output, |name|, depends on the batch.
   Port port(const std::string& name) {
     graph_->outputs = {graph_->find(name)};
     const std::shared_ptr<Graph> copy = graph_->clone();
@@ -59,7 +59,7 @@ class BatchRowsTest : public testing::Test {
     mixed_by_ = found.value().mixed_by[0];
     return found.value().outputs[0];
   }
-  // The node that certainly mixes rows, where output |name| is the only one.
+  // Returns the node that certainly mixes rows, where |name| is the only output.
   std::string mixer(const std::string& name) {
     graph_->outputs = {graph_->find(name)};
     const std::shared_ptr<Graph> copy = graph_->clone();
@@ -70,7 +70,7 @@ class BatchRowsTest : public testing::Test {
     EXPECT_TRUE(found.ok()) << found.status().message();
     return found.ok() ? found.take() : "failed";
   }
-  // Of nodes that were added for other outputs.
+  // Removes nodes that were added for other outputs.
   static void drop_unused(Graph& graph) {
     std::vector<NodeId> ids = graph.node_ids();
     std::ranges::reverse(ids);  // users come after producers
@@ -103,7 +103,7 @@ TEST_F(BatchRowsTest, elements_are_apart_where_broadcasting_leaves_the_batch_alo
   EXPECT_TRUE(apart(node("Add", {"x", node("Mul", {"x", "x"})})));
   EXPECT_TRUE(apart(node("Where", {node("Less", {"x", "s"}), "x", "s"})));
   EXPECT_FALSE(apart(node("Add", {"x", zeros({5, 4, 6})}))) << "only a batch of 5 fits";
-  // [N,1] against [N]: each row meets all others.
+  // Between [N,1] and [N] each row meets all others.
   const std::string column = node("ReduceSum", {"x", int64s({1, 2})});  // [N,1,1]
   const std::string flat = node("Reshape", {column, int64s({-1})});
   EXPECT_TRUE(apart(flat));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attention and its relatives: every score, mask and weight by itself, in double.
+// Attention and its relatives: every score, mask and weight is computed by itself, in double.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-// Dimensions and options of one attention; tensors as [batch, head, position, column].
+// Dimensions of an attention; its tensors are [batch, head, position, column].
 struct Shape {
   int64_t batch, q_heads, kv_heads, q_len, keys, head, v_head;
 };
@@ -21,8 +21,8 @@ struct Rules {
   double scale = 1, softcap = 0;
   bool causal = false;
   int64_t left = -1, right = -1;
-  Dims offset, limit;  // by batch: position of the first query, number of keys
-  Values sinks;        // a head; empty: none
+  Dims offset, limit;  // position of the first query, number of keys; by batch
+  Values sinks;        // by head; empty: none
 };
 
 struct Result {
@@ -32,7 +32,8 @@ struct Result {
 double& at(Values& v, const Dims& dims, const Dims& index) { return v[position(index, dims)]; }
 double at(const Values& v, const Dims& dims, const Dims& index) { return v[position(index, dims)]; }
 
-// |q|, |k|, |v| dense in the order of Shape; |bias| what the mask adds, in the form of the scores.
+// |q|, |k| and |v| are dense, in the order of Shape. |bias| is added to the scores and has their
+// shape.
 Result attend(const Shape& s, const Rules& rules, const Values& q, const Values& k, const Values& v,
               const Values& bias) {
   const Dims qd{s.batch, s.q_heads, s.q_len, s.head}, kd{s.batch, s.kv_heads, s.keys, s.head},
@@ -78,7 +79,7 @@ Result attend(const Shape& s, const Rules& rules, const Values& q, const Values&
   return out;
 }
 
-// Between [batch, head, position, column] and [batch, position, head x column].
+// Turns [batch, head, position, column] into [batch, position, head x column].
 Values flat(const Values& in, const Dims& dims) {
   Values out;
   for_each_index({dims[0], dims[2], dims[1], dims[3]}, [&](const Dims& i) {
@@ -92,7 +93,7 @@ Data data_of(pfrt_dtype dtype, const Dims& dims, const Values& values, bool is_f
   return {dtype, {dims[0], dims[2], dims[1] * dims[3]}, flat(values, dims), false};
 }
 
-// Rows of |past| of each head, then those of |fresh|.
+// Joins the rows of |past| and |fresh|, for each head.
 Values joined(const Data& past, const Data& fresh) {
   Values out;
   const auto take = [&](const Data& from, int64_t head) {
@@ -104,7 +105,7 @@ Values joined(const Data& past, const Data& fresh) {
   return out;
 }
 
-// A mask that broadcasts to |scores| with the numbers that it adds.
+// Makes a mask that broadcasts to |scores|, and the numbers that it adds.
 Data random_mask(Random& r, pfrt_dtype dtype, const Dims& scores, Values* bias) {
   const size_t rank = static_cast<size_t>(r.from_to(1, 4));
   Dims dims(scores.end() - static_cast<int64_t>(rank), scores.end());
@@ -121,7 +122,7 @@ Data random_mask(Random& r, pfrt_dtype dtype, const Dims& scores, Values* bias) 
   for_each_index(scores, [&](const Dims& index) {
     if (index[3] >= dims.back()) return bias->push_back(-kInf);
     const Dims own(index.begin() + static_cast<int64_t>(skipped), index.end());
-    // position() would take a last dimension of 1 for any key.
+    // position() would broadcast a last dimension of 1 to any key.
     const double v = mask.values[position(own, dims)];
     bias->push_back(mask.dtype != PFRT_DTYPE_BOOL ? v : v != 0 ? 0 : -kInf);
   });
@@ -219,7 +220,7 @@ Case attention_case(Random& r, pfrt_dtype dtype, int64_t size) {
   return c;
 }
 
-// A cache with room, a past of each batch of its own.
+// A GroupQueryAttention with a cache that has room; each batch has a past of its own.
 Case group_query_case(Random& r, pfrt_dtype dtype, int64_t size) {
   Shape s = random_shape(r, size);
   s.q_len = std::max<int64_t>(s.q_len, 1), s.head = s.v_head = std::max<int64_t>(s.head, 1);
@@ -298,7 +299,7 @@ Case rotary_case(Random& r, pfrt_dtype dtype, int64_t size) {
   const Dims dims{b, n, s, d};
   const Data x = r.data(dtype, dims);
   const int64_t room = r.from_to(1, 12);
-  // Without positions both tables are broadcast.
+  // With no positions both tables are broadcast.
   const auto table = [&] {
     if (placed) return Dims{room, half};
     return Dims{r.once_in(3) ? 1 : b, r.once_in(5) ? 1 : s, half};
@@ -466,7 +467,7 @@ Case matmul_nbits_case(Random& r, pfrt_dtype dtype, int64_t size) {
                            : r.data(dtype, {n, blocks}, 0, 8),
               grouped ? r.data(PFRT_DTYPE_INT32, {k}, 0, static_cast<double>(blocks - 1)) : Data{},
               bias ? r.data(dtype, {n}) : Data{}};
-  // Element |i| of a list of bit fields.
+  // Returns element |i| of a list of bit fields.
   const auto field = [&](const Values& bytes, int64_t first_byte, int64_t i) {
     const int64_t per = 8 / bits;
     const auto byte = static_cast<int64_t>(bytes[static_cast<size_t>(first_byte + i / per)]);

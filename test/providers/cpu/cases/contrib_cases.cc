@@ -34,7 +34,7 @@ Case cdist(Random& random, pfrt_dtype dtype, int64_t size) {
   return c;
 }
 
-// Products of a permutation, powers of two and shears have inverses that are exact.
+// A product of a permutation, powers of two and shears has an exact inverse.
 Case inverse(Random& random, pfrt_dtype dtype, int64_t size) {
   const int64_t n = random.from_to(1, 9), batch = size < kLarge ? random.from_to(0, 3) : 200;
   const size_t order = static_cast<size_t>(n);
@@ -80,7 +80,7 @@ Case repeat_block(Random& random, pfrt_dtype, int64_t size) {
   Values out = c.inputs[1].values;
   for (int64_t b = 0; b < batch; ++b) {
     const auto row = c.inputs[0].values.begin() + b * length;
-    // Every word that would make an n-gram that the row has already.
+    // Bans every word that would repeat an n-gram of the row.
     for (int64_t word = 0; word < words && length >= n - 1; ++word) {
       Values gram(row + length - (n - 1), row + length);
       gram.push_back(static_cast<double>(word));
@@ -137,7 +137,7 @@ Case time_warping(Random& random, pfrt_dtype dtype, int64_t) {
   const int64_t m = random.from_to(1, 12), n = random.from_to(1, 12);
   Case c;
   c.inputs = {random.data(dtype, random.once_in(2) ? Dims{m, n} : Dims{1, m, n}, 0, 9)};
-  // What is left from each point to the last one: forwards, where the kernel looks back.
+  // Least cost from each point to the last one. This looks forwards, where the kernel looks back.
   Values left(static_cast<size_t>(m * n));
   const auto at = [&](int64_t r, int64_t s) -> double& {
     return left[static_cast<size_t>(r * n + s)];
@@ -200,7 +200,7 @@ Case hash(Random& random, pfrt_dtype dtype, int64_t size) {
   return c;
 }
 
-// Boxes on quarters and sizes that are one more than powers of two: places are exact.
+// Boxes are on quarters and sizes are one more than powers of two, so places are exact.
 Case crop(Random& random, pfrt_dtype dtype, int64_t size) {
   static constexpr int64_t kSizes[] = {1, 2, 3, 5, 9};
   const auto pick = [&] { return kSizes[random.below(5)]; };
@@ -257,7 +257,7 @@ Case crop(Random& random, pfrt_dtype dtype, int64_t size) {
   return c;
 }
 
-// To four digits; outputs recorded from ONNX Runtime hold all of them.
+// Tables to four digits; the recorded outputs of ONNX Runtime check all digits.
 constexpr double kNf4[] = {-1,     -0.6962, -0.5251, -0.3949, -0.2844, -0.1848, -0.0911, 0,
                            0.0796, 0.1609,  0.2461,  0.3379,  0.4407,  0.5626,  0.7230,  1};
 constexpr double kFp4[] = {0,    0.0052,  0.6667,  1,  0.3333,  0.5,  0.1667,  0.25,
@@ -336,7 +336,7 @@ Case gather_block(Random& random, pfrt_dtype dtype, int64_t size) {
   return c;
 }
 
-// |x| on the levels that its range has in uint8.
+// Rounds elements of |x| to the levels that their range has in uint8.
 Values on_levels(const Values& x, size_t first, size_t count) {
   double low = 0, high = 0;
   for (size_t i = first; i < first + count; ++i) {

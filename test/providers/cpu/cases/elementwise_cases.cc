@@ -27,7 +27,7 @@ double floor_mod(double a, double b) {
 }
 int64_t whole(double x) { return static_cast<int64_t>(x); }
 
-// One input in [low, high] with a few that are not finite, through |fn|.
+// A case of |fn| on an input in [low, high], with a few elements that are not finite.
 Generator unary(Unary fn, double low = -3, double high = 3, pfrt_dtype output = 0,
                 std::vector<Attr> attrs = {}) {
   return [=](Random& r, pfrt_dtype dtype, int64_t size) {
@@ -68,7 +68,7 @@ Dims broadcast(const std::vector<Dims>& shapes) {
   return out;
 }
 
-// |inputs| broadcast against each other, through |fn| of the elements.
+// A case of |fn| on the elements of |inputs|, which are broadcast.
 Case broadcast_case(std::vector<Data> inputs, pfrt_dtype output,
                     const std::function<double(const Values&)>& fn) {
   std::vector<Dims> shapes;
@@ -87,10 +87,10 @@ Case broadcast_case(std::vector<Data> inputs, pfrt_dtype output,
 }
 
 struct BinaryForm {
-  double low = -9, high = 9;  // of both operands
-  pfrt_dtype output = 0;      // 0: as the inputs
+  double low = -9, high = 9;  // range of both operands
+  pfrt_dtype output = 0;      // 0: that of the inputs
   bool whole = false;         // only whole numbers, so that some are equal
-  bool no_zero = false;       // of the second operand
+  bool no_zero = false;       // the second operand has no 0
   double relative = 2;
 };
 
@@ -137,7 +137,7 @@ Case bit_shift_case(Random& r, pfrt_dtype dtype, int64_t size) {
   const bool left = r.once_in(2);
   BinaryForm form;
   form.high = 3;
-  // By a negative number all bits are shifted away.
+  // A negative number shifts all bits away.
   const Binary to_left = [](double a, double b) { return b < 0 ? 0 : a * std::exp2(b); };
   const Binary to_right = [](double a, double b) {
     return b < 0 ? (a < 0 ? -1 : 0) : std::floor(a * std::exp2(-b));

@@ -67,7 +67,7 @@ Case affine_grid(Random& r, pfrt_dtype dtype, int64_t size) {
   return c;
 }
 
-// Weights of the four pixels around a place |f| behind the second of them.
+// Weights of the four pixels around a place that is |f| beyond the second of them.
 std::array<double, 4> cubic(double f) {
   constexpr double a = -0.75;
   const auto near = [](double x) { return ((a + 2) * x - (a + 3)) * x * x + 1; };
@@ -86,20 +86,20 @@ struct Sampling {
     while (x < low || x > high) x = x < low ? 2 * low - x : 2 * high - x;
     return x;
   }
-  // The pixel that stands for |i|; -1 where nothing does.
+  // Returns the pixel that stands for |i|, or -1 where there is none.
   int64_t pixel(int64_t i, int64_t length) const {
     if (i >= 0 && i < length) return i;
     if (padding == "zeros") return -1;
     if (padding == "reflection") i = static_cast<int64_t>(mirrored(static_cast<double>(i), length));
     return std::clamp<int64_t>(i, 0, length - 1);
   }
-  // Of place |g| in [-1, 1]: the pixels, and their weights.
+  // Returns the pixels of place |g| in [-1, 1], and their weights.
   std::vector<std::pair<int64_t, double>> taps(double g, int64_t length) const {
     const double n = static_cast<double>(length);
     double x = corners ? (g + 1) / 2 * (n - 1) : ((g + 1) * n - 1) / 2;
     if (mode == "nearest") x = std::nearbyint(x);
-    // Places in the outer half of a border pixel stay, as in the standard's reference; all do with
-    // cubic, whose pixels alone are moved, as in PyTorch.
+    // A place in the outer half of a border pixel stays, as in the standard's reference. With cubic
+    // all places stay and only their pixels are moved, as in PyTorch.
     const double edge = corners ? 0 : 0.5;
     if (padding == "border" && mode != "cubic" && (x < -edge || x > n - 1 + edge))
       x = std::clamp(x, 0.0, n - 1);
@@ -130,7 +130,7 @@ Case grid_sample(Random& r, pfrt_dtype dtype, int64_t size) {
   grid_dims.push_back(static_cast<int64_t>(rank));
   const Data x = r.data(dtype, in);
   Data grid = r.data(PFRT_DTYPE_FLOAT32, grid_dims, -1.4, 1.4);
-  // No place falls on the border between two pixels, where rounding would decide.
+  // No place falls on the border of two pixels, where rounding would decide.
   for (double& g : grid.values) g = (std::floor(g * 64) + 0.37) / 64;
   grid.values = rounded(PFRT_DTYPE_FLOAT32, grid.values);
   Values y;
@@ -167,7 +167,7 @@ Case grid_sample(Random& r, pfrt_dtype dtype, int64_t size) {
   return c;
 }
 
-// Each value of a small image to a place of its own in a larger one.
+// Moves each value of a small image to a place of its own in a larger one.
 Case max_unpool(Random& r, pfrt_dtype dtype, int64_t size) {
   const int64_t kernel = r.from_to(1, 3);
   const Dims in = r.dims_without_0(static_cast<size_t>(r.from_to(3, 4)), size / 9 + 1);
@@ -193,7 +193,7 @@ Case max_unpool(Random& r, pfrt_dtype dtype, int64_t size) {
   return c;
 }
 
-// One axis of a Resize, as the standard's text has it.
+// An axis of a Resize, by the standard's text.
 struct Resized {
   std::string mode, coordinates, nearest;
   bool exclude = false;
@@ -263,7 +263,7 @@ Case resize(Random& r, pfrt_dtype dtype, int64_t size) {
   form.nearest = roundings[r.below(4)];
   form.exclude = form.mode == "cubic" && r.once_in(3);
   const bool crop = form.coordinates == "tf_crop_and_resize";
-  // By scales where it does not matter whether the length is in * scale or that rounded down.
+  // Scales are given only where rounding the length in * scale down changes nothing.
   const bool by_scales = form.coordinates != "align_corners" &&
                          form.coordinates != "pytorch_half_pixel" && !crop && r.once_in(2);
   const float extrapolation = 2.5f;

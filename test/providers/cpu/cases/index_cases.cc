@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Operators on indices and on contents: selection, scattering, filling. Written from the standard's
-// text, element by element.
+// Operators that use indices or depend on contents: selection, scattering, filling. They are
+// written from the standard's text, element by element.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -26,7 +26,7 @@ Data int64_list(const Values& values) {
   return expected(PFRT_DTYPE_INT64, {static_cast<int64_t>(values.size())}, values);
 }
 
-// An index below |length|, now and then counted from the end.
+// Returns an index below |length|, now and then counted from the end.
 double some_index(Random& r, int64_t length) {
   return static_cast<double>(r.once_in(3) ? r.below(length) - length : r.below(length));
 }
@@ -80,7 +80,7 @@ Case non_zero(Random& r, pfrt_dtype dtype, int64_t size) {
   return c;
 }
 
-// Slices along an axis in order of first appearance, or sorted.
+// Unique, whose slices along an axis are in order of first appearance, or sorted.
 Case unique(Random& r, pfrt_dtype dtype, int64_t size) {
   const bool flat = r.once_in(2), sorted = r.once_in(2);
   const Data x =
@@ -154,7 +154,7 @@ Case gather_nd(Random& r, pfrt_dtype dtype, int64_t size) {
               {{"batch_dims", static_cast<int64_t>(batch)}});
 }
 
-// What scattering makes of an element; |mode| as the attribute has it.
+// Combines an element with its update; |mode| is the attribute's text.
 double combined(const std::string& mode, double old, double update) {
   if (mode == "add") return old + update;
   if (mode == "mul") return old * update;
@@ -170,14 +170,14 @@ std::string some_reduction(Random& r, pfrt_dtype dtype) {
   return modes[numbers ? r.below(5) : 0];
 }
 
-// Values whose sums and products of a few are exact in every type.
+// Returns small values: sums and products of a few of them are exact in every type.
 Data small_data(Random& r, pfrt_dtype dtype, Dims dims) {
   Data x = r.data(dtype, std::move(dims), 0, 2);
   for (double& v : x.values) v = std::round(v);
   return x;
 }
 
-// Duplicates only under a reduction: without one the last write is not defined to win.
+// There are duplicates only with a reduction: without one, any of the writes may win.
 Case scatter_elements(Random& r, pfrt_dtype dtype, int64_t size) {
   const Data x = small_data(r, dtype, r.dims_without_0(static_cast<size_t>(r.from_to(1, 3)), size));
   const size_t axis = static_cast<size_t>(r.below(static_cast<int64_t>(x.dims.size())));
@@ -297,7 +297,7 @@ Case trilu(Random& r, pfrt_dtype dtype, int64_t size) {
 Case range(Random& r, pfrt_dtype dtype, int64_t size) {
   const bool falling = is_float(dtype) || dtype_is_signed(dtype) ? r.once_in(2) : false;
   const double start = static_cast<double>(r.from_to(falling ? 20 : 0, 30));
-  // Few enough that every element is exact in the shortest type.
+  // There are so few elements that each is exact in the shortest type.
   const int64_t n = r.below(std::min<int64_t>(size, 12));
   const double step = static_cast<double>(r.from_to(1, 3)) * (falling ? -1 : 1);
   const double limit = start + step * static_cast<double>(n);
@@ -347,7 +347,7 @@ Case suppression(Random& r, pfrt_dtype, int64_t size) {
   for (double& v : boxes.values) v = std::round(v * 8) / 8;
   const Data scores = r.data(PFRT_DTYPE_FLOAT32, {batch, classes, n}, 0, 1);
   const int64_t most = r.from_to(0, 9);
-  const double threshold = 0.3125, least = 0.25;  // shares of eighths do not meet it often
+  const double threshold = 0.3125, least = 0.25;  // shares of eighths rarely meet it
   const bool by_score = r.once_in(2);
   Values y;
   for (int64_t b = 0; b < batch; ++b)

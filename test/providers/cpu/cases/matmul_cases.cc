@@ -7,7 +7,7 @@
 namespace pfrt::test {
 namespace {
 
-// For sums of |terms| products of numbers up to 9.
+// Sets the tolerance for sums of |terms| products of numbers up to 9.
 void set_tolerance(Case& c, pfrt_dtype dtype, int64_t terms) {
   c.relative = is_float(dtype) ? 2 : 0;
   c.absolute = 100 * step_error(dtype) * static_cast<double>(terms);
@@ -21,7 +21,7 @@ int64_t of(Random& r, int64_t low, int64_t high) {
   return out;
 }
 
-// Matrix products with the leading dimensions broadcast; vectors are rows on the left and columns
+// Multiplies matrices with broadcast leading dimensions; a vector is a row on the left and a column
 // on the right.
 Values matmul(const Data& a, const Data& b, double zero_a, double zero_b, const Dims& batch,
               int64_t m, int64_t k, int64_t n) {
@@ -121,9 +121,9 @@ Case gemm_case(Random& r, pfrt_dtype dtype, int64_t size) {
   return c;
 }
 
-// Images of |image|, channels of |group| groups, windows.
+// The form of a convolution: images of |image|, |group| groups of channels, windows.
 struct Form {
-  int64_t batch, group, in, out;                        // channels a group
+  int64_t batch, group, in, out;                        // channels in each group
   Dims image, kernel, strides, dilations, pads, extra;  // extra: output_padding
   size_t rank() const { return image.size(); }
 };
@@ -162,7 +162,7 @@ Form random_form(Random& r, int64_t size) {
     f.pads = {0, 0, 0, 0};
     if (r.once_in(2)) f.in = of(r, 1, 170);
     f.image = r.once_in(4) ? Dims{32, 32} : Dims{of(r, 1, 9), of(r, 1, 40)};
-    if (f.in > 100) f.in += 256;  // more than a chunk has
+    if (f.in > 100) f.in += 256;  // more than a chunk holds
   }
   if (depthwise && rank == 2 && !large) {  // rows of several vectors
     f.image[1] = std::max(f.image[1], of(r, 1, 71));
@@ -170,7 +170,7 @@ Form random_form(Random& r, int64_t size) {
     if (f.kernel[1] > 3)
       f.kernel[0] = std::clamp<int64_t>((f.image[0] - 1) / f.dilations[0] + 1, 1, 6);
   }
-  if (deep && r.once_in(3)) {  // what Winograd takes
+  if (deep && r.once_in(3)) {  // shapes that Winograd takes
     f.in = of(r, 32, 73);
     f.out = of(r, 24, 41);
     const int64_t taps = r.once_in(3) ? 5 : 3;
@@ -178,8 +178,8 @@ Form random_form(Random& r, int64_t size) {
     f.strides = f.dilations = {1, 1};
     f.extra = {0, 0};
     for (int64_t& side : f.image) side = taps == 5 ? 9 : std::clamp<int64_t>(side, 3, 7);
-    if (taps == 3 && r.once_in(2)) f.image = {7, of(r, 14, 35)};  // more than are put out at once
-    if (taps == 3 && f.in == 47 && f.image[1] < 8) f.in += 240;   // more than a chunk has
+    if (taps == 3 && r.once_in(2)) f.image = {7, of(r, 14, 35)};  // more than are written at once
+    if (taps == 3 && f.in == 47 && f.image[1] < 8) f.in += 240;   // more than a chunk holds
   }
   return f;
 }
@@ -268,7 +268,7 @@ Case conv_integer_case(Random& r, pfrt_dtype dtype, int64_t size) {
   return c;
 }
 
-// Scales are powers of two, so that what is rounded is exact.
+// Scales are powers of two, so the numbers to round are exact.
 Case qlinear_conv_case(Random& r, pfrt_dtype dtype, int64_t size) {
   const auto byte = [&] { return r.once_in(2) ? PFRT_DTYPE_INT8 : PFRT_DTYPE_UINT8; };
   const pfrt_dtype w_type = byte(), y_type = byte();
@@ -313,7 +313,7 @@ Case qlinear_conv_case(Random& r, pfrt_dtype dtype, int64_t size) {
   return c;
 }
 
-// The gradient of a convolution: the positions of its windows are the input's pixels.
+// The gradient of a convolution, whose windows have the input's pixels as positions.
 Case conv_transpose_case(Random& r, pfrt_dtype dtype, int64_t size) {
   Form f = random_form(r, size);
   const int64_t kind = r.below(4);
@@ -376,7 +376,8 @@ Case conv_transpose_case(Random& r, pfrt_dtype dtype, int64_t size) {
   return c;
 }
 
-// Labels a to f, now and then twice in a term; an ellipsis broadcasts. Summed label by label.
+// Labels a to f, now and then twice in a term; an ellipsis broadcasts. The sum goes over all
+// labels.
 Case einsum_case(Random& r, pfrt_dtype dtype, int64_t size) {
   const size_t labels = static_cast<size_t>(r.from_to(1, 5)),
                terms = static_cast<size_t>(r.from_to(1, size >= kLarge ? 3 : 5));
@@ -430,7 +431,7 @@ Case einsum_case(Random& r, pfrt_dtype dtype, int64_t size) {
   for_each_index(whole, [&](const Dims& index) {
     double product = 1;
     for (size_t t = 0; t < terms; ++t) {
-      // Labels of length 1 stand at 0 anyway, so that broadcasting the rest is all position does.
+      // The index of a label of length 1 is 0 anyway, so position() only broadcasts the rest.
       const Dims at = place(index, used[t]);
       product *= c.inputs[t].values[position(at, c.inputs[t].dims)];
     }

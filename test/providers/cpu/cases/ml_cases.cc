@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random trees, support vectors and encoders against plain walks and sums. Thresholds, data and
-// weights are multiples of powers of two, so that sums are exact in any order.
+// Random trees, support vectors and encoders, compared with plain walks and sums. Thresholds, data
+// and weights are multiples of powers of two, so sums are exact in any order.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -25,7 +25,7 @@ struct Tree {
   bool missing = false;
   std::unique_ptr<Tree> yes, no;
   std::vector<std::pair<int64_t, double>> votes;
-  int64_t id = 0;  // of versions 1 and 3
+  int64_t id = 0;  // in versions 1 and 3
 };
 
 double halves(Random& random, int64_t most) {
@@ -108,7 +108,7 @@ void collect(const Tree& tree, std::vector<const Tree*>& out) {
   collect(*tree.no, out);
 }
 
-// Versions 1 and 3: ids in any order, the root first.
+// Writes the attributes of versions 1 and 3: ids are in any order, the root comes first.
 void add_old(Random& random, Trees& trees, const std::string& stem, std::vector<Attr>& attrs) {
   Dims tree_ids, ids, features, yes, no, missing, vote_trees, vote_nodes, vote_targets;
   std::vector<std::string> modes;
@@ -158,7 +158,7 @@ Data list(pfrt_dtype dtype, Values values) {
   return {dtype, {n}, std::move(values)};
 }
 
-// Version 5: branches and leaves in lists of their own.
+// Writes the attributes of version 5, which lists branches and leaves separately.
 void add_new(const Trees& trees, pfrt_dtype dtype, std::vector<Attr>& attrs) {
   std::vector<const Tree*> all, branches, leaves;
   Dims roots, features, yes, no, yes_leaf, no_leaf, missing, targets;
@@ -200,7 +200,7 @@ void add_new(const Trees& trees, pfrt_dtype dtype, std::vector<Attr>& attrs) {
 }
 
 // ------------------------------------------------------------------ cases
-// Of a model's features; now and then a vector, or no rows.
+// Returns a model's features; now and then a vector, or no rows.
 Data features_of(Random& random, pfrt_dtype dtype, int64_t columns, int64_t size) {
   const int64_t rows = size >= kLarge      ? 300
                        : random.once_in(9) ? 0
@@ -318,7 +318,7 @@ std::vector<float> eighths(Random& random, int64_t n) {
   return out;
 }
 
-// The kernel of row |r| of |x| with vector |v|.
+// Returns the kernel function of row |r| of |x| and vector |v|.
 double svm_kernel(const std::string& kind, const Data& x, int64_t r,
                   const std::vector<float>& vectors, int64_t v, int64_t columns) {
   double dot = 0, distance = 0;

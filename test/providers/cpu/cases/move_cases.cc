@@ -7,8 +7,8 @@
 namespace pfrt::test {
 namespace {
 
-// An output of |dims| whose element at an index is the input's at source(index), or |other| where
-// that is outside.
+// Returns an output of |dims| whose element at an index is the input's at source(index), or |other|
+// where that is outside.
 using Source = std::function<Dims(const Dims&)>;
 Data moved(const Data& x, Dims dims, const Source& source, double other = 0) {
   Values y;
@@ -39,7 +39,8 @@ size_t some_axis(Random& r, const Data& x) {
 
 Data list(const Dims& values) { return integers({static_cast<int64_t>(values.size())}, values); }
 
-// The same elements under another shape; the second input is a constant nobody needs again.
+// Keeps the elements and changes the shape; the second input is a constant that only this node
+// needs.
 Case reshape(Random& r, pfrt_dtype dtype, int64_t size) {
   const Data x = some_data(r, dtype, size, 0);
   Data y = x;
@@ -115,11 +116,11 @@ Case tile(Random& r, pfrt_dtype dtype, int64_t size) {
 Case depth_to_space(Random& r, pfrt_dtype dtype, int64_t size, bool back) {
   const int64_t b = r.from_to(1, 3);
   const bool crd = r.once_in(2);
-  Dims dims = r.dims(4, size / 9);  // of the deep side
+  Dims dims = r.dims(4, size / 9);  // dimensions of the deep side
   const int64_t channels = dims[1];
   dims[1] *= b * b;
   const Dims wide{dims[0], channels, dims[2] * b, dims[3] * b};
-  // Where the element at |index| of the wide side is on the deep side.
+  // Returns the index on the deep side of the element at |index| of the wide side.
   const auto deep = [&](const Dims& index) {
     const int64_t block = index[2] % b * b + index[3] % b;
     const int64_t at = crd ? index[1] * b * b + block : block * channels + index[1];
@@ -138,7 +139,7 @@ Case depth_to_space(Random& r, pfrt_dtype dtype, int64_t size, bool back) {
   return one(x, expected(dtype, dims, y), attrs);
 }
 
-// Pieces of |whole| along |axis| with random lengths.
+// Cuts |whole| along |axis| into pieces of random lengths.
 std::vector<Data> pieces(Random& r, const Data& whole, size_t axis, Dims& lengths) {
   std::vector<Data> out;
   int64_t begin = 0;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// QuantizeLinear, DynamicQuantizeLinear and DequantizeLinear element by element, in float as the
-// standard has it, and QLinearMatMul with parameters a tensor, a row or column, and a row or column
-// of each matrix. Scales are powers of two where a rounding on the way would hide the result.
+// QuantizeLinear, DynamicQuantizeLinear and DequantizeLinear element by element, in float as in the
+// standard, and QLinearMatMul with parameters for a tensor, for each row or column, and for each
+// row or column of each matrix. Scales are powers of two where an inner rounding would hide the
+// result.
 #include <algorithm>
 #include <cmath>
 
@@ -14,7 +15,7 @@ namespace {
 
 enum class Grain : uint8_t { kTensor, kAxis, kBlock };
 
-// A tensor's parameters: their dimensions, and which belongs to an element.
+// The dimensions of a tensor's parameters, and the parameter of each element.
 struct Granularity {
   Grain grain;
   size_t axis = 0;
@@ -76,7 +77,7 @@ double clamped(pfrt_dtype dtype, double v) {
                                 : std::clamp(v, 0.0, top - 1);
 }
 
-// |v| as a float, then as |dtype| has it.
+// Rounds |v| to float, then to |dtype|.
 double through(pfrt_dtype dtype, double v) {
   return rounded(dtype, {static_cast<double>(static_cast<float>(v))})[0];
 }
@@ -149,7 +150,8 @@ Case dequantize(Random& r, pfrt_dtype from, int64_t size) {
   return c;
 }
 
-// Parameters of the rows (last = false) or columns of |dims|: one, a list, or one a matrix too.
+// Dimensions of the parameters of rows or, with |columns|, columns of |dims|: a single one, a list,
+// or a list for each matrix.
 Dims line_dims(Random& r, const Dims& dims, bool columns) {
   const size_t rank = dims.size();
   const int64_t lines = columns ? dims[rank - 1] : dims[rank - 2];
@@ -165,7 +167,7 @@ Dims line_dims(Random& r, const Dims& dims, bool columns) {
   }
 }
 
-// The parameter of |line| of the matrix at |batch|.
+// Returns the parameter of |line| in the matrix at |batch|.
 double line_value(const Data& p, const Dims& batch, int64_t line, bool columns) {
   if (p.values.size() == 1) return p.values[0];
   if (p.dims.size() == 1) return p.values[static_cast<size_t>(line)];
@@ -204,7 +206,7 @@ Case qlinear_matmul(Random& r, pfrt_dtype a_type, int64_t size) {
   for_each_index(out, [&](const Dims& index) {
     const Dims at(index.begin(), index.end() - 2);
     const int64_t i = index[index.size() - 2], j = index.back();
-    const auto own = [&](const Dims& dims) {  // the trailing part that the operand has, 1s kept
+    const auto own = [&](const Dims& dims) {  // the operand's part of the index, broadcast
       Dims part(at.end() - static_cast<std::ptrdiff_t>(dims.size() - 2), at.end());
       for (size_t d = 0; d < part.size(); ++d)
         if (dims[d] == 1) part[d] = 0;
@@ -229,7 +231,7 @@ Case qlinear_matmul(Random& r, pfrt_dtype a_type, int64_t size) {
   return c;
 }
 
-// A range that holds 0 in 255 steps, NaNs left out and 0 themselves.
+// The range includes 0 and has 255 steps; NaN is left out of it and becomes 0.
 Case dynamic_quantize(Random& r, pfrt_dtype dtype, int64_t size) {
   const double low = r.once_in(4) ? 1 : -3;
   Data x = r.data(dtype, r.dims(static_cast<size_t>(r.from_to(0, 3)), size), low, low + 5);

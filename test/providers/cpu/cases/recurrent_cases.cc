@@ -14,7 +14,7 @@ struct ActivationCase {
   double (*at)(double);
 };
 
-// Without coefficients of their own; |Elu| and the like have the standard's defaults.
+// Activations without given coefficients; HardSigmoid has the standard's defaults.
 constexpr ActivationCase kActivations[] = {
     {"Sigmoid", [](double v) { return 1 / (1 + std::exp(-v)); }},
     {"Tanh", [](double v) { return std::tanh(v); }},
@@ -42,7 +42,7 @@ struct Setup {
   Cell cell{};
 };
 
-// Inputs as the standard orders them; an absent one has no values.
+// Inputs in the standard's order; an absent one has no values.
 struct Inputs {
   Data x, w, r, b, lengths, h, c, p;
 };
@@ -59,7 +59,7 @@ struct Outputs {
   Data y, h, c;
 };
 
-// One direction of one sequence.
+// Computes one direction of one sequence.
 void sweep(const Setup& s, const Inputs& in, int64_t d, int64_t b, Outputs& out) {
   const auto H = static_cast<size_t>(s.hidden);
   Values h(H), c(H);
@@ -77,7 +77,7 @@ void sweep(const Setup& s, const Inputs& in, int64_t d, int64_t b, Outputs& out)
   const int64_t rows = s.cell.gates * s.hidden;
   for (int64_t step = 0; step < length; ++step) {
     const int64_t t = s.reverse || d == 1 ? length - 1 - step : step;
-    // The part of gate |g| of unit |j| that comes from the input, and from |from|, a state.
+    // The parts of gate |g| of unit |j| that come from the input, and from the state |from|.
     const auto driven = [&](int g, int64_t j) {
       double sum = value(in.b, {d, g * s.hidden + j});
       for (int64_t k = 0; k < s.features; ++k)

@@ -19,7 +19,7 @@ double sum_of(const Values& v, double (*fn)(double)) {
 double magnitude(double x) { return std::fabs(x); }
 double square(double x) { return x * x; }
 
-// Lines of |dims| along |axis|: fn(line, where each element is).
+// Calls |fn| with the positions of each line of |dims| along |axis|.
 void for_each_line(const Dims& dims, size_t axis,
                    const std::function<void(const std::vector<size_t>&)>& fn) {
   Dims outer = dims;
@@ -40,7 +40,7 @@ Values gathered(const Values& values, const std::vector<size_t>& at) {
 
 struct ReduceForm {
   double low = -3, high = 3;
-  bool of_nothing = true;  // defined for no elements
+  bool of_nothing = true;  // defined without elements
 };
 
 Generator reduce(ReduceFn fn, ReduceForm form = {}) {
@@ -85,7 +85,7 @@ Generator reduce(ReduceFn fn, ReduceForm form = {}) {
   };
 }
 
-// With axes that reduce something, so that the operator is never the identity.
+// Cases whose axes reduce something, so that the operator is never the identity.
 Generator reduce_some(ReduceFn fn, ReduceForm form, double whole_error = 0) {
   return [=](Random& r, pfrt_dtype dtype, int64_t size) {
     Case c;
@@ -101,14 +101,14 @@ Generator arg(bool greatest) {
     const Dims dims = r.dims_without_0(static_cast<size_t>(r.from_to(1, 4)), size);
     const auto axis = static_cast<size_t>(r.below(static_cast<int64_t>(dims.size())));
     Data x = r.data(dtype, dims);
-    for (double& v : x.values) v = std::round(v);  // equal ones
+    for (double& v : x.values) v = std::round(v);  // makes equal values
     const bool last = r.once_in(2), keep = r.once_in(2);
     Values y;
     for_each_line(dims, axis, [&](const std::vector<size_t>& at) {
       size_t best = 0;
       for (size_t k = 1; k < at.size(); ++k) {
         const double a = x.values[at[k]], b = x.values[at[best]];
-        if (std::isnan(b)) break;  // the first NaN
+        if (std::isnan(b)) break;  // the first NaN is the result
         if ((greatest ? a > b : a < b) || std::isnan(a) || (last && a == b)) best = k;
       }
       y.push_back(static_cast<double>(best));
@@ -153,7 +153,7 @@ Generator cumulative(bool product) {
   };
 }
 
-// NaN is greater than every number.
+// Orders numbers, with NaN after all of them.
 bool before(double a, double b) { return !std::isnan(a) && (std::isnan(b) || a < b); }
 
 Case top_k(Random& r, pfrt_dtype dtype, int64_t size) {

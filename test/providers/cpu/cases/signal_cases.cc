@@ -14,7 +14,7 @@ namespace {
 
 using Complex = std::complex<double>;
 
-// One line of |n| points, zeros after those given.
+// Transforms a line of |n| points; zeros follow those given.
 std::vector<Complex> transform(std::vector<Complex> line, int64_t n, bool inverse) {
   line.resize(static_cast<size_t>(n));
   std::vector<Complex> out(line.size());
@@ -28,7 +28,7 @@ std::vector<Complex> transform(std::vector<Complex> line, int64_t n, bool invers
   return out;
 }
 
-// The tensor's number at |at|, whose last index is ignored.
+// Returns the tensor's number at |at|, whose last index is ignored.
 Complex number(const Data& x, Dims at) {
   at.back() = 0;
   const size_t i = position(at, x.dims);
@@ -102,7 +102,7 @@ Case stft(Random& r, pfrt_dtype dtype, int64_t size) {
   const bool onesided = r.once_in(2), complex = !onesided && r.once_in(2);
   const Data x = r.data(dtype, {batch, samples, complex ? 2 : 1});
   const int64_t held =
-      windowed && given && r.once_in(2) ? r.from_to(1, 24) : n;  // samples of a window
+      windowed && given && r.once_in(2) ? r.from_to(1, 24) : n;  // samples in a window
   const Data window = r.data(dtype, {windowed ? held : 0}, 0, 1);
   const int64_t frames = (samples - n) / step + 1, bins = onesided ? n / 2 + 1 : n;
   Case c;
@@ -151,7 +151,7 @@ Generator window(double a0, double a1, double a2) {
   };
 }
 
-// Triangles between the bins of neighbouring edges.
+// Mel weights are triangles between the bins of neighbouring edges.
 Case mel(Random& r, pfrt_dtype dtype, int64_t size) {
   const int64_t bands = r.from_to(0, std::clamp<int64_t>(size / 50, 8, 300)),
                 length = r.from_to(16, 600), rate = r.from_to(4000, 48000);
@@ -192,7 +192,7 @@ Case mel(Random& r, pfrt_dtype dtype, int64_t size) {
 
 // ------------------------------------------------------------------ random numbers
 
-// The twister as its paper has it, seeded as NumPy's RandomState.
+// The Mersenne twister of the paper, seeded like NumPy's RandomState.
 class Twister {
  public:
   explicit Twister(uint32_t seed) {
@@ -272,7 +272,7 @@ Case bernoulli(Random& r, pfrt_dtype dtype, int64_t size) {
   Twister twister(static_cast<uint32_t>(seed));
   Values y;
   for (double v : p.values) {
-    // NumPy inverts the rarer outcome; what is certain draws nothing.
+    // NumPy inverts the rarer outcome; a certain outcome draws nothing.
     if (v == 0 || v == 1)
       y.push_back(v);
     else if (v <= 0.5)
@@ -316,7 +316,7 @@ Case multinomial(Random& r, pfrt_dtype dtype, int64_t size) {
   return c;
 }
 
-// With one input for the row of inference, with three for that of training.
+// A single input is for the row of inference, three are for that of training.
 Case dropout(Random& r, pfrt_dtype dtype, int64_t size) {
   const Data x = r.data(dtype, r.dims(static_cast<size_t>(r.below(5)), size), -9, 9);
   Case c;

@@ -67,7 +67,7 @@ Generator loss(bool softmax) {
 
 // ------------------------------------------------------------------ regions
 
-// Zero outside; linear between pixels of one plane.
+// Interpolates linearly between pixels of a plane; pixels outside are zero.
 double bilinear(const double* plane, int64_t h, int64_t w, double y, double x) {
   double sum = 0;
   for (int64_t i = 0; i < h; ++i)
@@ -272,7 +272,7 @@ Case col2im(Random& r, pfrt_dtype dtype, int64_t size) {
   return c;
 }
 
-// By cofactors.
+// Computes a determinant by cofactors.
 double cofactors(const Values& a, size_t n) {
   if (n == 0) return 1;
   double sum = 0;

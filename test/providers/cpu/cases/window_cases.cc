@@ -9,7 +9,7 @@ namespace pfrt::test {
 namespace {
 
 // ------------------------------------------------------------------ pools
-// fn(values in the window, how many taps it has on image and padding)
+// fn(values in the window, number of its taps on image and padding)
 using Pool = std::function<double(const Values&, int64_t)>;
 
 Case pool(Random& r, pfrt_dtype dtype, int64_t size, const Pool& fn, double low = -3,
@@ -126,8 +126,8 @@ Generator global(const std::function<double(const Values&)>& fn, double low = -3
   };
 }
 
-// A Case of averages in bytes from one of sums: |c| has the sums, |counts| what they are divided
-// by. Scales are powers of two, so that what is rounded is as good as exact.
+// Turns a case of sums, |c|, into one of averages in bytes; |counts| are the divisors. Scales are
+// powers of two, so the numbers to round are nearly exact.
 Case of_bytes(Random& r, pfrt_dtype dtype, Case c, const Values& sums, const Values& counts,
               double x_zero) {
   const pfrt_dtype to = r.once_in(2) ? PFRT_DTYPE_INT8 : PFRT_DTYPE_UINT8;
@@ -181,7 +181,7 @@ Case byte_global_average_pool(Random& r, pfrt_dtype dtype, int64_t size) {
 // ------------------------------------------------------------------ normalisations
 constexpr double kEpsilon = 0.01f;
 
-// (x - mean) / sqrt(variance + epsilon), or without the mean.
+// (x - mean) / sqrt(variance + epsilon); the mean is 0 unless |centred|.
 void normalise(Values& x, const std::vector<size_t>& at, bool centred) {
   double mean = 0, square = 0;
   for (size_t i : at) mean += centred ? x[i] / static_cast<double>(at.size()) : 0;
@@ -189,7 +189,7 @@ void normalise(Values& x, const std::vector<size_t>& at, bool centred) {
   for (size_t i : at) x[i] = (x[i] - mean) / std::sqrt(square + kEpsilon);
 }
 
-// Blocks of |each| elements one after another.
+// Normalises blocks of |each| elements, one after another.
 void normalise_blocks(Values& x, size_t each, bool centred) {
   for (size_t first = 0; first < x.size(); first += each) {
     std::vector<size_t> at(each);
@@ -204,7 +204,7 @@ void set_tolerance(Case& c, pfrt_dtype dtype) {
   c.absolute = 4e3 * step_error(dtype);
 }
 
-// Elements times scale plus bias of their channel (dimension 1).
+// Multiplies elements by the scale of their channel (dimension 1) and adds its bias.
 void scale_channels(Values& y, const Dims& dims, const Data& scale, const Data& bias) {
   for_each_index(dims, [&](const Dims& index) {
     const auto channel = static_cast<size_t>(index[1]);
@@ -213,7 +213,7 @@ void scale_channels(Values& y, const Dims& dims, const Data& scale, const Data& 
   });
 }
 
-// Of the statistics given or, in training, of the batch's own.
+// Uses the given statistics or, in training, those of the batch.
 Case batch_norm(Random& r, pfrt_dtype dtype, int64_t size) {
   const bool trains = r.once_in(2);
   const size_t rank = static_cast<size_t>(r.from_to(2, 5));
@@ -279,7 +279,7 @@ Case row_norm(Random& r, pfrt_dtype dtype, int64_t size, bool centred) {
   const Dims dims = r.dims_without_0(static_cast<size_t>(r.from_to(1, 4)), size);
   const int64_t axis = r.below(static_cast<int64_t>(dims.size()));
   const Dims row(dims.begin() + axis, dims.end());
-  // Scale and bias are of a row, or broadcast along any dimensions.
+  // Scale and bias belong to a row, or are broadcast along any dimensions.
   const bool any = r.once_in(2);
   const Data x = r.data(dtype, dims), scale = r.data(dtype, any ? r.broadcast_to(dims) : row);
   const Data bias =

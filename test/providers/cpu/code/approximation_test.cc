@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Operators that the generated loops approximate, over the whole range of float32, against double:
-// errors in units in the last place of the exact value.
+// Operators that the generated loops approximate, compared with double over the whole range of
+// float32. Errors are in units in the last place of the exact value.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,8 +22,9 @@ double softplus(double x) { return std::log1p(std::exp(-std::fabs(x))) + (x > 0 
 struct Approximated {
   const char* op;
   double (*exact)(double x);
-  double units;  // allowed
-  // Below, where rounding the argument weighs more than the function: units for each unit of x^2.
+  double units;  // largest error allowed
+  // Below |from| rounding the argument weighs more than the function: |growth| more units are
+  // allowed for each unit of x^2.
   double from = -std::numeric_limits<double>::infinity(), growth = 0;
   std::vector<Attr> attrs = {};
 };
@@ -61,7 +62,7 @@ const Approximated kOperators[] = {
     {"Mish", [](double x) { return x * std::tanh(softplus(x)); }, 5},
 };
 
-// Every so many finite floats, and those around 0, 0.5 and 1.
+// Finite floats at regular distances, and floats around 0, 0.5 and 1.
 Values sample() {
   Values out{0.0, -0.0};
   for (uint32_t bits = 1; bits < 0x7f800000u; bits += 4093) {
@@ -113,7 +114,7 @@ INSTANTIATE_TEST_SUITE_P(Operators, Approximations,
                            return message(kOperators[each.param].op, "_", each.param);
                          });
 
-// What has no value keeps none, and infinities are where the limits are.
+// NaN stays NaN, and infinities give the functions' limits.
 TEST(ApproximationLimits, keep_nan_and_limits) {
   if (cpu::isa() < cpu::Isa::kAvx2) GTEST_SKIP() << "generated loops need avx2";
   const double inf = std::numeric_limits<double>::infinity();
@@ -139,7 +140,7 @@ TEST(ApproximationLimits, keep_nan_and_limits) {
   }
 }
 
-// Softmax's own.
+// The exponential that Softmax uses.
 TEST(LineMath, exp_within_its_units) {
   const cpu::LineMath math = cpu::LineMath::here();
   double worst = 0;

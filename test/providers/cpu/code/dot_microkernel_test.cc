@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The innermost product of integers: the exact sums, modulo 2^32, for any number of rows, panels
-// and chunks, and nothing but its operands touched.
+// The innermost product of integers gives the exact sums, modulo 2^32, for any number of rows,
+// panels and chunks, and touches nothing but its operands.
 #include "providers/cpu/jit/dot_microkernel.h"
 
 #include <gtest/gtest.h>
@@ -49,7 +49,8 @@ class DotOperands {
     return multiply([](DotMicrokernel::Blocks&) {});
   }
 
-  // Bytes of the sums with a scale a column, panel by panel of each row, and a gap after each row.
+  // Returns the sums as bytes, with a scale for each column, panel by panel of each row, and a gap
+  // after each row.
   std::vector<uint8_t> bytes(const std::vector<float>& scales, int32_t zero, bool is_signed) const {
     Guarded by(scales.size() * sizeof(float), Placed::kAtEnd, 4);
     std::memcpy(by.data(), scales.data(), by.size());
@@ -98,7 +99,7 @@ class DotOperands {
   }
 
  private:
-  // C after the product of what |more| completes.
+  // Returns C after the product; |more| fills in the rest of the arguments.
   template <typename F>
   std::vector<uint32_t> multiply(F&& more) const {
     Guarded a = guarded(a_, 1), b = guarded(b_, 4), c = guarded(c_, 4), start = guarded(start_, 4);
@@ -128,7 +129,8 @@ class DotOperands {
   int64_t steps() const { return s_.chunks * s_.depth; }
   int64_t start_panel() const { return 2 * kPanel; }
 
-  // Of step i as it lies: with two exchanged where they are multiplied crosswise.
+  // Factors of column |j| in step |i|, where the layout has them: crosswise multiplication
+  // exchanges two steps.
   const char* column(int64_t j, int64_t i) const {
     return &b_[static_cast<size_t>(
         ((j / kPanel * steps() + microkernel_.line(i)) * kPanel + j % kPanel) * 4)];
@@ -146,7 +148,7 @@ class DotOperands {
           int64_t{static_cast<uint8_t>(a[i] ^ (s_.flipped ? 0x80 : 0))} * static_cast<int8_t>(b[i]);
     return static_cast<uint32_t>(sum);
   }
-  // Of two steps of a row by those of a column, and of either its own products.
+  // Sum of the products of two steps of a row and a column, and of the products within each.
   static uint32_t crosswise(const char* a, const char* second, const char* first) {
     int16_t x[4], y[4];
     std::memcpy(x, a, sizeof x);
@@ -157,7 +159,7 @@ class DotOperands {
     for (int i = 0; i < 2; ++i) sum += int64_t{x[i]} * x[i + 2] + int64_t{y[i]} * y[i + 2];
     return static_cast<uint32_t>(sum);
   }
-  // Of int16, any that have a sum in int16.
+  // Random factors; sums of two int16 factors stay within int16.
   std::vector<char> factors(int64_t bytes) {
     std::vector<char> out = numbers(bytes);
     for (size_t i = 0; !microkernel_.bytes() && i < out.size(); ++i)
@@ -187,7 +189,7 @@ class DotOperands {
   std::vector<char> a_, b_, c_, start_, row_start_;
 };
 
-// An instruction set, and whether int16 are multiplied as they are.
+// Parameters: an instruction set, and whether int16 are multiplied plainly instead of crosswise.
 class DotMicrokernels : public testing::TestWithParam<std::tuple<const char*, bool>> {};
 
 TEST_P(DotMicrokernels, are_exact) {
@@ -229,7 +231,7 @@ TEST_P(DotMicrokernels, are_exact) {
         }
 }
 
-// Rows of all lengths as they count: their sums, and copies with what fills them up.
+// Rows of all lengths are summed, and copied with their padding.
 TEST_P(DotMicrokernels, rows_are_summed_and_copied) {
   const char* const set = std::getenv("PFRT_ISA");
   const std::string before = set == nullptr ? "" : set;

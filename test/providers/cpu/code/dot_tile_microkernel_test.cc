@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The innermost product of bytes on tiles, emulated where the machine has none: the exact sums,
-// modulo 2^32, for any number of rows, panels, chunks and parts, and nothing but its operands
-// touched.
+// The innermost product of bytes on tiles, emulated where the machine has none. It gives the exact
+// sums, modulo 2^32, for any number of rows, panels, chunks and parts, and touches nothing but its
+// operands.
 #include "providers/cpu/jit/dot_tile_microkernel.h"
 
 #include <gtest/gtest.h>
@@ -82,7 +82,7 @@ class TileOperands {
   }
 
  private:
-  int64_t chunk() const { return s_.parts * s_.depth; }  // steps
+  int64_t chunk() const { return s_.parts * s_.depth; }  // in steps
   int64_t a_row() const { return 4 * chunk() + 7; }
   int64_t a_tile() const { return s_.first * a_row() + 5; }
   int64_t row() const { return s_.panels * kPanel; }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random elementwise regions through the provider's table, compile to run, against an evaluator of
-// one element, on each instruction set that the machine has. What the generated loops compute is
-// defined to the bit. Buffers stand between guard pages.
+// Random elementwise regions through the provider's table, from compile to run, compared with an
+// evaluator of single elements, on each instruction set that the machine has. Results of generated
+// loops are defined to the bit. Buffers are between guard pages.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -31,7 +31,7 @@ constexpr float kAlpha = 0.3f;
 
 struct Operator {
   const char* op;
-  size_t least, most;  // inputs
+  size_t least, most;  // numbers of inputs
   float (*evaluate)(std::span<const float>);
   bool alpha = false;
 };
@@ -73,13 +73,13 @@ constexpr Operator kOperators[] = {
     {"HardSwish", 1, 1, [](In in) { return in[0] * bounded((1.0f / 6) * in[0] + 0.5f); }},
     {"Softsign", 1, 1, [](In in) { return in[0] / (1 + std::fabs(in[0])); }},
     {"Identity", 1, 1, [](In in) { return in[0]; }},
-    // Not an operator of the generated loops: it divides regions.
+    // Generated loops lack this operator, so it divides regions.
     {"Cos", 1, 1, [](In in) { return std::cos(in[0]); }},
 };
 
 struct Value {
   std::vector<int64_t> dims;
-  Floats elements;  // one, or as many as the region has
+  Floats elements;  // a single one, or one for each of the region's
   bool constant = false;
   uint32_t producer = PFRT_NO_INDEX;
 };
@@ -90,7 +90,7 @@ struct Node {
   uint32_t output;
 };
 
-// A graph of elementwise nodes with what every value is.
+// A graph of elementwise nodes, with the contents of every value.
 class Region {
  public:
   explicit Region(uint64_t seed);
@@ -249,14 +249,14 @@ pfrt_code report(const pfrt_sink* sink, pfrt_code code, uint32_t, pfrt_string te
   return code;
 }
 
-// An opened provider, a region compiled in it and its program, in the order they are released.
+// An opened provider, a region compiled in it and its program, in the order of release.
 class Compiled {
  public:
   Compiled(Region& region, uint32_t workers);
   ~Compiled();
   Compiled(const Compiled&) = delete;
   Compiled& operator=(const Compiled&) = delete;
-  // Why it was not compiled or run; empty when it was.
+  // Returns why it was not compiled or run; empty when it was.
   const std::string& fault() const { return fault_; }
   size_t steps() const { return program_.step_count; }
   Floats output(size_t i) const;
@@ -400,7 +400,7 @@ TEST_P(Jit, random_regions_on_threads) {
   for (uint64_t seed = 1001; seed <= 1040 && !HasFatalFailure(); ++seed) check(seed, 3);
 }
 
-// Where code is generated, nodes share steps.
+// Generated code lets nodes share steps.
 TEST_P(Jit, joins_nodes) {
   size_t fewer = 0, regions = 0;
   for (uint64_t seed = 1; seed <= 40; ++seed) {

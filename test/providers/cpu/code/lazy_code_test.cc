@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Code that is written where it is first run: once, whoever comes meanwhile, and done without where
-// the system gives no more pages that may be executed.
+// Code that is written when it is first run: once, whoever comes meanwhile, and not at all where
+// the system gives no more executable pages.
 #include "providers/cpu/jit/lazy_code.h"
 
 #include <gtest/gtest.h>
@@ -105,7 +105,7 @@ TEST(LazyCode, is_written_once_on_threads) {
 
 constexpr const char* kForbidden = "PFRT_TEST_FORBID_CODE";
 
-// From now on no page of the process becomes executable.
+// Forbids the process to make any further page executable.
 bool forbid_code() {
   constexpr auto kSyscall = static_cast<uint32_t>(offsetof(seccomp_data, nr));
   constexpr auto kProtection = static_cast<uint32_t>(offsetof(seccomp_data, args) + 2 * 8);
@@ -122,8 +122,8 @@ bool forbid_code() {
          prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-// Of a process that the test below starts: microkernels are there, and what they would write later
-// is not.
+// The environment of a process that the test below starts. Microkernels exist, but the code that
+// they would write later cannot be written.
 class Forbidden final : public testing::Environment {
  public:
   void SetUp() override {
@@ -147,7 +147,7 @@ class Forbidden final : public testing::Environment {
 
 TEST(LazyCode, is_done_without_where_pages_cannot_be_made_executable) {
   if (PanelMicrokernel::get() == nullptr) GTEST_SKIP() << "needs avx2";
-  // What it says of tests that it skips would be taken for this one.
+  // The output goes to a file, since its notes on skipped tests would be taken for this one's.
   const std::string said = testing::TempDir() + "pfrt_lazy_code_" + std::to_string(getpid());
   for (const char* const isa : {"avx2", "avx512"}) {
     const std::string command = std::string("PFRT_ISA=") + isa + " " + kForbidden + "=1 /proc/" +

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The innermost matmul of packed panels, by itself: near the exact sums for any number of rows,
-// panels, chunks and chains, the same bits for a row whatever is computed beside it, and nothing
-// but its operands touched.
+// The innermost matmul of packed panels, by itself. It is near the exact sums for any number of
+// rows, panels, chunks and chains, gives a row the same bits among any other rows, and touches
+// nothing but its operands.
 #include "providers/cpu/jit/panel_microkernel.h"
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ class Operands {
   }
 
   enum class How { kPlain, kAhead, kStreams, kPacked };
-  // Row |first| and |count| from there on, into a copy of C.
+  // Computes |count| rows from |first| on, into a copy of C.
   std::vector<float> compute(int64_t first, int64_t count, How how = How::kPlain) const {
     const int64_t row = s_.panels * kPanel;
     const bool packed = how == How::kPacked;
@@ -73,7 +73,7 @@ class Operands {
     return {floats(c), floats(c) + c_.size()};
   }
 
-  // Of an element's error, by the size of its terms.
+  // Largest error of an element, relative to the size of its terms.
   double largest_error(const std::vector<float>& c) const {
     double largest = 0;
     for (int64_t r = 0; r < s_.rows; ++r)
@@ -100,7 +100,7 @@ class Operands {
   static constexpr int64_t kPanel = PanelMicrokernel::kPanel;
   static constexpr int64_t kCols = PanelMicrokernel::kMostStreams * kPanel;
 
-  // A as run_packed takes it, chunk by chunk: 16 rows of one k after another.
+  // Returns A in the layout of run_packed, chunk by chunk: 16 rows of one k after another.
   std::vector<float> packed_rows() const {
     std::vector<float> out(static_cast<size_t>(s_.chunks * s_.depth * kPanel));
     for (int64_t i = 0; i < s_.chunks * s_.depth; ++i)
@@ -135,7 +135,8 @@ class Operands {
   std::vector<float> a_, b_, start_, c_;
 };
 
-// Chunks deeper and shallower than a turn of the loop, one chain and more than are kept apart.
+// Chunks are deeper and shallower than a turn of the loop; there is one chain, or more than are
+// kept apart.
 constexpr struct {
   int64_t chunks, depth, chain;
 } kSums[] = {{1, 1, 1}, {1, 8, 1},  {1, 67, 1}, {4, 64, 1}, {9, 3, 1},
@@ -151,7 +152,7 @@ TEST(PanelMicrokernel, is_near_the_exact_sums) {
           const Shape shape{rows, panels, sums.chunks, sums.depth, sums.chain, from};
           const Operands operands(shape, static_cast<uint64_t>(rows));
           const double longest = static_cast<double>(
-              sums.chain * sums.depth + sums.chunks / sums.chain + 1);  // way of a term
+              sums.chain * sums.depth + sums.chunks / sums.chain + 1);  // additions to a term
           EXPECT_LE(operands.largest_error(operands.compute(0, rows)), longest * 0x1p-24)
               << rows << " rows, " << panels << " panels, " << sums.chunks << " chunks of "
               << sums.depth << ", " << sums.chain << " a chain";

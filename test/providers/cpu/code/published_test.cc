@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Generated code where people look for it.
+// Generated code is published in the forms that people look for.
 #include "providers/cpu/jit/published.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ std::string contents(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Sets a variable while it lives.
+// Sets an environment variable for its lifetime.
 class Variable {
  public:
   Variable(const char* name, const std::string& value) : name_(name) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The innermost matmul whose chains are short, by itself: the bits of its definition for any number
-// of rows, panels and chunks, whatever instructions compute them, and nothing but its operands
-// touched.
+// The innermost matmul with short chains, by itself. It has the bits of its definition for any
+// number of rows, panels and chunks and with any instructions, and touches nothing but its
+// operands.
 #include "providers/cpu/jit/short_chain_microkernel.h"
 
 #include <gtest/gtest.h>

@@ -19,7 +19,7 @@ namespace {
 constexpr int kTiles = 8, kMostRows = 16, kMostBytes = 64;
 
 struct Tile {
-  int rows = 0, bytes = 0;  // of a row
+  int rows = 0, bytes = 0;  // bytes in a row
   uint8_t data[kMostRows][kMostBytes];
 };
 
@@ -33,7 +33,7 @@ thread_local TileState state;
 std::atomic<uint64_t> executed_count, byte_count, bfloat16_count;
 struct sigaction without;
 
-// An instruction with a VEX prefix of three bytes, of the map 0F 38.
+// A decoded instruction with a VEX prefix of three bytes, of the map 0F 38.
 struct Decoded {
   enum Prefix : uint8_t { kNone, k66, kF3, kF2 };
   Prefix prefix;
@@ -41,7 +41,7 @@ struct Decoded {
   bool in_registers;   // ModRM.mod is 3
   bool has_index;      // the operand in memory has a SIB byte
   int reg, rm, third;  // third: VEX.vvvv
-  uint64_t address;    // of the operand in memory, without the index
+  uint64_t address;    // address of the operand in memory, without the index
   uint64_t stride;     // the index times its scale
   int length;
 };
@@ -132,7 +132,7 @@ bool configure(uint64_t address) {
   return true;
 }
 
-// The tile of that number, if it is configured.
+// Returns the tile of that number; null when it is not configured.
 Tile* tile_of(int number) {
   if (!state.configured || number >= kTiles || state.tiles[number].rows == 0) return nullptr;
   return &state.tiles[number];
@@ -162,7 +162,7 @@ bool store(const Decoded& in) {
   return true;
 }
 
-// sums += a b, as bytes with and without sign. Not sanitized: these are most of the time.
+// sums += a b, with signed or unsigned bytes. It is not sanitized, since it takes most of the time.
 __attribute__((no_sanitize("address", "undefined", "thread"))) void multiply_bytes(
     Tile& sums, const Tile& a, const Tile& b, bool a_signed, bool b_signed) {
   const int steps = a.bytes / 4, columns = sums.bytes / 4;
@@ -184,8 +184,8 @@ __attribute__((no_sanitize("address", "undefined", "thread"))) void multiply_byt
   }
 }
 
-// sums += a b, as pairs of bfloat16: the first of all pairs, the second of all pairs, and the sum
-// of both are rounded one by one; denormal numbers are 0, as factors and as results.
+// sums += a b, with pairs of bfloat16. The first products of all pairs are summed and rounded, then
+// the second ones, then both sums. Denormal numbers are 0, as factors and as results.
 __attribute__((target("avx2,fma"), no_sanitize("address", "undefined", "thread"))) void
 multiply_pairs(Tile& sums, const Tile& a, const Tile& b) {
   constexpr unsigned kRoundToNearestMasked = 0x1f80, kFlushed = 0x8040;
@@ -266,7 +266,7 @@ void handle(int, siginfo_t*, void* pointer) {
     context.uc_mcontext.gregs[REG_RIP] += decoded.length;
     return;
   }
-  // The instruction is tried again, and the signal then means what it did before.
+  // The instruction is tried again, now with the former handler of the signal.
   sigaction(SIGILL, &without, nullptr);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The emulator of tiles against plain loops. On a machine with tiles the same is asked of them.
+// Compares the emulator of tiles with plain loops. On a machine with tiles the machine itself is
+// tested.
 #include "test/providers/cpu/code/tile_emulator.h"
 
 #include <gtest/gtest.h>
@@ -129,7 +130,7 @@ TEST_F(TileEmulatorTest, multiplies_bytes_of_any_sign_in_tiles_of_any_shape) {
   }
 }
 
-// Which registers and displacements an address has is nothing to the tile.
+// The tile does not depend on the registers and displacements of the address.
 TEST_F(TileEmulatorTest, addresses_in_all_their_forms) {
   TileConfig config;
   config.set(2, 5, 12);
@@ -160,7 +161,7 @@ TEST_F(TileEmulatorTest, addresses_in_all_their_forms) {
   EXPECT_EQ(loaded(), want(1000, 7));
   __asm__ volatile("tileloadd -8(%0,%1,4), %%tmm2" ::"r"(base + 8), "r"(-seven + 14) : "memory");
   EXPECT_EQ(loaded(), want(0, 28));
-  // Without an index all rows are the same.
+  // Without an index all rows are equal.
   __asm__ volatile("tileloadd 50(%0), %%tmm2" ::"r"(base) : "memory");
   EXPECT_EQ(loaded(), want(50, 0));
 }
@@ -191,7 +192,7 @@ TEST_F(TileEmulatorTest, a_new_configuration_and_tilezero_clear) {
 
 uint16_t bfloat16(float x) { return static_cast<uint16_t>(std::bit_cast<uint32_t>(x) >> 16); }
 
-// One row by one column of pairs, added to |sum|.
+// Returns |sum| plus the product of a row and a column of pairs.
 float product_of_pairs(const std::vector<float>& a, const std::vector<float>& b, float sum) {
   alignas(64) uint16_t rows[32] = {}, columns[16][32] = {};
   for (size_t i = 0; i < a.size(); ++i) {
@@ -213,7 +214,8 @@ float product_of_pairs(const std::vector<float>& a, const std::vector<float>& b,
 
 TEST_F(TileEmulatorTest, pairs_of_bfloat16_are_rounded_in_the_order_of_the_manual) {
   EXPECT_EQ(product_of_pairs({1, 2, 3, 4}, {5, 6, 7, 8}, 0.5f), 70.5f);
-  // The first and the second of all pairs are summed apart: 1 is lost beside 2^24, 1 + 1 is not.
+  // First and second products of all pairs are summed separately: 1 is lost beside 2^24, 1 + 1 is
+  // not.
   EXPECT_EQ(product_of_pairs({16777216, 1, 1, 1}, {1, 1, 1, 1}, 0), 16777218.0f);
   // A product is not rounded before it is added.
   const float x = 1 + 0x1p-7f;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The innermost product of bfloat16 numbers on tiles, emulated where the machine has none: the
-// products of terms that are to be summed, of any number of chunks, and nothing but its operands
-// touched. Numbers are such that sums are exact.
+// The innermost product of bfloat16 numbers on tiles, emulated where the machine has none. It sums
+// the right products of terms, for any number of chunks, and touches nothing but its operands. The
+// numbers have exact sums.
 #include "providers/cpu/jit/tile_microkernel.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ namespace {
 
 using cpu::TileMicrokernel;
 
-// Of a block of 32 k of one term: |lines| rows, or columns, of A or B.
+// Numbers of A or B: |lines| rows, or columns, of each term, in chunks of 32 k.
 class TermNumbers {
  public:
   TermNumbers(int terms, int64_t chunks, int64_t lines, uint64_t seed)
@@ -44,7 +44,7 @@ class TermNumbers {
   std::vector<int> numbers_;
 };
 
-// Whether the product of two terms is among those that are summed.
+// True when the product of terms |a| and |b| is summed.
 bool is_summed(int terms, int a, int b) { return a + b < terms; }
 
 void check_tiles(int terms, int64_t row_tiles, int64_t col_tiles, int64_t chunks) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Generated loops on every element type against the reference kernels, which PFRT_ISA=generic
-// leaves alone: the same bits wherever an operator is exact. Buffers stand between guard pages.
+// Generated loops on every element type, compared with the reference kernels, which
+// PFRT_ISA=generic leaves alone. The bits are equal wherever an operator is exact. Buffers are
+// between guard pages.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,11 +29,11 @@ constexpr pfrt_dtype kTypes[] = {PFRT_DTYPE_FLOAT32, PFRT_DTYPE_FLOAT16, PFRT_DT
                                  PFRT_DTYPE_INT64,   PFRT_DTYPE_INT32,   PFRT_DTYPE_INT16,
                                  PFRT_DTYPE_INT8,    PFRT_DTYPE_UINT64,  PFRT_DTYPE_UINT32,
                                  PFRT_DTYPE_UINT16,  PFRT_DTYPE_UINT8,   PFRT_DTYPE_BOOL};
-// Their results are near those of reference kernels, not the same.
+// Operators whose results are near those of reference kernels, but not equal.
 const std::set<std::string_view> kApproximate = {
     "Exp", "Sigmoid", "Tanh", "Swish", "Erf", "Gelu", "Elu", "Selu", "Celu", "Softplus", "Mish"};
 
-// PFRT_ISA for as long as it lives.
+// Sets PFRT_ISA for its lifetime.
 class IsaScope {
  public:
   explicit IsaScope(const char* isa) {
@@ -59,8 +60,8 @@ uint32_t add(Graph& graph, std::string op, std::vector<uint32_t> inputs, pfrt_dt
   return value;
 }
 
-// Limits of the type and of those it may be cast to, floats of 16 bits, what has no number, and any
-// number.
+// Returns limits of the type and of types that it may be cast to, floats of 16 bits, NaN,
+// infinities, and ordinary numbers.
 double number(Random& random, pfrt_dtype type) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const double sign = random.once_in(2) ? 1 : -1;
@@ -69,7 +70,7 @@ double number(Random& random, pfrt_dtype type) {
     const double most = std::ldexp(1.0, static_cast<int>(dtype_bits(type)) - 1);
     switch (random.below(8)) {
       case 0:
-        return -most;  // unsigned: in the middle
+        return -most;  // for unsigned types the middle
       case 1:
         return dtype_bits(type) == 64 ? most - 1024 : most - 1;
       case 2:
@@ -116,11 +117,11 @@ uint64_t bits_at(const std::vector<char>& bytes, size_t i, pfrt_dtype type) {
 
 double value_of(uint64_t bits, pfrt_dtype type) { return load(type, &bits, 1).front(); }
 
-// Steps of the type between two floats of one sign.
+// Distance of two floats of one sign, in units in the last place.
 uint64_t distance(uint64_t a, uint64_t b) { return a > b ? a - b : b - a; }
 
-// NaN equals NaN, whatever its bits. With |units| so many of the last place are allowed, and a zero
-// where the exponential of a reference kernel has overflowed.
+// Compares bits, except that all NaNs are equal. It allows |units| in the last place and, when
+// these are not 0, a zero where the exponential of a reference kernel has overflowed.
 std::string difference(pfrt_dtype type, const std::vector<char>& got, const std::vector<char>& want,
                        uint64_t units) {
   if (got.size() != want.size()) return message(got.size(), " bytes, not ", want.size());
@@ -139,7 +140,7 @@ struct Compared {
   size_t steps = 0;
 };
 
-// Runs |graph| with and without generated loops.
+// Runs |graph| with generated loops and without, and compares the results.
 Compared compare(const Graph& graph, const char* isa, const std::string& what, uint64_t units = 0,
                  uint32_t workers = 1) {
   GraphOutcome plain, loops;
@@ -173,7 +174,7 @@ class TypedLoops : public testing::TestWithParam<const char*> {
   }
 };
 
-// Every pair of types, every length of the last vector.
+// Tests every pair of types and every length of the last vector.
 TEST_P(TypedLoops, cast_as_reference_kernels) {
   for (pfrt_dtype from : kTypes)
     for (pfrt_dtype to : kTypes)
@@ -191,7 +192,7 @@ TEST_P(TypedLoops, cast_as_reference_kernels) {
       }
 }
 
-// Of one element that the code itself holds.
+// The constant has one element, which is part of the code.
 TEST_P(TypedLoops, cast_constants) {
   for (pfrt_dtype from : kTypes)
     for (pfrt_dtype to : kTypes)
@@ -205,7 +206,7 @@ TEST_P(TypedLoops, cast_constants) {
       }
 }
 
-// Each element of the 16-bit float types to each type.
+// Casts each number of the 16-bit float types to each type.
 TEST_P(TypedLoops, cast_every_16bit_float) {
   for (pfrt_dtype from : {PFRT_DTYPE_FLOAT16, PFRT_DTYPE_BFLOAT16})
     for (pfrt_dtype to : kTypes) {
@@ -220,7 +221,7 @@ TEST_P(TypedLoops, cast_every_16bit_float) {
     }
 }
 
-// float32 near every boundary of the 16-bit float types.
+// Rounds float32 numbers near every boundary of the 16-bit float types.
 TEST_P(TypedLoops, round_to_16_bits) {
   for (pfrt_dtype to : {PFRT_DTYPE_FLOAT16, PFRT_DTYPE_BFLOAT16}) {
     Graph graph;
@@ -239,7 +240,7 @@ TEST_P(TypedLoops, round_to_16_bits) {
   }
 }
 
-// The type of each input of a row's node.
+// Returns the type of input |i| of a row's node.
 pfrt_dtype input_type(const ElementwiseRow& row, pfrt_dtype type, size_t i) {
   return row.form == Form::kSelect && i == 0 ? pfrt_dtype{PFRT_DTYPE_BOOL} : type;
 }
@@ -248,7 +249,8 @@ bool quantizes(const ElementwiseRow& row) {
   return row.form == Form::kQuantize || row.form == Form::kDequantize;
 }
 
-// Every operator and type, every length of the last vector, operands of full size and scalars.
+// Tests every operator and type and every length of the last vector, with operands of full size and
+// scalars.
 TEST_P(TypedLoops, compute_as_reference_kernels) {
   for (const std::span<const ElementwiseRow> rows : cpu::elementwise_rows())
     for (const ElementwiseRow& row : rows)
@@ -295,8 +297,8 @@ Data scales(Random& random, pfrt_dtype type, Dims dims) {
   return data;
 }
 
-// Parameters a tensor, or an index of axis |axis| where that is 0 or more, constant or not; a zero
-// point that may be left out.
+// Adds a node with parameters for the tensor or, where |axis| is 0 or more, for each index of it;
+// constant or not, and with or without a zero point.
 uint32_t quantize(Graph& graph, Random& random, std::string op, uint32_t x, pfrt_dtype steps,
                   pfrt_dtype scale, pfrt_dtype to, int64_t axis) {
   const Dims dims = graph.values[x].dims;
@@ -321,8 +323,8 @@ uint32_t quantize(Graph& graph, Random& random, std::string op, uint32_t x, pfrt
   return add(graph, std::move(op), inputs, to, dims, std::move(attrs));
 }
 
-// Every type of numbers, steps and scales, every length of the last vector; per tensor and along
-// each axis.
+// Tests every type of numbers, steps and scales and every length of the last vector, for the tensor
+// and for each axis.
 TEST_P(TypedLoops, quantize_as_reference_kernels) {
   for (pfrt_dtype real :
        {PFRT_DTYPE_FLOAT32, PFRT_DTYPE_FLOAT16, PFRT_DTYPE_BFLOAT16, PFRT_DTYPE_INT32})
@@ -366,7 +368,7 @@ TEST_P(TypedLoops, dequantize_as_reference_kernels) {
         }
 }
 
-// Every float16 and bfloat16, and float32 near every tie, to bytes.
+// Quantizes every float16 and bfloat16, and float32 near every tie, to bytes.
 TEST_P(TypedLoops, quantize_every_tie) {
   Random random(1);
   std::vector<double> all{1.0, 0.1, 3.0, 0x1p-126, 1e30, 1e-30, -0.5, 0.0};
@@ -398,7 +400,7 @@ TEST_P(TypedLoops, quantize_every_tie) {
       }
 }
 
-// DequantizeLinear, operators between, QuantizeLinear: one loop over steps.
+// DequantizeLinear, operators between and QuantizeLinear become one loop over steps.
 TEST_P(TypedLoops, quantize_what_was_dequantized_in_one_step) {
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     Random random(seed);
@@ -420,7 +422,7 @@ TEST_P(TypedLoops, quantize_what_was_dequantized_in_one_step) {
   }
 }
 
-// Blocks, quotients of float64, and zero points of int32 are the reference's.
+// The reference has blocks, quotients of float64, and zero points of int32.
 TEST_P(TypedLoops, leave_other_quantizations_to_the_reference) {
   Random random(1);
   const auto expect_reference = [&](Graph& graph) {
@@ -441,7 +443,7 @@ TEST_P(TypedLoops, leave_other_quantizations_to_the_reference) {
   wide.outputs = {add(wide, "DequantizeLinear", {steps, scale, zero}, PFRT_DTYPE_FLOAT32, {64},
                       {{"axis", int64_t{0}}, {"block_size", int64_t{0}}})};
   expect_reference(wide);
-  // Scales that are none of the axis are an error, also where they are all the same.
+  // A number of scales that differs from the axis is an error, even if the scales are equal.
   Graph wrong;
   const uint32_t y = wrong.add(numbers(random, PFRT_DTYPE_FLOAT32, {4, 64}));
   const uint32_t three = wrong.add(Data{PFRT_DTYPE_FLOAT32, {3}, {0.5, 0.5, 0.5}, true});
@@ -467,7 +469,7 @@ TEST_P(TypedLoops, find_infinities_of_a_sign) {
     }
 }
 
-// A graph of nodes of mixed types.
+// A random graph of nodes with mixed types.
 class Mixed {
  public:
   explicit Mixed(uint64_t seed) : random_(seed) {
@@ -499,7 +501,8 @@ class Mixed {
 
   uint32_t whole(pfrt_dtype type) { return graph_.add(numbers(random_, type, dims_)); }
 
-  // A value of the type: one that is there, cast to it, or a new one, perhaps of fewer elements.
+  // Returns a value of the type: an earlier one, a cast to it, or a new one, perhaps of fewer
+  // elements.
   uint32_t operand(pfrt_dtype type) {
     std::vector<uint32_t> fitting;
     for (uint32_t v = 0; v < graph_.values.size(); ++v)
@@ -547,7 +550,7 @@ class Mixed {
       inputs.push_back(i == 0 && row.form != Form::kSelect && row.min_inputs == 1
                            ? whole_of(type)
                            : operand(input_type(row, type, i)));
-    // Something decides the output's dimensions.
+    // At least one input must have the output's dimensions.
     if (std::ranges::none_of(inputs, [&](uint32_t v) { return graph_.values[v].dims == dims_; }))
       inputs.back() = whole_of(input_type(row, type, inputs.size() - 1));
     add(graph_, std::string(row.op), inputs,
@@ -624,7 +627,7 @@ TEST_P(TypedLoops, broadcast_in_one_step) {
     }
 }
 
-// More operands to copy than one loop takes.
+// There are more operands to copy than one loop takes.
 TEST_P(TypedLoops, leave_many_broadcasts_to_several_steps) {
   Random random(1);
   Graph graph;
@@ -641,7 +644,7 @@ TEST_P(TypedLoops, leave_many_broadcasts_to_several_steps) {
   for (const std::string& kernel : compared.kernels) EXPECT_TRUE(is_loop(kernel)) << kernel;
 }
 
-// Dimensions that compile is not told.
+// The dimensions are unknown to compile.
 TEST_P(TypedLoops, mix_types_of_symbolic_dimensions) {
   for (uint64_t seed = 2001; seed <= 2150 && !HasFailure(); ++seed) {
     Graph graph = mixed(seed);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Convolutions of one tap on planes, beside plain ones: near them, and the same bits as by lines of
-// channels, whatever the number of threads.
+// Convolutions of one tap on planes. They are near plain ones, and have the bits of those by lines
+// of channels, on any number of threads.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -18,7 +18,8 @@ namespace {
 struct PointwiseShape {
   int64_t batch, in, height, width, out, stride_y, stride_x, groups;
 };
-// Strides of every sort, blocks and panels that are not whole, few positions, which go by lines.
+// Shapes with all sorts of strides, with incomplete blocks and panels, and with few positions,
+// which go by lines.
 constexpr PointwiseShape kPointwise[] = {
     {1, 32, 23, 29, 16, 1, 1, 1},  {2, 64, 32, 32, 40, 1, 1, 1},  {1, 144, 25, 31, 48, 1, 1, 1},
     {1, 48, 46, 47, 33, 2, 2, 1},  {1, 32, 49, 50, 64, 2, 1, 1},  {1, 16, 70, 71, 20, 3, 3, 1},

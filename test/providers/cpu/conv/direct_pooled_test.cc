@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Direct convolutions that take their pooling along, row-major and in nChw16c: the bits of the two
-// apart.
+// Direct convolutions that include their pooling, row-major and in nChw16c, have the bits of two
+// separate steps.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,8 +20,8 @@ class Builder {
  public:
   explicit Builder(Random& random) : random_(random) {}
 
-  // Perhaps a convolution to nChw16c, one that pools, perhaps more of its epilogue, perhaps one
-  // that takes that.
+  // A convolution with its pooling. It may come after a convolution to nChw16c, have more in its
+  // epilogue, and feed another convolution.
   Graph build() {
     const int64_t batch = random_.from_to(1, 2);
     uint32_t x =

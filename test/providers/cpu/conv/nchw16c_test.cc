@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Images in nChw16c: the bits that the same graph gives where every value has to be row-major
-// because it is put out.
+// Images in nChw16c have the bits that the graph gives where every value is an output and thus
+// row-major.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -81,7 +81,7 @@ class Builder {
                    {"ceil_mode", int64_t{0}}});
   }
 
-  // Of as many positions as pixels.
+  // Adds a MaxPool that has as many positions as pixels.
   uint32_t wide_max(uint32_t x) {
     const Dims dims = g_.values[x].dims;
     const int64_t ky = random_.from_to(3, 7), kx = random_.from_to(3, 7);
@@ -107,7 +107,7 @@ class Builder {
   uint32_t step(uint32_t x) {
     const Dims dims = g_.values[x].dims;
     switch (random_.below(11)) {
-      case 8:  // one element a channel, for all, or for each
+      case 8:  // an element for each channel, one for all, or one for each pixel
         return g_.add(random_.once_in(2) ? "PRelu" : "Mul",
                       {x, constant(random_.once_in(3)   ? Dims{}
                                    : random_.once_in(2) ? Dims{dims[1], 1, 1}
@@ -126,7 +126,7 @@ class Builder {
       case 5:
         return depthwise(x);
       case 6: {
-        // With as many channels of the same size, from a kernel of one tap.
+        // Joins 48 further channels of the same size, from a kernel of one tap.
         const uint32_t more =
             g_.add("Conv", {x, constant({48, dims[1], 1, 1})}, {dims[0], 48, dims[2], dims[3]},
                    {{"kernel_shape", Dims{1, 1}}});
@@ -148,7 +148,7 @@ class Builder {
   int64_t batch_ = random_.from_to(1, 2);
 };
 
-// The same graph with all its floats in |dtype|.
+// Returns the graph with all its floats in |dtype|.
 Graph retyped(Graph graph, pfrt_dtype dtype) {
   for (Data& value : graph.values) {
     value.dtype = dtype;
@@ -157,8 +157,8 @@ Graph retyped(Graph graph, pfrt_dtype dtype) {
   return graph;
 }
 
-// Compares graphs with as many images in nChw16c as can be with those that have none. Gives the
-// kernels that took it.
+// Compares graphs with as many images in nChw16c as possible with those that have none. Returns the
+// kernels that used the layout.
 std::set<std::string> compare_layouts(pfrt_dtype dtype, uint64_t seeds, uint64_t hints = 0) {
   std::set<std::string> nchw16c;
   for (uint64_t seed = 1; seed <= seeds; ++seed) {
@@ -168,7 +168,7 @@ std::set<std::string> compare_layouts(pfrt_dtype dtype, uint64_t seeds, uint64_t
     uint32_t x = build.image(random.from_to(1, 40), random.from_to(5, 24), random.from_to(5, 40));
     x = build.conv(x, 16 * random.from_to(1, 4));
     for (int64_t steps = random.from_to(2, 7); steps-- > 0;) x = build.step(x);
-    // Fewer channels than a block, or not whole blocks: the layout ends here.
+    // The layout ends here where the channels are no whole number of blocks.
     x = build.conv(x, random.from_to(12, 40));
     graph.outputs = {x};
     graph = retyped(std::move(graph), dtype);

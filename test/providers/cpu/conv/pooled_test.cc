@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A convolution with the MaxPool of its output in one step: the bits of the two apart.
+// A convolution with the MaxPool of its output in one step has the bits of two steps.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -21,7 +21,7 @@ struct Axis {
     const int64_t room = size + begin + end - (kernel - 1) * dilation - 1;
     if (room < 0) return 0;
     int64_t n = (room + (ceil ? stride - 1 : 0)) / stride + 1;
-    if (ceil && (n - 1) * stride >= size + begin) --n;  // it would begin behind the image
+    if (ceil && (n - 1) * stride >= size + begin) --n;  // this window would begin behind the image
     return n;
   }
 };
@@ -41,7 +41,7 @@ std::vector<Attr> window_attrs(const Axis& y, const Axis& x) {
           {"pads", Dims{y.begin, x.begin, y.end, x.end}}};
 }
 
-// A convolution, its pooling and perhaps more; false where nothing is left of the image.
+// Builds a convolution, its pooling and perhaps more; false where nothing of the image is left.
 bool build(Graph& g, Random& random, bool large) {
   const int64_t groups = random.once_in(4) ? 2 : 1;
   const int64_t in = groups * random.from_to(1, large ? 9 : 3),
@@ -92,7 +92,7 @@ class Pooled : public testing::Test {
   void SetUp() override {
     if (cpu::isa() < cpu::Isa::kAvx2) GTEST_SKIP() << "epilogues need avx2";
   }
-  // Returns how many ran in one step.
+  // Returns the number of graphs that ran in one step.
   int check(uint64_t first, uint64_t seeds, bool large) {
     int together = 0;
     for (uint64_t seed = first; seed < first + seeds; ++seed) {
@@ -110,7 +110,7 @@ class Pooled : public testing::Test {
           float a, b;
           std::memcpy(&a, got.outputs[0].data() + i, sizeof a);
           std::memcpy(&b, want.outputs[0].data() + i, sizeof b);
-          // Large products may be made on tiles, but not of strips of them.
+          // Whole large products may run on tiles, but strips of them do not.
           const bool near = large && std::fabs(a - b) <= 1e-5f * (1 + std::fabs(b));
           const bool same =
               near || std::memcmp(&a, &b, sizeof a) == 0 || (std::isnan(a) && std::isnan(b));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Channels that a depthwise convolution reads in shuffled order: the bits that the same graph gives
-// where what is between is put out, and so has to be there.
+// A depthwise convolution that reads channels in shuffled order has the bits of the graph whose
+// inner values are outputs, and so have to be made.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,7 +13,8 @@ namespace pfrt::test {
 namespace {
 
 struct Shuffled : Graph {
-  // |each| output channels of each of |groups| times |channels|.
+  // The convolution has |groups| times |channels| input channels, and |each| output channels for
+  // each of these.
   Shuffled(Random& random, int64_t groups, int64_t channels, int64_t each, Dims perm,
            bool used_twice = false) {
     const int64_t batch = random.from_to(1, 3), all = groups * channels;
@@ -37,7 +38,7 @@ struct Shuffled : Graph {
                    {{"kernel_shape", Dims{3, 3}}, {"pads", Dims{1, 1, 1, 1}}, {"group", all}})};
     if (used_twice) outputs.push_back(add("Relu", {between.back()}, image));
   }
-  // The same with all that is between put out.
+  // Returns the graph with all inner values as outputs.
   Graph apart() const {
     Graph all = *this;
     all.outputs.insert(all.outputs.end(), between.begin(), between.end());

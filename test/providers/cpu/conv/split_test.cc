@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// float32 products on bfloat16 tiles: as near to the exact product as plain float32 ones, and the
-// same where tiles treat numbers otherwise.
+// float32 products on bfloat16 tiles are as near to the exact product as plain float32 ones, and
+// equal to these for numbers that tiles treat otherwise.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -33,7 +33,7 @@ struct Product {
     for (int64_t i = 0; i < k * n; ++i) b.push_back(normal(engine));
   }
 
-  // |columns|: B is given as [n][k], every other number.
+  // With |columns|, B is given as [n][k], in every other element.
   std::vector<float> compute(bool plain, bool columns = false) const {
     const Gemm<float> gemm(m, n, k);
     std::vector<float> turned(columns ? static_cast<size_t>(2 * n * k) : 0);
@@ -54,7 +54,7 @@ struct Product {
     return c;
   }
 
-  // Of |c| against double precision: root mean square and largest.
+  // Returns the root mean square and the largest of the errors of |c|, against double precision.
   std::pair<double, double> errors(const std::vector<float>& c) const {
     double squares = 0, largest = 0;
     for (int64_t i = 0; i < m; ++i)
@@ -107,7 +107,7 @@ TEST_F(Split, columns_may_lie_anyhow) {
   EXPECT_EQ(p.compute(false, true), p.compute(false, false));
 }
 
-// Numbers of one sign, where errors of one sign would add up.
+// All numbers have one sign, so errors of one sign would add up.
 TEST_F(Split, has_no_bias) {
   Product p(64, 64, 1000, 3);
   for (float& x : p.a) x = std::fabs(x);
@@ -185,7 +185,7 @@ TEST_F(Split, convolutions_of_numbers_that_tiles_treat_otherwise) {
     c.inputs[1].constant = false;
     const std::vector<float> plain = floats_by("conv_implicit_gemm", c);
     ASSERT_EQ(tiles.size(), plain.size());
-    const double slack = 1e-3 * std::min(1.0, std::fabs(odd));  // for sums that cancel
+    const double slack = 1e-3 * std::min(1.0, std::fabs(odd));  // allows for sums that cancel
     size_t strange = 0;
     for (size_t i = 0; i < tiles.size(); ++i) {
       strange += !std::isfinite(plain[i]);

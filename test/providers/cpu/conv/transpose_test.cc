@@ -39,7 +39,7 @@ TEST(Transpose, rows_of_all_lengths_become_columns) {
   }
 }
 
-// Buffers end at guard pages: squares and lines of vectors, and what is left beside them.
+// The sizes give squares and lines of vectors, and rests beside them. Buffers end at guard pages.
 TEST(Transpose, bytes_are_turned_and_lines_copied) {
   std::mt19937 random(6);
   const auto up_to = [&](int64_t n) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Transposed convolutions by Winograd's transforms beside plain ones: their errors against double
-// precision, and numbers that transforms would spread to pixels which do not see them.
+// Transposed convolutions by Winograd's transforms, compared with plain ones: their errors against
+// double precision, and numbers that transforms would spread to pixels that do not see them.
 #include <gtest/gtest.h>
 
 #include <cmath>

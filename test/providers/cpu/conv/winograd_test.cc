@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Winograd's convolutions beside plain ones: their errors against double precision, and numbers
-// that transforms would spread to positions which do not see them.
+// Winograd's convolutions, compared with plain ones: their errors against double precision, and
+// numbers that transforms would spread to positions that do not see them.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -25,7 +25,7 @@ class Winograd : public testing::Test {
     make(3);
   }
 
-  // Of |taps| x |taps| taps.
+  // Makes a convolution with |taps| x |taps| taps.
   void make(int64_t taps) {
     taps_ = taps;
     Random random(11);
@@ -67,11 +67,11 @@ class Winograd : public testing::Test {
   int64_t taps_ = 0;
 };
 
-// What is for precisions that allow larger errors.
+// Kernels for precisions that allow larger errors.
 const struct {
   const char* name;
   int64_t taps;
-  const char* exact;  // the kernel for others
+  const char* exact;  // the kernel for other precisions
 } kLarger[] = {{"conv_winograd_4x4", 3, "conv_winograd"}, {"conv_winograd_5x5", 5, "conv_direct"}};
 
 TEST_F(Winograd, errs_no_more_than_plain_sums) {
@@ -81,7 +81,7 @@ TEST_F(Winograd, errs_no_more_than_plain_sums) {
   EXPECT_LE(error, rms_error(floats_by("conv_implicit_gemm", c_, Precision::kIeee), want));
 }
 
-// "fast" allows 5e-6 of the largest.
+// Precision "fast" allows 5e-6 of the largest result.
 TEST_F(Winograd, larger_tiles_err_little_more) {
   for (const auto& kernel : kLarger) {
     make(kernel.taps);
@@ -111,7 +111,7 @@ TEST_F(Winograd, larger_tiles_are_for_precisions_that_allow_them) {
         for (const Precision precision : {Precision::kIeee, Precision::kFloat32})
           EXPECT_NE(run(row, c_, {.precision = precision}).refused, "");
         EXPECT_EQ(run(row, c_, {.precision = Precision::kFast}).refused, "");
-        // Pairs of bfloat16 take the others' place.
+        // Kernels with pairs of bfloat16 take their place.
         const bool pairs = cpu::isa() >= cpu::Isa::kAvx512Bf16 && !cpu::split_matmul_usable();
         EXPECT_EQ(run(row, c_, {.precision = Precision::kBfloat16}).refused.empty(), !pairs);
       }
@@ -154,7 +154,7 @@ TEST_F(Winograd, numbers_stay_with_the_positions_that_see_them) {
 
 TEST_F(Winograd, weights_that_are_not_finite_meet_padding_too) {
   for (const double odd : {static_cast<double>(INFINITY), static_cast<double>(NAN)}) {
-    // A tap that only padding meets at the first row and column, and the one in the middle.
+    // These are a tap that meets only padding at the first row and column, and the middle one.
     for (const size_t tap : {0, 4}) {
       make(3);
       c_.inputs[1].values[(7 * kChannels + 3) * 9 + tap] = odd;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Dot products of pairs of bfloat16: the innermost loop, and convolutions by it, near the exact
-// sums of rounded factors; numbers that bfloat16 has not; the same bits on any number of threads.
+// Dot products of pairs of bfloat16. The innermost loop and convolutions by it are near the exact
+// sums of rounded factors, handle numbers that bfloat16 lacks, and have the same bits on any number
+// of threads.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -42,7 +43,7 @@ Guarded guarded_words(const std::vector<uint32_t>& from) {
   return out;
 }
 
-// Rows of |chunks| x |depth| pairs by panels.
+// Rows of |chunks| x |depth| pairs, and panels that they are multiplied by.
 class PairOperands {
  public:
   PairOperands(int64_t rows, int64_t panels, int64_t chunks, int64_t depth)
@@ -52,7 +53,7 @@ class PairOperands {
     b_ = pairs(panels * chunks * depth * PanelMicrokernel::kPanel);
   }
 
-  // Rows [first, first + count), from zero.
+  // Computes rows [first, first + count), with sums that start at zero.
   std::vector<float> compute(int64_t first, int64_t count, int64_t chain) const {
     const int64_t k = chunks_ * depth_, row = panels_ * PanelMicrokernel::kPanel;
     Guarded a = guarded_words(a_), b = guarded_words(b_);
@@ -73,7 +74,7 @@ class PairOperands {
     return {sums, sums + count * row};
   }
 
-  // Of an element's error, by the size of its terms.
+  // Largest error of an element, relative to the size of its terms.
   double largest_error(const std::vector<float>& c) const {
     const int64_t k = chunks_ * depth_, row = panels_ * PanelMicrokernel::kPanel;
     double largest = 0;
@@ -133,7 +134,7 @@ TEST_F(Bf16Dot, numbers_become_the_nearest_pairs_and_nothing_else_is_touched) {
   for (int64_t n = 1; n < 70; ++n) {
     std::vector<float> numbers(static_cast<size_t>(n));
     for (float& x : numbers) x = static_cast<float>(random.uniform(-3, 3));
-    numbers[static_cast<size_t>(random.below(n))] = -17.3f;  // the largest
+    numbers[static_cast<size_t>(random.below(n))] = -17.3f;  // the largest number
     Guarded in(numbers.size() * sizeof(float), Placed::kAtEnd, sizeof(float));
     std::memcpy(in.data(), numbers.data(), in.size());
     in.make_read_only();
@@ -182,7 +183,7 @@ TEST_F(Bf16Dot, lines_become_pairs_of_neighbours_in_place_or_apart) {
   }
 }
 
-// Convolutions of kSide x kSide pixels by |taps| x |taps| taps.
+// Convolutions of kSide x kSide pixels with |taps| x |taps| taps.
 class Bf16Conv : public Bf16Dot {
  protected:
   void SetUp() override {

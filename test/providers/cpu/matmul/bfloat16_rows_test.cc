@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products with constant columns in bfloat16, of a few rows, by panels or by dot products: the
-// exact product with the rounded columns, and rounded rows for dot products, but for float32 sums,
-// where the session allows it and nowhere else.
+// Products with constant columns in bfloat16: of a few rows, by panels or by dot products. They are
+// the exact product with rounded columns, and for dot products rounded rows, except for float32
+// sums. They are used only where the session allows it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ namespace {
 
 constexpr uint32_t kRows = 0, kColumns = 1;  // values of the graph
 
-// The nearest number with eight significant bits, even where two are as near.
+// Rounds to eight significant bits, to nearest even.
 double nearest_bfloat16(double x) {
   if (!std::isfinite(x) || x == 0) return x;
   int exponent = 0;
@@ -34,7 +34,7 @@ double nearest_bfloat16(double x) {
                                       : std::copysign(std::numeric_limits<double>::infinity(), x);
 }
 
-// Whether products of more than a few rows are dot products of rounded factors.
+// True when products of more than a few rows are dot products of rounded factors.
 bool has_dot() { return cpu::PanelMicrokernel::get_bf16_dot() != nullptr; }
 
 std::vector<float> floats_of(const GraphOutcome& outcome) {
@@ -74,7 +74,7 @@ struct Product {
     return graph.values[kColumns].values[static_cast<size_t>(transposed ? j * k + l : l * n + j)];
   }
 
-  // As far as compile is told.
+  // Tells compile that the number of rows is unknown.
   Product& with_any_rows() {
     graph.told = {{kRows, {-2, k}}, {graph.outputs.front(), {-2, n}}};
     return *this;
@@ -123,7 +123,7 @@ struct Product {
           exact = 0.5 * exact + added;
           size += std::fabs(added);
         }
-        // Chains of 64, or of as many pairs, then one of their sums.
+        // A sum has chains of 64 products or pairs, and a chain of their sums.
         const double roundings = 128.0 + 4 + static_cast<double>(k) / 64;
         ASSERT_NEAR(static_cast<double>(got[static_cast<size_t>(i * n + j)]), exact,
                     roundings * 0x1p-24 * size)
@@ -166,7 +166,7 @@ TEST_F(Bfloat16Rows, multiply_exact_rows_by_rounded_columns) {
   }
 }
 
-// Where more rows than a few are not better off on tiles.
+// Skips where products of more than a few rows run on tiles.
 class Bfloat16Panels : public Bfloat16Rows {
  protected:
   void SetUp() override {
@@ -211,7 +211,7 @@ TEST_F(Bfloat16Panels, of_one_session_take_any_number_of_rows) {
       Product p(m, 259, 301, 11, gemm, gemm);
       if (!graphs.empty()) p.graph.values[kColumns] = graphs.front().values[kColumns];
       if (gemm && !graphs.empty()) p.graph.values[2] = graphs.front().values[2];
-      alone.push_back(p.floats());  // its number of rows known
+      alone.push_back(p.floats());  // compile knows its number of rows
       names.push_back(p.name());
       graphs.push_back(p.with_any_rows().graph);
     }
@@ -257,22 +257,22 @@ TEST_F(Bfloat16Rows, have_the_same_bits_beside_other_rows) {
 
 TEST_F(Bfloat16Rows, columns_may_lie_either_way) { expect_the_same_where_columns_are_turned(2); }
 
-// In each of |m| rows.
+// Multiplies each number by a factor in each of |m| rows.
 void expect_every_kind_of_number_rounded_to_nearest_even(int64_t m) {
   const double infinity = std::numeric_limits<double>::infinity();
   const double numbers[] = {
-      1 + 0x1p-8,                         // between two: to the even one, below
-      1 + 3 * 0x1p-8,                     // above
-      1 + 0x1p-8 + 0x1p-23,               // above the middle
-      std::numeric_limits<float>::max(),  // to infinity
-      0x1p128 - 0x1p119,                  // the middle of the largest and infinity
-      0x1p128 - 0x1p119 - 0x1p104,        // to the largest
+      1 + 0x1p-8,                         // midway: rounds down, to even
+      1 + 3 * 0x1p-8,                     // midway: rounds up, to even
+      1 + 0x1p-8 + 0x1p-23,               // above the midpoint
+      std::numeric_limits<float>::max(),  // rounds to infinity
+      0x1p128 - 0x1p119,                  // midway between the largest and infinity
+      0x1p128 - 0x1p119 - 0x1p104,        // rounds to the largest
       0x1p-126 * 0.75,                    // below the normal range
-      0x1p-149,                           // to zero
+      0x1p-149,                           // rounds to zero
       infinity,
       -infinity,
       std::numeric_limits<double>::quiet_NaN(),
-      std::bit_cast<double>(0x7fffffffffffffff),  // whose bits a sum would carry out of
+      std::bit_cast<double>(0x7fffffffffffffff),  // NaN whose bits would overflow in rounding
       std::bit_cast<double>(0xffffffffffffffff),
   };
   for (const bool transposed : {false, true})
@@ -306,7 +306,8 @@ TEST_F(Bfloat16Panels, round_every_kind_of_number_to_nearest_even) {
   expect_every_kind_of_number_rounded_to_nearest_even(5);
 }
 
-// A row's numbers that bfloat16 has not, or that dot products lose: the row is multiplied as it is.
+// A row with numbers that bfloat16 lacks, or that dot products lose, is multiplied without
+// rounding.
 TEST_F(Bfloat16Panels, take_rows_of_every_kind_of_number) {
   const double infinity = std::numeric_limits<double>::infinity();
   const double largest = static_cast<double>(std::numeric_limits<float>::max());
@@ -337,7 +338,7 @@ TEST_F(Bfloat16Panels, very_small_rows_and_columns_keep_their_size) {
   for (const bool rows : {false, true}) {
     Product p(6, 240, 300, 12);
     const std::vector<float> plain = p.floats();
-    // Products of these are normal numbers, though one factor is not.
+    // Their products are normal numbers, though one of the factors is not.
     for (int64_t l = 0; l < p.k; ++l) {
       for (int64_t i = 0; i < p.m; ++i) p.row(i, l) = p.row(i, l) * (rows ? 0x1p-128 : 0x1p60);
       for (int64_t j = 0; j < p.n; ++j)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// float32 products of a few rows, whose tiles are wide, or by panels: the exact product but for
-// rounding, the same bits however the columns lie and whatever rows are beside.
+// float32 products of a few rows, by wide tiles or by panels. They are exact except for rounding,
+// and a row has the same bits for any layout of the columns and any other rows.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ struct Product {
     for (int64_t i = 0; i < m * k; ++i) a.push_back(static_cast<float>(random.uniform(-1, 1)));
   }
 
-  // |step|: numbers from column to column.
+  // |step| is the distance from column to column.
   std::vector<float> compute(int64_t step = 1) const {
     std::vector<float> strided(b.size() * static_cast<size_t>(step));
     for (size_t i = 0; i < b.size(); ++i) strided[i * static_cast<size_t>(step)] = b[i];
@@ -46,14 +46,15 @@ struct Product {
     return c;
   }
 
-  // As a node of constant columns and, as far as it is told, any number of rows.
+  // Computes with a node of constant columns; with |any_rows|, compile does not know the number of
+  // rows.
   std::vector<float> compute_in_graph(bool any_rows = true) const {
     Graph graph;
     const uint32_t rows = graph.add(Data{PFRT_DTYPE_FLOAT32, {m, k}, Values(a.begin(), a.end())});
     const uint32_t columns =
         graph.add(Data{PFRT_DTYPE_FLOAT32, {k, n}, Values(b.begin(), b.end()), true});
     graph.outputs = {graph.add("MatMul", {rows, columns}, {m, n})};
-    graph.hints = PFRT_COMPILE_PLAIN;  // tiles err otherwise, and are for many rows
+    graph.hints = PFRT_COMPILE_PLAIN;  // tiles have other errors, and are for many rows
     if (any_rows) graph.told = {{rows, {-2, k}}, {graph.outputs.front(), {-2, n}}};
     const GraphOutcome outcome = test::run(graph, 2);
     EXPECT_EQ(outcome.fault, "");
@@ -80,7 +81,8 @@ struct Product {
   }
 };
 
-// Columns that fill wide tiles, end inside a vector, or are fewer than one; k of one pass or more.
+// The columns fill wide tiles, end inside a vector, or are fewer than a vector; k takes one pass or
+// more.
 constexpr std::array<int64_t, 2> kSizes[] = {{7013, 300}, {33001, 9}, {2050, 513},
                                              {31, 700},   {5, 257},   {400, 1}};
 
@@ -105,8 +107,8 @@ TEST(FewRows, by_panels_have_the_same_bits_beside_other_rows) {
   }
 }
 
-// Many rows are multiplied pass by pass where k takes several; a row's bits are those that it has
-// with few beside it, where k lies at distances that share sets of the cache (1024) and where not.
+// Many rows are multiplied pass by pass where k takes several. A row has the bits that it has among
+// few, also where steps of k are at distances that share sets of the cache (1024).
 TEST(FewRows, of_long_sums_have_the_bits_of_many_rows) {
   for (const auto& [n, k] : {std::pair{int64_t{533}, int64_t{700}}, {40, 1024}, {16, 2051}}) {
     const Product many(203, n, k);

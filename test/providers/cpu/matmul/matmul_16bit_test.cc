@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products and convolutions of float16 and bfloat16: the exact result of the numbers as they are,
-// but for float32 sums and one rounding.
+// Products and convolutions of float16 and bfloat16: the exact result of the given numbers, except
+// for float32 sums and one rounding.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace pfrt::test {
 namespace {
 
 constexpr pfrt_dtype k16BitFloats[] = {PFRT_DTYPE_FLOAT16, PFRT_DTYPE_BFLOAT16};
-constexpr uint32_t kRows = 0, kColumns = 1, kAdded = 2;  // values
+constexpr uint32_t kRows = 0, kColumns = 1, kAdded = 2;  // value ids
 
 class Matmul16Bit : public testing::Test {
  protected:
@@ -46,7 +46,7 @@ struct Product {
                           : graph.add("MatMul", {kRows, kColumns}, {m, n})};
     graph.values[graph.outputs[0]].dtype = dtype;
   }
-  // As far as compile is told.
+  // Tells compile that the number of rows is unknown.
   Product& with_any_rows() {
     graph.told = {{kRows, {-2, k}}, {graph.outputs[0], {-2, n}}};
     return *this;
@@ -74,8 +74,8 @@ struct Product {
           exact += term;
           size += std::fabs(term);
         }
-        // Chains of 64, or of as many pairs, then one of their sums; float16 below the normal range
-        // have units of 2^-25.
+        // A sum has chains of 64 products or pairs, and a chain of their sums. Below the normal
+        // range float16 has units of 2^-25.
         const double roundings = 128.0 + 4 + static_cast<double>(k) / 64;
         ASSERT_NEAR(got[static_cast<size_t>(i * n + j)], exact,
                     (1 + 0x1p-12) * epsilon(dtype) * std::fabs(exact) + 0x1p-25 +
@@ -84,7 +84,7 @@ struct Product {
       }
   }
 
-  // Columns that few rows may read stay in 16 bits.
+  // Columns stay in 16 bits where few rows may read them.
   std::string name() const {
     const std::string product = gemm ? "gemm" : "matmul";
     const std::string type = dtype == PFRT_DTYPE_FLOAT16 ? "_f16" : "_bf16";
@@ -118,7 +118,7 @@ TEST_F(Matmul16Bit, of_one_session_take_any_number_of_rows) {
       std::vector<Product> products;
       for (const int64_t m : {1, 4, 5, 33, 2}) {
         Product p = Product(dtype, m, 50, 131, seed).with_any_rows();
-        // Constants are one session's.
+        // Each session has constants of its own.
         if (!products.empty())
           p.graph.values[kColumns].values = products[0].graph.values[kColumns].values;
         graphs.push_back(p.graph);
@@ -145,14 +145,14 @@ TEST_F(Matmul16Bit, have_the_same_bits_on_any_number_of_threads) {
     }
 }
 
-// float16 ends at 65504: sums go beyond, results are infinite or come back.
+// float16 ends at 65504: sums exceed it, and results become infinite or come back.
 TEST_F(Matmul16Bit, sums_may_leave_the_range) {
   for (const int64_t m : {2, 9}) {
     Product p(PFRT_DTYPE_FLOAT16, m, 16, 96, 0);
     for (int64_t l = 0; l < p.k; ++l) {
       for (int64_t i = 0; i < m; ++i)
         p.graph.values[kRows].values[static_cast<size_t>(i * p.k + l)] = 60000;
-      for (int64_t j = 0; j < p.n; ++j)  // the sum of a column: 60000, but of the last
+      for (int64_t j = 0; j < p.n; ++j)  // a column sums to 60000, except the last
         p.graph.values[kColumns].values[static_cast<size_t>(l * p.n + j)] =
             j == p.n - 1 ? 1
                          : (l == 0       ? 1
@@ -170,7 +170,8 @@ TEST_F(Matmul16Bit, sums_may_leave_the_range) {
   }
 }
 
-// What Winograd's sums cannot tell is computed again from the weights, which have 16 bits too.
+// Results that Winograd's sums cannot give are computed again from the weights, which have 16 bits
+// too.
 TEST_F(Matmul16Bit, convolutions_keep_what_is_not_finite_where_it_is_seen) {
   constexpr int64_t kChannels = 64, kSide = 9;
   for (const pfrt_dtype dtype : k16BitFloats) {

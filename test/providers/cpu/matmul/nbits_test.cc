@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MatMulNBits with constant weights against plain loops: every width, block, kind of zero points
-// and order of g_idx, of float and of int8 rows, on every instruction set; the same bits whatever
-// rows are beside, and on all of those that have vectors.
+// MatMulNBits with constant weights, compared with plain loops: every width, block, kind of zero
+// points and order of g_idx, with float and int8 rows, on every instruction set. A row has the same
+// bits among any other rows, and on all instruction sets with vectors.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -86,7 +86,7 @@ NBits random_nbits(Random& r) {
   return p;
 }
 
-// |scale| of the elements of A.
+// |scale| is the largest magnitude of elements of A.
 Case nbits_inputs(Random& r, const NBits& p, double scale = 1) {
   Case c;
   c.inputs = {r.data(p.dtype, {p.m, p.k}, -scale, scale),
@@ -116,7 +116,7 @@ Case nbits_inputs(Random& r, const NBits& p, double scale = 1) {
   return c;
 }
 
-// The places of k as blocks of one scale take them: blocks one after another.
+// Returns the indices k of each block, whose elements share a scale.
 std::vector<std::vector<int64_t>> nbits_blocks(const NBits& p, const Case& c) {
   std::vector<std::vector<int64_t>> members(static_cast<size_t>(p.blocks())), out;
   for (int64_t k = 0; k < p.k; ++k)
@@ -127,7 +127,7 @@ std::vector<std::vector<int64_t>> nbits_blocks(const NBits& p, const Case& c) {
   return members;
 }
 
-// What int8 rows hold of |values|, whose block they are: rounded as the vectors round.
+// Returns the numbers that int8 rows hold for |values|, a block: rounded as the vectors round.
 Values nbits_rounded(const Values& values) {
   float largest = 0;
   for (const double v : values) largest = std::max(largest, std::fabs(static_cast<float>(v)));
@@ -148,7 +148,8 @@ void expect_nbits(const NBits& p, bool rounds, Case& c) {
     std::vector<Values> rows;  // by block
     for (const auto& block : blocks) {
       Values part;
-      // A block of more elements than the layout has places is several, as the weights lie.
+      // A block with more elements than the layout has places for is stored as several, like its
+      // weights.
       for (size_t at = 0; at < block.size(); at += static_cast<size_t>(p.block)) {
         Values some;
         for (size_t j = at; j < std::min(block.size(), at + static_cast<size_t>(p.block)); ++j)
@@ -181,7 +182,7 @@ void expect_nbits(const NBits& p, bool rounds, Case& c) {
   }
   c.outputs = {expected(p.dtype, {p.m, p.n}, y)};
   c.relative = 4;
-  // Of sums in float32 of as many terms: far from the size of one wrong element.
+  // This allows the error of as many float32 sums, which is far below one wrong element.
   c.absolute = largest * 24 * step_error(p.dtype);
 }
 
@@ -199,7 +200,7 @@ std::vector<float> nbits_result(const Case& c, const RunForm& form = {}) {
   return out;
 }
 
-// Uneven groups may be left to the reference, which rounds no rows.
+// Uneven groups may run on the reference, which does not round rows.
 std::string nbits_difference(const NBits& p, Case& c, const RunForm& form, bool generic) {
   const Outcome outcome = run(nbits_row(), c, form);
   if (!(outcome.refused + outcome.fault).empty()) return outcome.refused + outcome.fault;
@@ -241,7 +242,7 @@ TEST(NBits, take_rows_and_scales_of_16_bits) {
     }
 }
 
-// The kernel of the highest instruction set is the one that all others have to match.
+// All other kernels have to match that of the highest instruction set.
 TEST(NBits, rows_have_the_same_bits_beside_others_and_on_all_vectors) {
   if (!has_isa("avx2")) GTEST_SKIP() << "no vectors here";
   for (uint64_t seed = 0; seed < (kSanitized ? 8 : 40); ++seed) {
@@ -293,7 +294,7 @@ TEST(KernelThreads, weights_of_a_few_bits_give_the_same_bits_on_any_number) {
     }
 }
 
-// Against sums in the order of k, one rounding for each weight, product and sum.
+// Compares with sums in the order of k that round each weight, product and sum once.
 TEST(NBits, of_float_rows_err_no_more_than_float32_sums) {
   for (const int64_t block : {32, 128}) {
     Random r(static_cast<uint64_t>(block));
@@ -320,8 +321,8 @@ TEST(NBits, of_float_rows_err_no_more_than_float32_sums) {
   }
 }
 
-// A row that holds what is not finite gives what is not finite; rows beside it are as they were.
-// Numbers below what has a reciprocal count as 0.
+// A row with NaN or infinities gives results that are not finite; other rows stay the same. Numbers
+// too small to have a reciprocal count as 0.
 TEST(NBits, of_int8_rows_keep_odd_numbers_to_their_row) {
   Random r(11);
   NBits p{.m = 5, .n = 33, .k = 100, .level = 4};
@@ -346,7 +347,7 @@ TEST(NBits, of_int8_rows_keep_odd_numbers_to_their_row) {
     }
 }
 
-// As a graph, whose weights the host packs; with an epilogue.
+// Runs a graph, whose weights the host packs, with an epilogue.
 GraphOutcome nbits_graph(const Case& c, const NBits& p, pfrt_compile_hints hints,
                          uint32_t workers = 1) {
   Graph graph;

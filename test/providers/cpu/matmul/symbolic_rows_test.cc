@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// float32 products with constant columns and rows that only a run knows: the columns are packed
-// once, and what the rows turn out to be says which kernel reads them. With tiles, emulated where
-// the machine has none, and without.
+// float32 products with constant columns and rows that only a run knows. The columns are packed
+// once, and the number of rows decides which kernel reads them. Tests run with tiles, emulated
+// where the machine has none, and without.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -64,7 +64,7 @@ class SymbolicRows : public testing::TestWithParam<bool> {
     for (size_t i = 0; i < graphs.size(); ++i) {
       SCOPED_TRACE(std::string(of.op) + " of " + std::to_string(sizes[i]) + " rows");
       ASSERT_EQ(outcomes[i].fault, "");
-      if (sizes[i] == 0) continue;  // which takes no step
+      if (sizes[i] == 0) continue;  // this takes no step
       ASSERT_EQ(outcomes[i].kernels.size(), 1u);
       const char* const ends = cpu::amx_usable() && sizes[i] >= 32 ? "_tiles" : "_panels";
       EXPECT_TRUE(outcomes[i].kernels.front().ends_with(ends)) << outcomes[i].kernels.front();
@@ -93,7 +93,7 @@ class SymbolicRows : public testing::TestWithParam<bool> {
   }
 
   Random random_{11};
-  double odd_ = 0;  // the last element of the rows, where it is not 0
+  double odd_ = 0;  // replaces the last element of the rows, unless it is 0
   std::unique_ptr<TileEmulator> emulator_;
 };
 

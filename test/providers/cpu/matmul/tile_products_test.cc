@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whole products and convolutions of bytes on tiles, emulated where the machine has none, against
-// the reference rows: the same bits.
+// Whole products and convolutions of bytes on tiles, emulated where the machine has none, have the
+// bits of the reference rows.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -38,7 +38,7 @@ const cpu::KernelRow& nbits_row() {
   std::abort();
 }
 
-// What |fn| gives where PFRT_ISA excludes tiles.
+// Returns the result of |fn| with a PFRT_ISA that excludes tiles.
 template <typename Fn>
 auto in_vectors(Fn&& fn) {
   const char* const set = std::getenv("PFRT_ISA");
@@ -56,7 +56,8 @@ class TileProducts : public testing::Test {
       GTEST_SKIP() << "PFRT_ISA has no tiles, or the machine not what comes before them";
   }
 
-  // Whether tiles were used, as far as can be told.
+  // Compares the rows' bits. Returns whether tiles were used; on a machine with tiles it cannot
+  // tell and returns true.
   bool check(std::string_view row, std::string_view reference, const Case& c,
              uint32_t workers = 1) {
     const uint64_t before = TileEmulator::byte_products();
@@ -87,12 +88,12 @@ class TileProducts : public testing::Test {
     data.constant = true;
     return data;
   }
-  // Of a row or a column each, of all, or none.
+  // Zero points: none, a single one, or one for each row or column.
   Data zeros(pfrt_dtype dtype, int64_t lines, int form) {
     if (form == 0) return {};
     return numbers(dtype, form == 1 ? Dims{} : Dims{lines}, true);
   }
-  // Most results would hide what went wrong if they were the least or the greatest.
+  // Errors would be hidden if most results were the least or the greatest byte.
   void expect_ordinary_bytes() const { EXPECT_LT(2 * at_ends_, bytes_); }
   static constexpr std::array<pfrt_dtype, 2> kBytes{PFRT_DTYPE_UINT8, PFRT_DTYPE_INT8};
 
@@ -179,17 +180,17 @@ struct ConvShape {
 
 constexpr ConvShape kConvs[] = {
     {64, 32, 1, 14, 14, 3, 3, 1, 1, 1},   // rows of an image in two tiles
-    {64, 40, 1, 9, 28, 3, 3, 1, 1, 1},    // two tiles a row
-    {320, 24, 1, 6, 17, 3, 3, 1, 1, 1},   // of different height; several passes
+    {64, 40, 1, 9, 28, 3, 3, 1, 1, 1},    // a row in two tiles
+    {320, 24, 1, 6, 17, 3, 3, 1, 1, 1},   // tiles of different height; several passes
     {3, 32, 1, 21, 30, 7, 7, 2, 3, 1},    // few channels
     {16, 16, 1, 8, 11, 3, 3, 1, 1, 1},    // a chunk is a row of taps
-    {24, 16, 1, 8, 11, 5, 5, 1, 2, 1},    // channels that fill up a line
+    {24, 16, 1, 8, 11, 5, 5, 1, 2, 1},    // channels fill up a line
     {32, 48, 1, 10, 10, 3, 3, 1, 2, 2},   // dilated
     {80, 16, 1, 7, 7, 1, 1, 1, 0, 1},     // lines of 48; positions are neighbours
-    {256, 64, 1, 12, 12, 1, 1, 1, 0, 1},  // one tap
-    {128, 32, 1, 13, 15, 1, 1, 2, 0, 1},  // that sees some pixels
+    {256, 64, 1, 12, 12, 1, 1, 1, 0, 1},  // a single tap
+    {128, 32, 1, 13, 15, 1, 1, 2, 0, 1},  // a tap that sees some of the pixels
     {96, 32, 2, 9, 9, 3, 3, 2, 1, 1},     // groups
-    {7, 8, 1, 5, 40, 1, 17, 1, 0, 1},     // steps that fill up a chunk
+    {7, 8, 1, 5, 40, 1, 17, 1, 0, 1},     // steps fill up a chunk
     {16, 16, 1, 30, 3, 3, 3, 1, 1, 1},    // too narrow for tiles
 };
 
@@ -237,7 +238,7 @@ TEST_F(TileProducts, qlinear_conv_on_any_number_of_threads) {
     }
 }
 
-// Weights of a few bits: a result is the same without tiles, and in them.
+// With weights of a few bits, results are equal without tiles and with them.
 TEST_F(TileProducts, weights_of_a_few_bits_on_any_number_of_threads) {
   uint32_t form = 0;
   for (const int64_t bits : {2, 4, 8})
@@ -277,7 +278,7 @@ TEST_F(TileProducts, weights_of_a_few_bits_on_any_number_of_threads) {
       }
 }
 
-// Convolutions in nChw16c: their images are copied to longer lines, or read in place.
+// Images of convolutions in nChw16c are copied to longer lines, or read in place.
 TEST_F(TileProducts, nchw16c_has_the_bits_of_vectors) {
   Graph graph;
   const auto add = [&](Data data) { return graph.add(std::move(data)); };
