@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs that memory does not suffice for, done in parts: of half the rows of their batch, or half of
-// that, where the graph is known to compute each row by itself (core/plan/batch_rows.h). Outputs
-// are allocated as a whole, and each part writes its rows of them.
+// Runs parts of a batch one after another when memory does not suffice for the whole: half of its
+// rows each, or a quarter and so on, where the graph is known to compute each row by itself
+// (core/plan/batch_rows.h). Outputs are allocated whole, and each part writes its rows of them.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -17,13 +17,13 @@ namespace {
 
 using Port = BatchRows::Port;
 
-// A value by rows of the batch.
+// An input or output whose rows belong to rows of the batch.
 struct Rows {
   size_t at = 0;  // among the session's inputs or outputs
   Port port = Port::kSame;
   Tensor whole;
   uint64_t row_bytes = 0;
-  int64_t per_row = 0;  // of its own rows, for each of the batch
+  int64_t per_row = 0;  // rows of this value for each row of the batch
 };
 
 // False where rows of |t| do not begin at bytes of their own.
@@ -46,10 +46,11 @@ Tensor part_of(const Rows& rows, int64_t first, int64_t count) {
   return part;
 }
 
-// What a run has to be cut into.
+// Cuts the inputs and outputs of a run into parts.
 class Parts {
  public:
-  // |where| of the graph's inputs: their places among |inputs|. The error says what is in the way.
+  // |where| gives the place among |inputs| of each input of the graph. The error says what is in
+  // the way.
   static Result<Parts> of(const Graph& graph, const std::vector<size_t>& where,
                           const std::vector<ValuePtr>& inputs,
                           const std::vector<OutputRequest>& requests) {
@@ -88,7 +89,7 @@ class Parts {
     }
     return out;
   }
-  // What a part has made, which need not lie where it was asked for.
+  // Copies the outputs of a part to where they were asked for, if they lie elsewhere.
   Status take(const std::vector<ValuePtr>& made, int64_t first, int64_t count) const {
     for (const Rows& output : outputs_) {
       if (output.port == Port::kSame && first != 0) continue;

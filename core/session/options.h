@@ -44,17 +44,17 @@ class Options {
   Status set_string(std::string_view key, std::string_view value);
   Status set_strings(std::string_view key, const std::vector<std::string>& values);
   Status set_text(std::string_view key, std::string_view text);
-  // As text, lists comma-separated; valid until the key is set again.
+  // The value as text, lists comma-separated; valid until the key is set again.
   Result<std::string_view> text(std::string_view key) const;
-  // What was set for plug-ins, "provider.<word>.<key>" of SESSION and ASK options and
-  // "import.<word>.<key>" of LOAD options (which take any; the plug-in says later which it knows):
-  // word, key and value.
+  // Options set for a plug-in: "provider.<word>.<key>" of SESSION and ASK options and
+  // "import.<word>.<key>" of LOAD options. Any key is taken here; the plug-in says later which it
+  // knows.
   struct ForPlugin {
     std::string word, key, value;
   };
   std::vector<ForPlugin> for_plugins() const;
 
-  // Of keys of the schema.
+  // Values of keys of the schema, as set or by default.
   bool get_bool(std::string_view key) const;
   int64_t get_int(std::string_view key) const;
   double get_float(std::string_view key) const;
@@ -63,12 +63,13 @@ class Options {
   bool is_set(std::string_view key) const;  // by the caller, not by default
 
   std::atomic<bool>& cancel_flag() const { return *cancel_; }
-  // Of LOAD and ASK options.
+  // Sets the callback for the progress of LOAD and ASK options.
   void set_progress(pfrt_progress_fn fn, void* user) {
     progress_ = fn;
     progress_user_ = user;
   }
-  // Stopped by the cancel flag, and by a timeout, which counts from now. Not of RUN options.
+  // The progress of a call, which the cancel flag stops, and a timeout that counts from now. Not
+  // for RUN options.
   Progress progress() const;
 
  private:
