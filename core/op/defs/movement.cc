@@ -14,7 +14,7 @@
 namespace pfrt {
 namespace {
 
-// Output |i| has the rank of input 0 and nothing else known.
+// Gives output |i| the rank of input 0 and nothing else.
 void set_same_rank(Inference& inference, size_t i) {
   const Type& in = inference.input(0);
   inference.set_output(
@@ -61,7 +61,7 @@ Status infer_transpose(Inference& inference) {
 
 Status canonical_concat(Rewriter& rewriter) { return canonical_axis(rewriter, "axis", 1); }
 
-// The contents of all inputs, one after the other.
+// Joins the contents of all inputs.
 void join_data(Inference& inference) {
   Shape all;
   for (size_t i = 0; i < inference.input_count(); ++i) {
@@ -134,7 +134,8 @@ Status canonical_split(Rewriter& rewriter) {
   return fill_int(rewriter, "num_outputs", static_cast<int64_t>(rewriter.node().outputs.size()));
 }
 
-// The size of part |i| when |whole| is cut into |parts| of one size, the last ones perhaps smaller.
+// The size of part |i| when |whole| is divided into |parts| of one size, the last ones perhaps
+// smaller.
 Dim equal_part(SymbolTable& symbols, Dim whole, int64_t parts, int64_t i) {
   const Dim part = symbols.ceil_div(whole, parts);
   if (whole.known()) return std::clamp<int64_t>(whole.value() - part.value() * i, 0, part.value());
