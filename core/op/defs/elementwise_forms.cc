@@ -113,7 +113,7 @@ Status canonical_legacy_clip(Rewriter& rewriter) {
   size_t input = 0;
   for (const char* name : {"min", "max"}) {
     ++input;
-    // From opset 6 on a missing bound is the largest finite float32 number.
+    // Since opset 6 a missing bound is the largest finite float32 number.
     if (!node.attr(name) && rewriter.opset() >= 6 && rewriter.input(0).dtype != PFRT_DTYPE_UNSET) {
       constexpr float kLargest = std::numeric_limits<float>::max();
       node.set_attr(Attribute::of_float(name, input == 1 ? -kLargest : kLargest));

@@ -26,7 +26,7 @@ Result<std::vector<std::string>> ml_strings(Rewriter& rewriter, std::string_view
 // An attribute's text, which must be one of |words|; the first word when it is absent.
 Result<std::string> ml_word(Rewriter& rewriter, std::string_view name,
                             const std::vector<std::string_view>& words);
-// One of NONE, SOFTMAX, LOGISTIC, SOFTMAX_ZERO and PROBIT.
+// Returns NONE, SOFTMAX, LOGISTIC, SOFTMAX_ZERO or PROBIT.
 Result<std::string> ml_post_transform(Rewriter& rewriter);
 
 // The labels of a classifier: one of the two lists, or neither.
