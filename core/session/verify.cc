@@ -187,7 +187,7 @@ Status Verifier::refer_to(const std::shared_ptr<const Graph>& before) {
   r.compiled = compiled.take();
   r.inputs = names_of(*before, r.compiled->inputs());
   r.maker = std::make_unique<TrialInputs>(*before, r.compiled->inputs());
-  // Where no perturbed graph can be compiled, only the tolerance is allowed.
+  // If no perturbed graph can be compiled, only the tolerance is allowed.
   for (uint64_t sample = 0; sample < kSamples; ++sample) {
     PFRT_ASSIGN(std::shared_ptr<Graph> moved, shaken(*before, sample));
     auto made = compile(std::move(moved));
