@@ -40,8 +40,8 @@ class CompiledCache {
   CacheStore& entries() { return entries_; }
   const CacheStore& entries() const { return entries_; }
 
-  // The model in |file|, the first of its files, as it was loaded with options of |load_key|
-  // before; null where nothing is known of the file as it is. |import| loads it.
+  // The model whose first file is |file|, as it was loaded earlier with options |load_key|; null
+  // where the file has changed or is unknown. |import| loads it when it is needed.
   std::shared_ptr<Model> known_model(const ModelFile& file, std::string_view load_key,
                                      const Model::Import& import);
   // Stores what known_model finds, once the model's files have been unchanged for a while.

@@ -102,8 +102,8 @@ class Environment : public std::enable_shared_from_this<Environment> {
                                        const Options& options, std::vector<NamedValues> samples);
   FindProvider finder();
   void look_at_memory(const std::function<uint64_t()>& trim_all);
-  // Does on the keeper's thread what runs do when they end, and frees blocks that were not used for
-  // long.
+  // Runs on the keeper's thread: frees blocks that were not used for long, and trims where memory
+  // is about to run out, even while no run ends.
   void tend();
 
   Logger logger_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Loading models: choosing who reads the format, and what that importer sees of the host. Used by
-// the thread that loads.
+// Loads models: chooses the importer of the format, and gives it a view of the host. Used by the
+// thread that loads.
 #pragma once
 
 #include <functional>

@@ -153,7 +153,7 @@ class Model {
 // A graph built by hand has the newest opset of each domain unless it says otherwise.
 void default_opsets(Graph& graph);
 
-// Dimensions of inputs that the model does not name get symbols, so that what follows from one is
+// Gives symbols to dimensions of inputs without a name, so that dimensions that follow from one are
 // known to be equal.
 void number_dims(Graph& graph);
 
@@ -166,8 +166,9 @@ Result<std::shared_ptr<const Graph>> make_canonical(std::shared_ptr<Graph> graph
 // Types of inner values, found on a canonical copy and written back by name.
 Status infer_types(Graph& graph);
 
-// Everything that is wrong with the graph: its structure, operators the library does not know,
-// arity, attribute types, contradicting types and shapes. VALIDATION with one child a fault.
+// Finds everything that is wrong with the graph: its structure, operators the library does not
+// know, arity, attribute types, contradicting types and shapes. VALIDATION with a child for each
+// fault.
 Status validate_all(Graph& graph);
 
 }  // namespace pfrt

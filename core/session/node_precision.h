@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The arithmetic of single nodes, as the option "node_precision" has it. Pure functions;
+// The arithmetic of single nodes, as the option "node_precision" gives it. Pure functions;
 // thread-safe.
 #pragma once
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Typed options with a schema: one table a kind says every key, its type, default and choices.
-// Options is a value; the cancel flag it shares with its copies is the one part that others may
-// touch at any time.
+// Typed options with a schema: a table for each kind has every key, its type, default and choices.
+// Options is a value; only the cancel flag, which it shares with its copies, may be touched by
+// others at any time.
 #pragma once
 
 #include <atomic>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The inputs and outputs of a session, for those outside, and whether what they give fits. Pure;
-// thread-safe.
+// The inputs and outputs of a session, for those outside, and checks of the values given for them.
+// Pure; thread-safe.
 #pragma once
 
 #include <string>
@@ -29,9 +29,9 @@ PortInfo port_info(const Graph& graph, ValueId id);
 // nothing infers have their declared names. A run need not keep to declared numbers.
 PortInfo port_info(const Graph& graph, ValueId planned, const Graph& model, ValueId declared);
 
-// Checks |inputs|, one a port (null where not given), against what the ports expect, and dimensions
-// of one name against each other. The first |required| must be given. Where dimensions of one name
-// differ, |out_differ| is told how; without it that is an error.
+// Checks |inputs|, one for each port (null where not given), against what the ports expect, and
+// dimensions of one name against each other. The first |required| must be given. Where dimensions
+// of one name differ, |out_differ| is told how; without it that is an error.
 Status check_inputs(const std::vector<PortInfo>& ports, size_t required, const SymbolTable& symbols,
                     const std::vector<ValuePtr>& inputs, std::string* out_differ = nullptr);
 // Checks that samples name inputs that must be fed, and fit.

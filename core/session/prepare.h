@@ -28,7 +28,7 @@ class Preparation {
     const std::vector<Candidate>& candidates;
     const Progress& progress;
   };
-  // Makes what passes compile and run a graph with.
+  // Makes the services with which passes compile and run a graph.
   using Services = std::function<Result<CompileServices>(
       std::vector<Candidate> candidates, const Graph& graph, const Progress& progress)>;
   struct Config {
@@ -55,8 +55,8 @@ class Preparation {
     std::vector<std::string> fed;  // names of inputs that are fed in place of their constants
     bool untied = false;           // no two dimensions are equal because they have one name
   };
-  // Sessions that ask for the same share the result. |notes| gets what clients' passes and
-  // verification have to say, for people.
+  // Sessions that ask for the same result share it. |notes| gets remarks of clients' passes and of
+  // verification, for people.
   Result<std::shared_ptr<const Model::Optimised>> prepare(const Call& call, const Inputs& inputs,
                                                           std::vector<std::string>& notes) const;
 

@@ -104,7 +104,7 @@ Result<Tensor> first_of(const Tensor& t, size_t axis, int64_t length, Transfers&
 
 }  // namespace
 
-// ---- which values ----
+// ---- pairs ----
 
 Result<std::shared_ptr<State>> State::create(std::shared_ptr<Session> session,
                                              const std::vector<StatePair>& pairs) {
@@ -176,7 +176,7 @@ Result<State::Entry*> State::entry_of(std::string_view input, std::string_view d
   return error(Code::kNOT_FOUND, doing, " '", input, "': the state has ", names);
 }
 
-// ---- what people do with it ----
+// ---- the client's calls ----
 
 Status State::idle(std::string_view doing) const {
   return running_ ? error(Code::kBUSY, doing,
