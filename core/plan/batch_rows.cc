@@ -650,7 +650,7 @@ bool quantizes_by_range(const Node& node) {
 }
 
 // The first node that quantizes a value that depends on an input with rows. |depends| has an entry
-// a value of the graph.
+// for each value of the graph.
 Result<std::string> quantized_by_range(const Graph& graph, std::vector<bool> depends) {
   PFRT_ASSIGN(const std::vector<NodeId> order, graph.topological_order());
   for (const NodeId id : order) {

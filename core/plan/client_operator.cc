@@ -12,7 +12,7 @@
 namespace pfrt {
 namespace {
 
-// The nearest code of the table for what a callback returned.
+// The code for the result of a callback; kPROVIDER where a callback may not return it.
 Code failure(pfrt_code code) {
   const bool known = code > PFRT_CODE_OK && code <= PFRT_CODE_INTERNAL;
   const bool stopped = code == PFRT_CODE_CANCELLED || code == PFRT_CODE_DEADLINE;
