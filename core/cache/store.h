@@ -5,8 +5,8 @@
 // foreign, older, damaged or another user's counts as missing, and a line in the log says so.
 // Nothing here fails a caller: an entry that cannot be stored is dropped. A file, after a header:
 //
-//   key, what it is of, head (a small structure of who wrote it), then the body at a page, whose
-//   sections start at pages, then a checksum of the body.
+//   key, source of the entry, head (a small structure of the writer's), then the body at a page,
+//   whose sections start at pages, then a checksum of the body.
 //
 // A file beside each ("<name>.seen") tells when it was used, and in which state of the file its
 // body was found intact. Thread-safe.

@@ -10,7 +10,7 @@ namespace {
 constexpr std::string_view kForm = "values 1";
 constexpr uint32_t kLockWaitMs = 2000;
 
-// Nothing where the bytes have another form.
+// The pairs in |bytes|; nullopt where these have another form.
 std::optional<std::vector<std::pair<std::string, std::string>>> parsed(std::string_view bytes) {
   std::vector<std::pair<std::string, std::string>> out;
   while (!bytes.empty()) {
