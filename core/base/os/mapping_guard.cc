@@ -21,7 +21,7 @@
 namespace pfrt::os {
 namespace {
 
-// ---- what the handler reads: without locks, never freed ----
+// ---- data of the handler: without locks, never freed ----
 
 struct Slot {
   std::atomic<uint32_t> sequence{0};  // odd while the slot is being written
