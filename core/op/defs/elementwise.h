@@ -12,7 +12,7 @@ namespace pfrt {
 Status canonical_elementwise(Rewriter& rewriter);
 // Before opset 7 input 1 was aligned by attributes "broadcast" and "axis".
 Status canonical_legacy_broadcast(Rewriter& rewriter);
-// Before opset 7 a slope had one element a channel.
+// Before opset 7 a slope had one element for each channel.
 Status canonical_legacy_prelu(Rewriter& rewriter);
 // Before opset 6 the defaults had fewer digits.
 Status canonical_legacy_selu(Rewriter& rewriter);

@@ -121,7 +121,7 @@ Result<Dim> window_positions(const Inference& inference, const Window& window, s
   if (window.kernel.empty()) return Dim();
   const size_t rank = window.strides.size();
   const int64_t extent = window.extent(i), begin = window.pads[i], end = window.pads[rank + i];
-  const int64_t slack = begin + end - extent;  // what |in| lacks to the last start of a window
+  const int64_t slack = begin + end - extent;  // |in| plus this is the last start of a window
   if (!in.known()) {
     const Dim floor = symbols.floor_div(symbols.add(in, slack + stride), stride);
     if (!window.ceil_mode || stride == 1) return floor;

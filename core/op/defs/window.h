@@ -17,7 +17,7 @@ enum class AutoPad { kNone, kSameUpper, kSameLower };
 
 struct Window {
   std::vector<int64_t> kernel;              // empty when unknown
-  std::vector<int64_t> strides, dilations;  // one a spatial dimension
+  std::vector<int64_t> strides, dilations;  // one for each spatial dimension
   std::vector<int64_t> pads;                // begins, then ends; meaningless with auto_pad
   AutoPad auto_pad = AutoPad::kNone;
   bool ceil_mode = false;

@@ -29,7 +29,7 @@ enum : OpFlags {
   kOpHost = 1,
   // Output shapes are known only after the run (NonZero, Unique, Compress, ...).
   kOpDataDependent = 2,
-  // Not a function of its inputs (RandomNormal, training Dropout, ...).
+  // The result is no function of the inputs (RandomNormal, training Dropout, ...).
   kOpRandom = 4,
   // The host runs it when a string or a value that is no tensor is involved; otherwise providers
   // do.
