@@ -144,7 +144,7 @@ std::optional<IntegerProduct> integer_product(Editor& editor, Node& node,
   return out;
 }
 
-// For products that no operator on integers covers wholly.
+// Rewrites products that no operator on integers covers completely.
 Result<bool> product(Editor& editor, Node& node, const RuleContext& context) {
   const auto found = integer_product(editor, node);
   if (!found) return false;

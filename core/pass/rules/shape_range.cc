@@ -42,7 +42,7 @@ Result<bool> replace_by_shape(Editor& editor, const Node& node, ShapeRange range
   return true;
 }
 
-// For consecutive dimensions, as a list.
+// Replaces a Gather of consecutive dimensions, as a list.
 Result<bool> gather_of_shape(Editor& editor, Node& node, const RuleContext&) {
   const std::optional<ShapeRange> shape = shape_range(editor, node.inputs[0]);
   const auto indices = editor.numbers(node.inputs[1]);
@@ -67,7 +67,7 @@ Result<bool> slice_of_shape(Editor& editor, Node& node, const RuleContext&) {
   return replace_by_shape(editor, node, {shape->of, shape->start + begin, shape->start + end});
 }
 
-// For a single dimension that becomes a list of one.
+// Replaces an Unsqueeze of a single dimension, as a list of one.
 Result<bool> unsqueezed_dimension(Editor& editor, Node& node, const RuleContext&) {
   const Node* pick = editor.maker(node.inputs[0], "Gather");
   if (!pick || !node.has_input(1) || editor.rank(node.outputs[0]) != 1u) return false;

@@ -96,7 +96,8 @@ Result<bool> concat_of_split(Editor& editor, Node& node, const RuleContext&) {
   return true;
 }
 
-// For elements [begin, end) of the output of |concat| that all come from one input.
+// Replaces the node, which takes elements [begin, end) of the output of |concat|, if these all come
+// from one input.
 Result<bool> slice_of_input(Editor& editor, Node& node, const Node& concat, int64_t begin,
                             int64_t end) {
   const auto axis = static_cast<size_t>(axis_of(concat));
