@@ -20,7 +20,7 @@ struct Candidate {
 };
 
 struct NodePlan {
-  std::string reason;     // of its provider's choice
+  std::string reason;     // why its provider was chosen
   std::string refused;    // who refused it, and why; empty when nobody did
   std::string precision;  // of its products and why, where not the session's
   double est_ns = 0;

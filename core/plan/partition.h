@@ -39,9 +39,9 @@ struct Refusal {
   std::string reason;
 };
 
-// All nodes that no provider runs are reported at once (UNSUPPORTED_OPERATOR, one child each). An
-// error names a provider that fails to say what it claims. |progress| (null: nobody) may stop it
-// between providers.
+// All nodes that no provider runs are reported at once (UNSUPPORTED_OPERATOR, one child each). A
+// provider that fails to say what it claims is the status's culprit. |progress| (null: nobody) may
+// stop it between providers.
 Result<Partition> partition(const Graph& graph, const std::vector<NodeId>& order,
                             const Snapshot& snapshot, const std::vector<Candidate>& candidates,
                             const std::vector<Refusal>& refusals, AssignBy by = AssignBy::kCost,

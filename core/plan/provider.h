@@ -34,7 +34,7 @@ struct ProviderSource {
   const pfrt_provider_table* table = nullptr;
   uint64_t features = 0;
   std::shared_ptr<void> library;
-  std::shared_ptr<void> keep;  // called back by the provider, also by values that outlive a session
+  std::shared_ptr<void> keep;  // called back into; values may outlive a session
   // Called instead of table->open where it is set, with |user| first.
   decltype(pfrt_client_provider::open) open = nullptr;
   void* user = nullptr;
