@@ -73,7 +73,7 @@ class SymbolTable {
   Dim fresh();                        // "?1", equal to no other
   // The symbol for a name that is no word: no expression reads like it.
   Dim quoted(std::string_view name);
-  bool settled(const Dim& dim) const;  // made by symbol or quoted
+  bool settled(const Dim& dim) const;  // made by fresh or quoted
   std::string name(uint32_t id) const;
   // The name as users and files know it: "" for numbers, unknowns and anything made with fresh().
   std::string given_name(const Dim& dim) const;

@@ -34,7 +34,7 @@ class Progress {
   void set_profile(Profile* profile) { profile_ = profile; }
   Profile* profile() const { return profile_; }
 
-  // Names and starts of the first few stages; the last one may be over.
+  // Names and starts of the first few stages; the last one marks the end.
   struct Begun {
     std::string_view name;
     uint64_t ns = 0;

@@ -49,7 +49,7 @@ struct Parameters {
   ValueId scale = kNoId, zero = kNoId;
   pfrt_dtype dtype = PFRT_DTYPE_UNSET;  // of the quantized tensor
 };
-// Takes them from inputs |scale| and |zero| (which may be absent).
+// Takes scale and zero point from inputs |scale| and |zero|; the latter may be absent.
 Result<Parameters> parameters(Rewriter& rewriter, size_t scale, size_t zero, pfrt_dtype dtype);
 // Computes (x - zero) * scale, by a node before this one.
 Result<ValueId> dequantized(Rewriter& rewriter, ValueId x, const Parameters& p);
