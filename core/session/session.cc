@@ -180,7 +180,7 @@ Status Session::take_options(const Options& options) {
   return {};
 }
 
-// Lists inputs that must be fed first.
+// Lists the inputs; those that must be fed come first.
 void Session::list_inputs() {
   const Graph& g = model_->face();
   for (const bool constant : {false, true}) {

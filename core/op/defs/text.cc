@@ -87,7 +87,8 @@ Status infer_string_split(Inference& in) {
   return {};
 }
 
-// Checks the attributes. The output has the largest of "ngram_indexes" plus one columns.
+// Checks the attributes. The output has as many columns as the largest of "ngram_indexes", plus
+// one.
 Status canonical_tf_idf(Rewriter& rewriter) {
   const Node& node = rewriter.node();
   const std::string_view mode = node.attr_string("mode", "");
