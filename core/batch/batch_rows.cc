@@ -13,16 +13,16 @@ namespace {
 
 using Port = BatchRows::Port;
 
-// How an operator treats rows along an axis of what it reads.
+// The way an operator treats rows along an axis of its inputs.
 enum class Rule : char {
-  kElements = 'e',  // each element by itself, broadcast
-  kFixed = 'f',     // what follows says where its batch is
+  kElements = 'e',  // each element separately, broadcast
+  kFixed = 'f',     // the letters that follow give the axis of the batch
   kAlong = 'a',     // works along attribute "axis"
   kFrom = 'n',      // works along attribute "axis" and all after it
   kLast = 'l',      // works along the last axis of input 0
   kReduce = 'r',
-  kMatMul = 'm',        // of inputs 0 and 1
-  kScaledMatMul = 'q',  // of inputs 0 and 3
+  kMatMul = 'm',        // inputs 0 and 1
+  kScaledMatMul = 'q',  // inputs 0 and 3
   kGemm = 'g',
   kTranspose = 't',
   kReshape = 'o',  // elements stay in order
@@ -35,14 +35,14 @@ enum class Rule : char {
   kCumulative = 'u',
   kTrilu = 'd',
   kOneHot = 'h',
-  kScale = 'z',  // by channel or as a whole
+  kScale = 'z',  // by channel or as one
   kShape = 'y',
 };
 
-// Operators and their rules, "ms." in front of those of com.microsoft and "ml." of ai.onnx.ml.
-// What follows kFixed is the axis of the batch in each input, then in each output: 's' = the same
-// for all rows, 'z' = or sizes of the output, 'm' = a mask that is broadcast to rank 4, '-' =
-// absent, as is what stands beyond the list. Training, and layouts of RNNs, are refused.
+// Operators and their rules, "ms." in front of those of com.microsoft and "ml." of ai.onnx.ml. The
+// letters after kFixed give the axis of the batch in each input, then in each output: 's' = the
+// same for all rows, 'z' = the same, or sizes of the output, 'm' = a mask that is broadcast to rank
+// 4, '-' = absent, as is everything beyond the list. Training, and layouts of RNNs, are refused.
 constexpr std::string_view kRules =
     " Abs:e Neg:e Sign:e Sqrt:e Exp:e Log:e Erf:e Reciprocal:e Floor:e Ceil:e Round:e Sin:e "
     "Cos:e Tan:e Asin:e Acos:e Atan:e Sinh:e Cosh:e Tanh:e Asinh:e Acosh:e Atanh:e Relu:e "
@@ -100,7 +100,7 @@ class Proof {
     return infer(graph_, order_, state_);
   }
 
-  // Symbols in front of inputs.
+  // Symbols of the first dimensions of inputs.
   std::vector<Dim> batches() const {
     std::vector<Dim> out;
     for (const ValueId v : fed()) {
@@ -112,10 +112,10 @@ class Proof {
     return out;
   }
 
-  // What find noticed first: a node that certainly mixes rows, and how.
+  // The first node found that certainly mixes rows, and how it does.
   const std::string& mixer() const { return mixer_; }
 
-  // With |batch| as the batch.
+  // Follows the rows through the graph with |batch| as the batch.
   BatchRows find(Dim batch) {
     batch_ = batch;
     mixer_.clear();
@@ -163,17 +163,17 @@ class Proof {
   }
 
  private:
-  // What a value's elements depend on.
+  // The elements' dependence on the batch.
   enum class Kind : uint8_t {
     kMixed,  // anything
     kSame,   // nothing of the batch
     kSized,  // the size of the batch
-    kRows,   // along |axis|, the row of the batch that they are for; as many for each, in order
+    kRows,   // along |axis|, one row of the batch; equally many for each, in order
   };
   struct Place {
     Kind kind = Kind::kMixed;
     size_t axis = 0;
-    NodeId mixer = kNoId;  // of what is mixed: the first node that did; kNoId: an input
+    NodeId mixer = kNoId;  // the first node that mixed the rows; kNoId: an input
   };
 
   std::vector<ValueId> fed() const {
@@ -197,7 +197,7 @@ class Proof {
     if (e.op == DimOp::kNone) return std::ranges::find(others_, d) != others_.end();
     return independent(e.a) && independent(e.b);
   }
-  // By what number |d| is a multiple of the batch's size; 0 = it is not known to be one.
+  // The factor by which |d| is a multiple of the batch's size; 0 = it is not known to be one.
   int64_t factor(const Dim& d) const {
     if (d == batch_) return 1;
     const DimExpression e = graph_.symbols->expression(d);
@@ -241,13 +241,13 @@ class Proof {
   std::optional<std::vector<int64_t>> numbers(const Node& n, size_t i) {
     return Inference(graph_, n, state_).numbers(i);
   }
-  // A given axis of one of |rank| dimensions.
+  // The index of |axis|, which may be negative, among |rank| dimensions.
   static size_t axis_of(int64_t axis, size_t rank) {
     return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(rank) : axis);
   }
 
-  // Output |i| has its rows along |axis|: of the extent that input |source| has, kReshape being the
-  // exception.
+  // Gives output |i| its rows along |axis| if its extent is that of input |source|'s rows, or with
+  // |any_multiple| any multiple of the batch's size.
   void set(const Node& n, size_t i, size_t axis, size_t source, bool any_multiple = false) {
     if (!n.has_output(i)) return;
     const Type& type = state_.type_of(graph_, n.outputs[i]);
@@ -260,11 +260,11 @@ class Proof {
     places_[n.outputs[i]] = {Kind::kRows, axis};
   }
 
-  // Whether a letter of the batch is not among those of the result.
+  // Whether the result has no letter for the dimension of the batch, which is then summed.
   bool einsum_adds_up(const Node& n) const {
     std::string equation(n.attr_string("equation", ""));
     std::erase(equation, ' ');
-    if (equation.find('.') != std::string::npos) return false;  // which dimensions it names is open
+    if (equation.find('.') != std::string::npos) return false;  // it names unknown dimensions
     const size_t arrow = equation.find("->");
     const std::string terms = equation.substr(0, arrow);
     std::string result;
@@ -285,7 +285,7 @@ class Proof {
     return false;
   }
 
-  // How the node certainly mixes rows; empty where it is not known to.
+  // Describes how the node certainly mixes rows; empty where it is not known to.
   std::string mixes(const Node& n) {
     if (n.domain.empty() && n.op == "Einsum")
       return einsum_adds_up(n) ? describe(graph_, n) + " adds up over the batch" : "";
@@ -369,7 +369,8 @@ class Proof {
     }
   }
 
-  // What only seems to depend on the size of the batch, and what has the same in each row of it.
+  // Recognises an output that only seems to depend on the size of the batch, or has equal contents
+  // in each row of it.
   void settle_sized(const Node& n, size_t i) {
     const ValueId v = n.outputs[i];
     if (const std::optional<Shape>& data = state_.data[v];
@@ -575,7 +576,7 @@ class Proof {
     set(n, 0, axis - (n.attr_int("keepdims", 1) ? 0 : before), 0);
   }
 
-  // Of inputs |a| and |b|.
+  // Sets the rows of the product of inputs |a| and |b|.
   void product(const Node& n, size_t a, size_t b) {
     if (!shape(n, a) || !shape(n, b) || shape(n, a)->size() < 2 || shape(n, b)->size() < 2) return;
     if (rows(n, a) && rows(n, b)) {
@@ -590,8 +591,7 @@ class Proof {
     if (right <= 2 || broadcast_at(n, other, right)) set_from_right(n, right, with);
   }
 
-  // Where as many elements lie before the batch as did, those of its rows go on to follow each
-  // other.
+  // Rows stay apart if the dimension they land in has as many elements before it as the batch had.
   void reshape(const Node& n, size_t axis) {
     if (!n.has_output(0)) return;
     const Type& to = state_.type_of(graph_, n.outputs[0]);
@@ -623,12 +623,13 @@ class Proof {
   InferState state_;
   std::vector<Place> places_;  // by value
   std::vector<NodeId> order_;
-  std::vector<Dim> others_;  // symbols of inputs beside the batch
+  std::vector<Dim> others_;  // symbols of inputs other than the batch
   Dim batch_;
   std::string mixer_;
 };
 
-// By value of |graph|: inputs with rows. Where some have no number in front, these have them.
+// Whether each value of |graph| is an input with rows. Where first dimensions are symbolic, those
+// inputs have rows; else those whose first dimension is not 1.
 std::vector<bool> inputs_with_rows(const Graph& graph) {
   const auto in_front = [&](ValueId v) {
     const Type& type = graph.at(v).type;
@@ -642,14 +643,14 @@ std::vector<bool> inputs_with_rows(const Graph& graph) {
   return out;
 }
 
-// Whether the node quantizes input 0 by the range of all of it.
+// Whether the node quantizes input 0 by the range of the whole tensor.
 bool quantizes_by_range(const Node& node) {
   return (node.domain.empty() && node.op == "DynamicQuantizeLinear") ||
          (node.domain == "com.microsoft" && node.op == "DynamicQuantizeLSTM");
 }
 
-// The first node that quantizes what depends on an input with rows. |depends|: by value of the
-// graph.
+// The first node that quantizes a value that depends on an input with rows. |depends| has an entry
+// for each value of the graph.
 Result<std::string> quantized_by_range(const Graph& graph, std::vector<bool> depends) {
   PFRT_ASSIGN(const std::vector<NodeId> order, graph.topological_order());
   for (const NodeId id : order) {
@@ -685,7 +686,7 @@ Result<std::string> quantized_by_range(const Graph& graph, std::vector<bool> dep
 
 namespace {
 
-// By the dimension in front of inputs that is the batch of most outputs; |out_mixer| may be null.
+// The result for the first dimension that is the batch of most outputs; |out_mixer| may be null.
 std::optional<BatchRows> by_best_batch(Proof& proof, std::string* out_mixer) {
   std::optional<BatchRows> best;
   for (const Dim batch : proof.batches()) {

@@ -15,7 +15,7 @@ bool opens(const ProviderSource& source, std::string_view device) {
   return std::ranges::count(device_words(*source.table), device) != 0;
 }
 
-// The provider that opens |device|; one that is called like it is looked at before all are loaded.
+// The provider that opens |device|; one of that name is tried before all are loaded.
 Result<ProviderSource> provider_of(std::string_view device, const FindProvider& find) {
   if (auto named = find.named(device); named.ok() && opens(*named, device)) return named;
   std::string listed;
@@ -65,8 +65,8 @@ Status not_listed(std::string_view doing, std::string_view key, std::string_view
                near.empty() ? "" : "; did you mean '", near, near.empty() ? "" : "'?");
 }
 
-// Hands "provider.<name>.<key>" to the provider that the name stands for. A provider with a schema
-// has keys, types and choices checked here; another one says at open what it does not know.
+// Hands "provider.<name>.<key>" to the provider that the name stands for. If a provider has a
+// schema, keys, types and choices are checked here; others reject unknown keys at open.
 Status give_options(std::string_view doing, const Options& o,
                     std::vector<ProviderSource>& sources) {
   for (Options::ForPlugin& given : o.for_plugins()) {

@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kMostThreads = 1024;
 constexpr int64_t kMostIdleSeconds = 1'000'000'000;  // thirty years, which nanoseconds can count
 
-// |why|, and the name or word that is the nearest to |name|.
+// Adds the name or word nearest to |name| to |why|.
 Status no_provider(const Status& why, std::vector<std::string> names,
                    const std::vector<std::shared_ptr<const ProviderSource>>& own,
                    std::string_view name) {
@@ -142,7 +142,7 @@ Result<Session::Context> Environment::context_for(const std::shared_ptr<const Mo
   context.max_threads = max_threads_;
   if (const auto own = replacements()) context.executor = own->threads();
   context.keep = self;
-  // A model whose operators are all built in need not be read for that.
+  // A model whose operators are all built in need not be read here.
   context.operators = registry_.operators();
   if (!model->built_in_only()) {
     PFRT_ASSIGN(context.operators, registry_.operators_for(model->graph()));
@@ -210,7 +210,7 @@ Result<Answer> Environment::ask(const Question& question, const Options& options
   const Stop stop = [&progress] { return progress.stop(); };
   PFRT_ASSIGN(const auto device, devices_.open(source, &logger_, stop));
   auto answer = device->ask(question, stop, [&progress](double done) {
-    // Whether it is stopped is asked for by |stop|.
+    // |stop| reports whether the call was stopped.
     (void)progress.at(done).ok();
   });
   if (answer.status().code() == Code::kDEVICE_LOST) devices_.give_up(device.get());

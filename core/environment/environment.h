@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What models and sessions share: the log, plug-ins and what clients registered, packed constants,
-// and what clients have put in the place of the library's own memory and threads. Models and
+// Holds what models and sessions share: the log, plug-ins, clients' registrations, packed
+// constants, and what clients put in the place of the library's own memory and threads. Models and
 // sessions hold it, so that plug-ins stay loaded. Thread-safe.
 #pragma once
 
@@ -28,7 +28,7 @@
 
 namespace pfrt {
 
-// What a client has put in the place of the library's own; null members are its own.
+// A client's replacements for parts of the library; a null member is the library's own.
 struct Replacements {
   AllocatorPtr allocator;
   std::shared_ptr<MemoryPlanner> planner;
@@ -39,7 +39,7 @@ struct Replacements {
 
 class Environment : public std::enable_shared_from_this<Environment> {
  public:
-  // Finds plug-ins with the environment's log.
+  // Makes the source of plug-ins, which logs to the environment's log.
   using MakePlugins = std::function<std::unique_ptr<PluginSource>(Logger& logger)>;
   // |options| are of kind PFRT_OPTIONS_ENV.
   static std::shared_ptr<Environment> create(const Options& options, const MakePlugins& plugins);
@@ -52,25 +52,25 @@ class Environment : public std::enable_shared_from_this<Environment> {
   Registry& registry() { return registry_; }
   PackedStore& packed() { return packed_; }
   uint32_t max_threads() const { return max_threads_; }  // 0 = no limit
-  // Threads for work that may take all: of |executor|, or of the process where it is null.
+  // Threads for work that may take all: those of |executor|, or of the process where it is null.
   uint32_t width(const Executor* executor) const;
   bool guard_mapped_files() const { return guard_mapped_files_; }
   const BudgetPtr& budget() const { return budget_; }
   RunQueue& waiting_runs() { return waiting_runs_; }
-  // The cache of compiled models that option cache_dir of a load or session says: in |folder|; of
-  // PFRT_CACHE_DIR where that is empty. Null: none.
+  // The cache of compiled models in |folder|, as the option cache_dir of a load or session gives
+  // it, or in PFRT_CACHE_DIR where |folder| is empty. Null: none.
   std::shared_ptr<CompiledCache> cache(const std::string& folder);
-  // The same with limits of its own, from now on.
+  // Opens the cache in |folder| with limits of its own, which are in force from now on.
   std::shared_ptr<CompiledCache> open_cache(const std::string& folder, const CacheLimits& limits);
-  // In the place of PFRT_CACHE_DIR; empty: that again.
+  // Replaces PFRT_CACHE_DIR by |folder|; empty restores it.
   void set_default_cache(const std::string& folder);
-  // Of what a session of |model| with |options| has in a cache; UNSUPPORTED where it is not kept.
+  // The key of a session of |model| with |options| in a cache; UNSUPPORTED where it is not kept.
   Result<std::string> cache_key(const std::shared_ptr<const Model>& model, const Options& options);
 
-  // What opening the provider takes, but for options, that |name| stands for: its name, or a word
-  // for it (core/base/provider_name.h). NOT_FOUND lists what is there.
+  // The provider to open, without options. |name| is its name or a word for it
+  // (core/base/provider_name.h). NOT_FOUND lists the providers there are.
   Result<ProviderSource> provider_source(std::string_view name);
-  // All that are usable: registered ones, then those of plug-ins.
+  // All usable providers: registered ones, then those of plug-ins.
   std::vector<ProviderSource> provider_sources();
 
   // A session over |model|, as |options| of kind PFRT_OPTIONS_SESSION say.
@@ -79,21 +79,21 @@ class Environment : public std::enable_shared_from_this<Environment> {
                                                   const std::vector<std::string>& extra_outputs,
                                                   std::vector<NamedValues> samples);
 
-  // Gives back what can be made again; the bytes of blocks and pools that this was.
+  // Gives back everything that can be made again; returns the bytes of blocks and pools freed.
   uint64_t trim();
-  // To be called after runs: trims where memory is watched and about to run out.
+  // Trims where memory is watched and about to run out; to be called after each run.
   void after_run() {
     if (!keeper_) return;
     if (pressure_) look_at_memory([this] { return trim(); });
     keeper_->start();
   }
 
-  // What the device of |question|'s provider answers; |options| are of kind ASK.
+  // The answer of the provider's device to |question|; |options| are of kind ASK.
   Result<Answer> ask(const Question& question, const Options& options);
 
   std::shared_ptr<const Replacements> replacements() const;  // null when none was ever set
-  // |change| is given a copy of what is set. What was there goes when nothing uses it any more, and
-  // outside of locks: that may join threads.
+  // |change| is given a copy of the present replacements. A former one goes when nothing uses it
+  // any more, and outside of locks, because that may join threads.
   void replace(const std::function<void(Replacements&)>& change);
 
  private:
@@ -102,8 +102,8 @@ class Environment : public std::enable_shared_from_this<Environment> {
                                        const Options& options, std::vector<NamedValues> samples);
   FindProvider finder();
   void look_at_memory(const std::function<uint64_t()>& trim_all);
-  // On the keeper's thread: what runs do after them, where there are none, and what was not used
-  // for long is freed.
+  // Runs on the keeper's thread: frees blocks that were not used for long, and trims where memory
+  // is about to run out, even while no run ends.
   void tend();
 
   Logger logger_;
@@ -119,7 +119,7 @@ class Environment : public std::enable_shared_from_this<Environment> {
   const CacheLimits cache_limits_;
   const std::string cache_folder_;  // of PFRT_CACHE_DIR
   std::mutex caches_mutex_;
-  std::string default_cache_;                                     // instead, where it is not empty
+  std::string default_cache_;  // in the place of cache_folder_ where it is not empty
   std::map<std::string, std::shared_ptr<CompiledCache>> caches_;  // by folder
   const std::unique_ptr<PressureWatch> pressure_;                 // null = off
   const uint64_t idle_ns_;          // after which blocks that wait are freed; 0 = never
@@ -130,17 +130,17 @@ class Environment : public std::enable_shared_from_this<Environment> {
   std::shared_ptr<const Replacements> replacements_;
 };
 
-// Allocations of this thread are the environment's while it lives.
+// Makes the environment's allocator and budget serve this thread's allocations while it lives.
 class EnvironmentScope {
  public:
   explicit EnvironmentScope(const Environment& environment)
       : EnvironmentScope(environment.replacements(), environment.budget()) {}
-  // |budget|: the environment's, or one inside it. |allocator| false: memory is the library's.
+  // |budget| is the environment's, or one inside it. |allocator| false: memory is the library's.
   EnvironmentScope(const std::shared_ptr<const Replacements>& own, BudgetPtr budget,
                    bool allocator = true)
       : scope_({own && allocator ? own->allocator : nullptr, std::move(budget),
                 own ? own->planner : nullptr}) {}
-  // For making what lives as long as a model or a session.
+  // A scope for making objects that live as long as a model or a session.
   static EnvironmentScope lasting(const Environment& environment, bool allocator = true) {
     return lasting(environment, environment.budget(), allocator);
   }

@@ -39,11 +39,11 @@ Status save_with(const Importer& exporter, Logger& logger, const Model& model,
     return error(Code::kUNSUPPORTED, exporter.name(), " can be read but not written");
   ExportCall call(path, info_list(model.info()), logger, progress);
   PFRT_ASSIGN([[maybe_unused]] const uint32_t first, call.add_file(path));
-  // A copy, so that getters' storage is this call's own.
+  // The copy makes the storage of getters this call's own.
   std::shared_ptr<Graph> graph = model.graph().clone();
   PFRT_TRY(check_sayable(*graph));
-  // What is of no particular opset, as built by hand or left by passes, asks no more of its readers
-  // than it needs.
+  // A graph of no particular opset, built by hand or left by passes, is written with the lowest
+  // opsets that it needs.
   if (graph->opset("") == newest_opset("") && infer_types(*graph).ok()) {
     PFRT_TRY(standardise(*graph));
     name_captures(*graph);

@@ -16,7 +16,7 @@
 
 namespace pfrt {
 
-// What an exporter sees of the host during one save.
+// An exporter's view of the host during one save.
 class ExportCall {
  public:
   ExportCall(const std::string& path, InfoList info, Logger& logger, Progress& progress)
@@ -26,10 +26,10 @@ class ExportCall {
   const InfoList& info() const { return info_; }
   Logger& logger() { return logger_; }
   Progress& progress() { return progress_; }
-  // Another file, in the folder of the model's; its number. The model's own is 0.
+  // Adds a file in the folder of the model's and returns its number. The model's own is 0.
   Result<uint32_t> add_file(const std::string& path);
   Status write(uint32_t file, const void* data, uint64_t size);
-  // All files take their places, the model's own last, for it refers to the others.
+  // Puts all files in their places, the model's own last because it refers to the others.
   Status commit();
 
  private:
@@ -40,8 +40,8 @@ class ExportCall {
   std::vector<std::unique_ptr<os::AtomicFile>> files_;
 };
 
-// By the extension of |path|. The constants are the bytes that they were; DATA_LOSS leaves the old
-// file where it is.
+// Chooses the format by the extension of |path|. Constants keep their bytes; DATA_LOSS leaves the
+// old file in place.
 Status save_model(Environment& environment, const Model& model, const std::string& path,
                   Progress& progress);
 

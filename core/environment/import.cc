@@ -68,8 +68,8 @@ Result<std::shared_ptr<Graph>> import_pfm(ImportCall& call) {
   return std::move(loaded->graph);
 }
 
-// Those of the load that are for |importer|. Those for another one are its affair; a word that
-// none has is a mistake.
+// Options of the load for |importer|. Options for other importers are left to them; a word that
+// names no importer is a mistake.
 Result<std::vector<std::pair<std::string, std::string>>> options_for(PluginSource& plugins,
                                                                      std::string_view importer,
                                                                      const Options& options) {
@@ -124,7 +124,7 @@ Result<std::shared_ptr<Graph>> import_graph(PluginSource& plugins, ImportCall& c
   return graph;
 }
 
-// What decides what becomes of a model's bytes besides them.
+// Identifies everything besides its bytes that decides what a model becomes.
 std::string load_key(Environment& environment, const Options& options) {
   std::string key =
       message(library_identity(), "/", options.get(load_option::kValidate), "/",
@@ -134,7 +134,7 @@ std::string load_key(Environment& environment, const Options& options) {
   return key + "/" + environment.plugins().searched();
 }
 
-// |source|, without being read, where |cache| knows it.
+// The model of |source|, without reading it, where |cache| knows it.
 std::shared_ptr<const Model> known_model(Environment& environment, CompiledCache& cache,
                                          const ModelSource& source, const Options& options) {
   const auto import = [self = environment.shared_from_this(), source,
@@ -201,7 +201,7 @@ Result<std::shared_ptr<const Model>> load_model(Environment& environment, const 
   if (source.file) call.model_files.push_back({source.path, source.file->stamp(), source.file});
   ModelInfo info;
   auto graph = import_graph(environment.plugins(), call, options, info);
-  // What was read of a file that is gone means nothing, whether it looked right or wrong.
+  // Bytes of a file that is gone mean nothing, whether the result looks right or wrong.
   for (const auto& used : call.files)
     if (used->check()) return used->status().prepend("loading " + source.text());
   if (!graph.ok()) return graph.take_status();

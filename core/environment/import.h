@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Loading models: choosing who reads the format, and what that importer sees of the host. Used by
-// the thread that loads.
+// Loads models: chooses the importer of the format, and gives it a view of the host. Used by the
+// thread that loads.
 #pragma once
 
 #include <functional>
@@ -24,19 +24,19 @@ namespace pfrt {
 // A model's bytes.
 struct ModelSource {
   std::string path;  // of the file; empty when it has none, and so no folder
-  std::string name;  // for messages, and by its extension for the format; may be empty
+  std::string name;  // for messages, and for the format by its extension; may be empty
   const void* data = nullptr;
   uint64_t size = 0;
   std::shared_ptr<void> keep;
-  std::shared_ptr<os::MappedFile> file;  // that it is all of; may be null
-  // Where the files beside it come from, when that is no folder; may be empty.
+  std::shared_ptr<os::MappedFile> file;  // whose contents these are; may be null
+  // Reads the files beside it when they are in no folder; may be empty.
   std::function<Result<std::shared_ptr<Buffer>>(std::string_view location, Progress& progress)>
       read_beside;
 
   std::string text() const { return name.empty() ? "a model in memory" : "'" + name + "'"; }
 };
 
-// What an importer sees of the host during one load, and what it tells it.
+// An importer's view of the host during one load, and its results.
 class ImportCall {
  public:
   ImportCall(const ModelSource& source, Environment& environment, Progress& progress,
@@ -52,10 +52,10 @@ class ImportCall {
   const ModelSource& source() const { return source_; }
   Progress& progress() { return progress_; }
   Logger& logger() { return environment_.logger(); }
-  // A file that the model refers to.
+  // Opens a file that the model refers to.
   Result<Bytes> open_beside(std::string_view location);
 
-  // Of the load, for the importer that is called.
+  // Options of the load for this importer.
   std::vector<std::pair<std::string, std::string>> options;
   InfoList info;
   std::vector<std::string> warnings;
@@ -74,16 +74,16 @@ class ImportCall {
 Result<std::shared_ptr<const Model>> load_model(Environment& environment, const ModelSource& source,
                                                 const Options& options, Progress& progress,
                                                 uint64_t started);
-// The file at |path|.
-// What a load of |options| may take, inside the environment's.
+// The memory budget of a load with |options|, inside the environment's.
 BudgetPtr load_budget(const Environment& environment, const Options& options);
+// Loads the file at |path|.
 Result<std::shared_ptr<const Model>> load_model_file(Environment& environment, std::string path,
                                                      const Options& options);
-// Of a graph that was built by hand.
+// Makes a model of a graph that was built by hand.
 Result<std::shared_ptr<const Model>> model_of_graph(Environment& environment, const Graph& graph,
                                                     const Options& options);
 
-// The part of a load's progress that reading bytes takes, where that is a stage of its own.
+// The share of a load's progress that reading bytes takes, where that is a stage of its own.
 inline constexpr double kReadUntil = 0.5;
 
 // The importer for files that end in |extension|: the one named after it first, so that others need

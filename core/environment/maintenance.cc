@@ -25,7 +25,7 @@ bool Keeper::start() {
   if (now && now->generation == os::forks()) return true;
   const os::ForkScope scope;
   auto made = std::make_unique<State>();
-  // One from before a fork stays where it is: its thread is another process's.
+  // A state from before a fork is leaked: its thread belongs to the other process.
   if (!state_.compare_exchange_strong(now, made.get())) return true;
   State& state = *made.release();
   try {

@@ -18,8 +18,7 @@ class Keeper {
   Keeper(const Keeper&) = delete;
   Keeper& operator=(const Keeper&) = delete;
 
-  // Where it has no thread in this process yet. False where the system has none to give; it is
-  // asked once.
+  // Starts the thread where this process has none yet. False where the system has none to give.
   bool start();
 
  private:

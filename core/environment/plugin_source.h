@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an environment gets from plug-ins, whoever finds and opens them. Implementations are
-// thread-safe; what they hand out keeps the plug-in's library loaded.
+// Provides what an environment gets from plug-ins, whoever finds and opens them. Implementations
+// are thread-safe; what they hand out keeps the plug-in's library loaded.
 #pragma once
 
 #include <functional>
@@ -22,13 +22,13 @@ struct ClientPass;
 class ExportCall;
 class ImportCall;
 
-// Who reads, and perhaps writes, models of one format.
+// Reads, and perhaps writes, models of one format.
 class Importer {
  public:
   virtual ~Importer() = default;
   virtual const std::string& name() const = 0;                   // "ONNX"
   virtual std::vector<std::string_view> extensions() const = 0;  // "onnx", lower case
-  // How sure it is that this is its format; 0 = it is not.
+  // Certainty that |data| is of its format; 0 = it is not.
   virtual uint32_t probe(const void* data, uint64_t size) const = 0;
   virtual Status load(ImportCall& call, const std::shared_ptr<Graph>& graph) const = 0;
   virtual bool writes() const = 0;
@@ -42,7 +42,7 @@ struct OperatorTable {
   std::shared_ptr<void> library;
 };
 
-// The passes of one.
+// The passes that one plug-in brings.
 struct PassTable {
   std::string path;
   std::vector<std::shared_ptr<const ClientPass>> passes;
@@ -52,10 +52,10 @@ class PluginSource {
  public:
   virtual ~PluginSource() = default;
 
-  // What opening the provider that |name| stands for (core/base/provider_name.h) takes, but for
-  // options; NOT_FOUND lists what is there.
+  // The provider to open, without options. |name| is its name or a word for it
+  // (core/base/provider_name.h). NOT_FOUND lists the providers there are.
   virtual Result<ProviderSource> provider(std::string_view name) = 0;
-  // Likewise of all that are usable.
+  // All usable providers.
   virtual std::vector<ProviderSource> providers() = 0;
   // Names and words that stand for providers whose files are there, usable or not.
   virtual std::vector<std::string> provider_names() = 0;
@@ -67,10 +67,10 @@ class PluginSource {
   virtual std::vector<std::shared_ptr<const Importer>> importers() = 0;
 
   virtual std::vector<OperatorTable> operators() = 0;
-  // Of plug-ins whose paths |known| does not have.
+  // Passes of the plug-ins whose paths |known| does not have.
   virtual Result<std::vector<PassTable>> passes(const std::set<std::string>& known) = 0;
 
-  // The folders that are searched, as a sentence has them.
+  // The folders that are searched, worded for a sentence.
   virtual std::string searched() const = 0;
 };
 

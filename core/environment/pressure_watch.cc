@@ -8,7 +8,7 @@ namespace pfrt {
 namespace {
 
 constexpr uint64_t kEvery = 250'000'000;   // nanoseconds
-constexpr uint64_t kRest = 5'000'000'000;  // the same, where there is nothing to give back
+constexpr uint64_t kRest = 5'000'000'000;  // after there was nothing to give back
 constexpr uint64_t kShort = uint64_t{128} << 20;
 constexpr double kStalled = 20;  // percent of the last ten seconds in which something waited
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether memory is about to run out: what the system has available and the cgroups around the
-// process still allow, and what the system and these say of what stalls for memory (PSI).
+// Finds whether memory is about to run out, by the memory that the system has available and the
+// cgroups around the process still allow, and by their reports of time stalled for memory (PSI).
 // Thread-safe.
 #pragma once
 
@@ -17,9 +17,9 @@ class PressureWatch {
   // |root| stands before every path that is read, for tests.
   explicit PressureWatch(std::string root) : root_(std::move(root)) {}
 
-  // Why memory is short, as a sentence; empty = it is not, or was looked at lately.
+  // A sentence that says why memory is short; empty = it is not, or this was checked recently.
   std::string look();
-  // There was nothing to give back: it is not worth while to look again soon.
+  // Is called when there was nothing to give back: the next check comes later.
   void rest();
 
  private:

@@ -11,7 +11,7 @@
 namespace pfrt {
 namespace {
 
-// |op| in |set|; nothing is changed on failure.
+// |set| with |op| added; nothing is changed on failure.
 Result<OperatorSet::Ptr> extended(const OperatorSet::Ptr& set, const pfrt_custom_op& op,
                                   const std::string& origin, std::shared_ptr<void> keep) {
   PFRT_TRY(check_registered("operator", op.abi, view(op.name)));
@@ -20,7 +20,7 @@ Result<OperatorSet::Ptr> extended(const OperatorSet::Ptr& set, const pfrt_custom
   return OperatorSet::with(set, std::move(made));
 }
 
-// |op| as far as the plug-in that has it knows the struct.
+// A copy of |op| with the members that its plug-in's struct has; others are zero.
 pfrt_custom_op whole(const pfrt_custom_op& op) {
   pfrt_custom_op out{};
   std::memcpy(&out, &op, std::min<size_t>(op.struct_size, sizeof out));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a client registered with an environment (custom.h), and the operators and passes that its
-// plug-ins brought. Thread-safe.
+// Holds a client's registrations with an environment (custom.h), and the operators and passes of
+// its plug-ins. Thread-safe.
 #pragma once
 
 #include <memory>
@@ -26,24 +26,24 @@ class Registry {
   OperatorSet::Ptr operators() const;
   // The operators for a model of |graph|: plug-ins are asked when nobody else knows one.
   Result<OperatorSet::Ptr> operators_for(const Graph& graph);
-  // |keep| is let go with the operator.
+  // |keep| is released with the operator.
   Status add_operator(const pfrt_custom_op& op, std::shared_ptr<void> keep);
   Status remove_operator(std::string_view domain, std::string_view name);
-  // Registers what plug-ins of kind ops have, once each.
+  // Registers the operators of plug-ins of kind ops, once each.
   Status open_operators();
 
-  // Providers as sessions open them; |source| has its name.
+  // Registers a provider that sessions may open; |source| has its name.
   Status add_provider(ProviderSource source);
   std::vector<std::shared_ptr<const ProviderSource>> providers() const;
 
-  // Registers what plug-ins of kind pass have, once each, after those that are there.
+  // Registers the passes of plug-ins of kind pass, once each, after those that are there.
   Status open_passes();
   Status add_pass(std::shared_ptr<const ClientPass> pass, std::string_view after);
   std::vector<std::shared_ptr<const ClientPass>> passes() const;
 
  private:
   PluginSource& plugins_;
-  mutable std::mutex mutex_;  // never held while something of the client's is released
+  mutable std::mutex mutex_;  // never held while an object of the client's is released
   OperatorSet::Ptr operators_;
   std::set<std::string> opened_;  // paths of plug-ins
   std::vector<std::shared_ptr<const ProviderSource>> providers_;
@@ -54,7 +54,7 @@ class Registry {
 // not say), or its name has a NUL character in it.
 Status check_registered(std::string_view what, uint32_t abi, std::string_view name);
 
-// Calls |release_fn| when the last reference goes, and only then lets go of |library|.
+// Calls |release_fn| when the last reference goes, and releases |library| only then.
 std::shared_ptr<void> lifetime(void (*release_fn)(void*), void* user,
                                std::shared_ptr<void> library = nullptr);
 

@@ -23,7 +23,7 @@ constexpr double kCheckUntil = 0.95;  // of a load's progress
 // The canonical form of a larger graph is made again for the next session rather than kept.
 constexpr size_t kKeptNodes = 100'000;
 
-// What is declared stays where inference knows nothing.
+// Declared types stay where inference knows nothing.
 void copy_type(const Type& from, Type& to, const SymbolTable& symbols) {
   const Type declared = std::exchange(to, from);
   if (!declared.has_shape || declared.kind != from.kind) return;
@@ -48,8 +48,8 @@ void copy_types(const Graph& from, Graph& to) {
   }
 }
 
-// |graph| as it is whatever is fed in place of its defaults; null where it has none, or no
-// canonical form without them.
+// |graph| for any values fed in place of its defaults; null where it has none, or no canonical form
+// without them.
 std::shared_ptr<const Graph> without_defaults(const Graph& graph, const OperatorSet::Ptr& operators,
                                               const Progress& progress) {
   const auto has_default = [&](ValueId id) { return graph.at(id).constant != nullptr; };
@@ -120,8 +120,8 @@ void default_opsets(Graph& graph) {
   if (graph.opsets.empty()) graph.opsets[""] = newest_opset("");
 }
 
-// A name that is no word, such as "4" or "a+b", is quoted, since texts of expressions are made of
-// such signs: nothing makes sure that an input named "N+1" is one longer than N.
+// A name that is no word, such as "4" or "a+b", is quoted, since texts of expressions consist of
+// such signs: an input named "N+1" need not be one longer than N.
 void number_dims(Graph& graph) {
   for (ValueId id : graph.inputs)
     for (Dim& dim : graph.at(id).type.shape) {
@@ -351,7 +351,7 @@ Result<std::shared_ptr<const Model::Optimised>> Model::optimised(
     std::lock_guard lock(optimised_mutex_);
     std::erase_if(optimised_, [&](const auto& e) {
       if (e.first == key || e.second.use_count() != 1) return false;
-      const std::lock_guard last(e.second->making);  // nobody's, so it is not waited for
+      const std::lock_guard last(e.second->making);  // nobody has the slot, so this does not wait
       return e.second->value.expired();
     });
     std::shared_ptr<OptimisedSlot>& place = optimised_[key];

@@ -56,7 +56,7 @@ class Model {
     std::vector<std::shared_ptr<os::FileHealth>> viewed, copied;
   };
 
-  // One that is not read before somebody asks for more than its face.
+  // Reads a known model when more than its face is asked for.
   using Import = std::function<Result<std::shared_ptr<const Model>>(Progress& progress)>;
   struct Known {
     std::shared_ptr<Graph> face;
@@ -68,49 +68,50 @@ class Model {
   };
   static std::shared_ptr<Model> known(Known known);
 
-  // The graph or, of a model that is not read yet, one without nodes that has its inputs, outputs
-  // and what it says of itself.
+  // The graph or, of a model that is not read yet, a graph without nodes that has its inputs,
+  // outputs and descriptions.
   const Graph& face() const { return *graph_; }
-  // This, or the model that it stands for, read when that is first asked for. It lives as long as
-  // this.
+  // This model or, where it was not read yet, the one that import_ reads at the first call. It
+  // lives as long as this.
   Result<const Model*> whole(const Progress& progress = Progress()) const;
-  // Of a whole model.
+  // The graph of a model that is read.
   const Graph& graph() const { return *graph_; }
   const ModelInfo& info() const { return info_; }
 
-  // The files that it was loaded from, its own first; none when it came from elsewhere. Set before
-  // the model is shared. |load_key|: of what else decides what it is.
+  // The files it was loaded from, its own first; none when it came from elsewhere. Set before the
+  // model is shared. |load_key| identifies the options that it was loaded with.
   const std::vector<ModelFile>& files() const { return files_of_; }
   void set_files(std::vector<ModelFile> files, std::string load_key);
-  // Of one that was loaded from memory alone; set before the model is shared.
+  // Identifies a model that was loaded from memory alone; set before the model is shared.
   void set_memory(const void* data, uint64_t bytes, std::string_view load_key);
-  // The same for the same bytes of its files or memory, loaded alike; empty where it has none, they
-  // cannot be read, or |control| says stop. Files are read the first time, on its threads.
+  // A digest that is equal for equal bytes of its files or memory, loaded alike; empty where it has
+  // none, they cannot be read, or |control| says stop. Files are read at the first call, on
+  // |control|'s threads.
   std::string content(const RunControl& control) const;
   Result<std::shared_ptr<os::MappedFile>> mapped(size_t number) const;
   bool built_in_only() const { return built_in_only_; }  // its operators
   const std::vector<std::string>& warnings() const { return warnings_; }
-  // When each stage of loading began, the last being its end; empty after the first call: of
-  // sessions that share a model, the profile of one has them.
+  // Times at which each stage of loading began, the last being its end. Empty after the first call,
+  // so that the profile of one session alone has them.
   Progress::Stages take_load_stages() const {
     return load_told_.exchange(true) ? Progress::Stages() : load_stages_;
   }
-  // DATA_LOSS once a mapped file was found cut short, written to or unreadable that constants are
-  // views of, or that one was copied from then, and ever after. |ask| also looks at the files that
-  // are viewed, a system call each.
+  // DATA_LOSS for ever once a mapped file was found cut short, written to or unreadable while
+  // constants viewed it or were copied from it. |ask| also looks at the files that are viewed, a
+  // system call each.
   Status intact(bool ask) const;
-  // All nodes with the newest meaning and inferred types; or why not. Made again only for other
-  // |operators|, and only where the model uses some.
+  // The graph with all nodes in the newest opset and inferred types, or the reason why not. Made
+  // again only for other |operators|, and only where the model uses some.
   Result<std::shared_ptr<const Graph>> canonical(const OperatorSet::Ptr& operators,
                                                  const Progress& progress = Progress()) const;
 
-  // What passes made of the canonical graph, while a session uses it: sessions that ask for the
-  // same share it with its constants, and wait for whoever makes it; others go on. |key| names
+  // The canonical graph after passes, kept while a session uses it. Sessions that ask for the same
+  // key share it with its constants, and wait for whoever makes it; others go on. |key| names
   // everything it depends on.
   struct Optimised {
     std::shared_ptr<const Graph> graph;
     std::vector<PassReport> reports;
-    std::shared_ptr<const StoredModel> stored = nullptr;  // that they are from; null: made here
+    std::shared_ptr<const StoredModel> stored = nullptr;  // its cache entry; null: none
   };
   Result<std::shared_ptr<const Optimised>> optimised(
       const std::string& key, const Progress& progress,
@@ -129,7 +130,7 @@ class Model {
   mutable bool canonical_tried_ = false;
   mutable OperatorSet::Ptr canonical_for_;
   bool built_in_only_ = true;
-  bool loaded_ = false;  // create() is through
+  bool loaded_ = false;  // create() has finished
   mutable std::vector<ModelFile> files_of_;
   std::string load_key_;
   Import import_;                               // of a model that is not read yet
@@ -152,7 +153,7 @@ class Model {
 // A graph built by hand has the newest opset of each domain unless it says otherwise.
 void default_opsets(Graph& graph);
 
-// Dimensions of inputs that the model does not name get symbols, so that what follows from one is
+// Gives symbols to dimensions of inputs without a name, so that dimensions that follow from one are
 // known to be equal.
 void number_dims(Graph& graph);
 
@@ -165,8 +166,9 @@ Result<std::shared_ptr<const Graph>> make_canonical(std::shared_ptr<Graph> graph
 // Types of inner values, found on a canonical copy and written back by name.
 Status infer_types(Graph& graph);
 
-// Everything that is wrong with the graph: its structure, operators the library does not know,
-// arity, attribute types, contradicting types and shapes. VALIDATION with one child a fault.
+// Finds everything that is wrong with the graph: its structure, operators the library does not
+// know, arity, attribute types, contradicting types and shapes. VALIDATION with a child for each
+// fault.
 Status validate_all(Graph& graph);
 
 }  // namespace pfrt

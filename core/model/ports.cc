@@ -35,8 +35,7 @@ void name_dims(const Graph& graph, const Type& declared, PortInfo& info) {
       info.dim_names[i] = graph.symbols->given_name(declared.shape[i]);
 }
 
-// Other values than the model's defaults may be fed: of what holds with the defaults, what the
-// model says without them stays.
+// Keeps only the facts that hold without the model's defaults, since other values may be fed.
 void keep_known(const Type& known, PortInfo& info) {
   if (!info.type.is_tensor() || !known.is_tensor() || !info.type.has_shape) return;
   if (!known.has_shape || known.shape.size() != info.dims.size()) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The inputs and outputs of a session, for those outside, and whether what they give fits. Pure;
-// thread-safe.
+// The inputs and outputs of a session, for those outside, and checks of the values given for them.
+// Pure; thread-safe.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ namespace pfrt {
 
 using NamedValues = std::vector<std::pair<std::string, ValuePtr>>;
 
-// What an input or output is, for those outside.
+// An input or output, for those outside.
 struct PortInfo {
   std::string name;
   Type type;
@@ -25,17 +25,16 @@ struct PortInfo {
 };
 
 PortInfo port_info(const Graph& graph, ValueId id);
-// Of value |planned| of |graph|, that the model declares as |declared| of |model|: dimensions that
-// nothing infers have the names they are declared with. Declared numbers are no promise that a run
-// keeps.
+// Describes value |planned| of |graph|, which |model| declares as |declared|: dimensions that
+// nothing infers have their declared names. A run need not keep to declared numbers.
 PortInfo port_info(const Graph& graph, ValueId planned, const Graph& model, ValueId declared);
 
-// |inputs|, one a port (null where not given), against what the ports expect, and dimensions of one
-// name against each other. The first |required| must be given. Where dimensions of one name differ,
-// |out_differ| is told how; without it that is an error.
+// Checks |inputs|, one for each port (null where not given), against what the ports expect, and
+// dimensions of one name against each other. The first |required| must be given. Where dimensions
+// of one name differ, |out_differ| is told how; without it that is an error.
 Status check_inputs(const std::vector<PortInfo>& ports, size_t required, const SymbolTable& symbols,
                     const std::vector<ValuePtr>& inputs, std::string* out_differ = nullptr);
-// Samples name inputs that must be fed, and fit.
+// Checks that samples name inputs that must be fed, and fit.
 Status check_samples(const std::vector<PortInfo>& ports, size_t required,
                      const SymbolTable& symbols, const std::vector<NamedValues>& samples);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Typed options with a schema: one table a kind says every key, its type, default and choices.
-// Options is a value; the cancel flag it shares with its copies is the one part that others may
-// touch at any time.
+// Typed options with a schema: a table for each kind has every key, its type, default and choices.
+// Options is a value; only the cancel flag, which it shares with its copies, may be touched by
+// others at any time.
 #pragma once
 
 #include <atomic>
@@ -36,11 +36,11 @@ class Options {
   Status set_string(std::string_view key, std::string_view value);
   Status set_strings(std::string_view key, const std::vector<std::string>& values);
   Status set_text(std::string_view key, std::string_view text);
-  // As text, lists comma-separated; valid until the key is set again.
+  // The value as text, lists comma-separated; valid until the key is set again.
   Result<std::string_view> text(std::string_view key) const;
-  // What was set for plug-ins, "provider.<word>.<key>" of SESSION and ASK options and
-  // "import.<word>.<key>" of LOAD options (which take any; the plug-in says later which it knows):
-  // word, key and value.
+  // Options set for a plug-in: "provider.<word>.<key>" of SESSION and ASK options and
+  // "import.<word>.<key>" of LOAD options. Any key is taken here; the plug-in says later which it
+  // knows.
   struct ForPlugin {
     std::string word, key, value;
   };
@@ -62,12 +62,13 @@ class Options {
   }
 
   std::atomic<bool>& cancel_flag() const { return *cancel_; }
-  // Of LOAD and ASK options.
+  // Sets the callback for the progress of LOAD and ASK options.
   void set_progress(pfrt_progress_fn fn, void* user) {
     progress_ = fn;
     progress_user_ = user;
   }
-  // Stopped by the cancel flag, and by a timeout, which counts from now. Not of RUN options.
+  // The progress of a call, which the cancel flag stops, and a timeout that counts from now. Not
+  // for RUN options.
   Progress progress() const;
 
  private:

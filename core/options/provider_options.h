@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Options that providers add to a session's: read from their tables and checked against them. Pure
-// but for calls of the table; thread-safe.
+// except for calls of the table; thread-safe.
 #pragma once
 
 #include <string>
@@ -13,10 +13,10 @@
 
 namespace pfrt {
 
-// The options a provider declares, as it names them (without prefix).
+// The options that a provider declares, by its own names (without prefix).
 Result<std::vector<pfrt_option_info>> provider_options(const pfrt_provider_table& table,
                                                        std::string_view name);
-// |text| is a value of option |name| of |schema|; |key| is its full name, for messages.
+// Checks |text| as a value of option |name| of |schema|; |key| is its full name, for messages.
 Status check_option(const std::vector<pfrt_option_info>& schema, std::string_view key,
                     std::string_view name, std::string_view text);
 

@@ -38,7 +38,7 @@ std::string types_text(const Graph& graph, const Node& node) {
   return text;
 }
 
-// The outputs' dimensions need contents that no plan can know beforehand.
+// Whether the outputs' dimensions depend on contents that no plan can know beforehand.
 bool needs_contents(const Graph& graph, const Node& node, const Knowable& known) {
   const OperatorDef* def = find_canonical(graph, node);
   if (!def) return false;
@@ -71,7 +71,7 @@ Status check_all_run(const Graph& graph, const std::vector<NodeId>& order,
 
 Status look(const Progress* progress) { return progress ? progress->stop() : Status(); }
 
-// What each candidate would run, without what was refused while compiling.
+// Claims of each candidate, without nodes it refused while compiling.
 Result<std::vector<Claims>> claims_of(const Snapshot& snapshot,
                                       const std::vector<Candidate>& candidates,
                                       const std::vector<Refusal>& refusals,
@@ -93,11 +93,11 @@ Result<std::vector<Claims>> claims_of(const Snapshot& snapshot,
   return claims;
 }
 
-// Stretches of the sequence that one owner has, but for those that |starts| and |ends| divide.
+// Stretches of the sequence with one owner, further divided at |starts| and |ends|.
 std::vector<Stage> stages_of(const Assignment& assignment, const std::vector<bool>& host,
                              const std::vector<bool>& starts, const std::vector<bool>& ends) {
   std::vector<Stage> out;
-  bool ended = true;  // what came before ended its segment
+  bool ended = true;  // whether the previous node ended its segment
   for (uint32_t i : assignment.sequence) {
     const int owner = assignment.owner[i];
     const bool fresh_segment = ended || host[i] || starts[i];
@@ -112,8 +112,8 @@ std::vector<Stage> stages_of(const Assignment& assignment, const std::vector<boo
   return out;
 }
 
-// Inputs and outputs of the stages. What a node of |ends| makes is an output though nobody reads
-// it: it has its memory when a run knows its size.
+// Sets inputs and outputs of the stages. A value that a node of |ends| makes is an output even
+// though nothing reads it: it gets its memory when a run knows its size.
 void connect(const Graph& graph, const std::vector<NodeId>& order, const std::vector<bool>& ends,
              std::vector<Stage>& stages) {
   std::vector<int> made_in(graph.value_count(), -1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Questions to a device: the question as the provider reads it, and its answer, copied.
+// Questions to a device: the question in the provider's form, and a copy of its answer.
 #include "core/base/rank.h"
 #include "core/provider/provider.h"
 
@@ -18,7 +18,7 @@ pfrt_tensor view_of(const Tensor& tensor) {
   return t;
 }
 
-// Why the host does not take |t| as a part of an answer, or empty.
+// The reason why the host does not take |t| as a part of an answer, or empty.
 std::string fault_of(const pfrt_tensor& t) {
   if (t.struct_size < sizeof t) return message("has a struct of ", t.struct_size, " bytes");
   if (!dtype_known(t.dtype)) return message("has dtype ", t.dtype, ", which is unknown");
@@ -33,7 +33,7 @@ std::string fault_of(const pfrt_tensor& t) {
   return needed && !t.data ? "has no data" : "";
 }
 
-// Keeps what is answered, and the first fault in it.
+// Keeps the answer, and the first fault in it.
 struct Collector {
   Answer answer;
   Status fault;

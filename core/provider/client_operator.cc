@@ -12,16 +12,14 @@
 namespace pfrt {
 namespace {
 
-// The nearest code of the table for what a callback returned.
+// The code for the result of a callback; kPROVIDER where a callback may not return it.
 Code failure(pfrt_code code) {
   const bool known = code > PFRT_CODE_OK && code <= PFRT_CODE_INTERNAL;
   const bool stopped = code == PFRT_CODE_CANCELLED || code == PFRT_CODE_DEADLINE;
   return known && !stopped ? static_cast<Code>(code) : Code::kPROVIDER;
 }
 
-// Most arguments fit this; the standard's longest shape has fewer dimensions.
-
-// One call of a shape callback: arguments, and what it answered.
+// A call of a shape callback: its arguments and its answer.
 class InferCall {
  public:
   explicit InferCall(Inference& inference) : inference_(inference) {
@@ -94,7 +92,7 @@ class InferCall {
   }
 
  private:
-  // Numbers stand for dimensions that are not known: -1 - index.
+  // Unknown dimensions are numbered: -1 - index.
   int64_t number_of(const Dim& dim) {
     if (dim.known()) return dim.value();
     for (size_t i = 0; i < open_.size(); ++i)
@@ -124,7 +122,7 @@ class InferCall {
       to.data = constant->data();
       to.bytes = constant->bytes();
     } else if (const auto numbers = inference_.numbers(i); numbers && dtype_size(type.dtype)) {
-      // Contents that follow from other shapes: integers of the input's own width.
+      // These contents follow from other shapes: integers of the input's own width.
       const size_t size = dtype_size(type.dtype);
       std::vector<char>& bytes = contents_.emplace_back(numbers->size() * size);
       for (size_t k = 0; k < numbers->size(); ++k)
@@ -166,7 +164,7 @@ class InferCall {
       const bool known = n < 0 && static_cast<uint64_t>(-1 - n) < open_.size();
       shape.push_back(n >= 0 ? Dim(n) : known ? open_[static_cast<size_t>(-1 - n)] : Dim());
     }
-    // A zero among dimensions that are too many makes no elements, but no sense either.
+    // An impossible number of elements is an error even where a zero makes the tensor empty.
     std::erase(numbers, 0);
     if (tensor_bytes(dtype, element_count(numbers.data(), numbers.size())) == UINT64_MAX)
       return wrong(" has more elements than an address space");

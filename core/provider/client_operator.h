@@ -17,7 +17,7 @@ namespace pfrt {
 
 class ClientOperator final : public CustomOperator {
  public:
-  // |op| may be smaller than this header's. |keep| is held as long as the operator; its last
+  // |op| may be smaller than this header's struct. |keep| is held as long as the operator; its last
   // reference releases what |op| points to.
   static Result<std::shared_ptr<const ClientOperator>> create(const pfrt_custom_op& op,
                                                               std::string origin,
@@ -26,8 +26,8 @@ class ClientOperator final : public CustomOperator {
                  std::shared_ptr<void> keep);
 
   Status infer(Inference& inference) const override;
-  // OK or a code of the ABI's table, never CANCELLED or DEADLINE unless |context| says stop. What
-  // the callback throws becomes PROVIDER.
+  // OK or a code of the ABI's table, never CANCELLED or DEADLINE unless |context| says stop. An
+  // exception of the callback becomes PROVIDER.
   pfrt_code compute(const pfrt_op_compute& context) const;
 
  private:
@@ -37,11 +37,11 @@ class ClientOperator final : public CustomOperator {
       serial_;  // a step may run a session that uses the operator again
 };
 
-// Unless session option "image.max_pixels" says otherwise.
+// Default of session option "image.max_pixels".
 inline constexpr uint64_t kDefaultMaxPixels = uint64_t{1} << 26;
 
-// The provider of |set|'s operators. It refuses everything else. Those that decode images make no
-// larger ones than |max_pixels|.
+// The provider of |set|'s operators, which refuses everything else. Operators that decode images
+// make no larger ones than |max_pixels|.
 ProviderSource client_operator_provider(std::shared_ptr<const OperatorSet> set,
                                         uint64_t max_pixels = kDefaultMaxPixels);
 

@@ -25,7 +25,7 @@ const Registered& of(pfrt_provider* provider) {
 }
 
 const ClientOperator* find(const OperatorSet& set, const pfrt_snapshot_node& node) {
-  // Sets that reach a session hold nothing else.
+  // Sets that reach a session hold ClientOperators only.
   return static_cast<const ClientOperator*>(set.find(view(node.domain), view(node.op)));
 }
 
@@ -48,7 +48,7 @@ struct Executable {
 constexpr uint32_t kNoBuffer = UINT32_MAX;
 constexpr int64_t kNoDims[1] = {0};
 
-// A tensor of a step but for its bytes, which each run has its own.
+// A tensor of a step without its bytes, which differ from run to run.
 struct Port {
   pfrt_tensor tensor{};
   pfrt_string name{};
@@ -67,7 +67,7 @@ struct Step {
   uint64_t max_pixels = 0;
 };
 
-// One call of a compute callback.
+// A call of a compute callback.
 class Call {
  public:
   Call(const Step& step, const pfrt_step_context& host) : step_(step), host_(host) {
@@ -341,7 +341,7 @@ pfrt_code claim(pfrt_provider* provider, const pfrt_snapshot* snapshot, const pf
     if (find(*of(provider).set, snapshot->nodes[n])) {
       claims->accept(claims, n, 0, 0);
     } else {
-      claims->refuse(claims, n, to_c(""));  // nobody expects it to run others
+      claims->refuse(claims, n, to_c(""));  // it is not expected to run other operators
     }
   }
   return PFRT_CODE_OK;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a device counted in a program's last run.
+// Reads the figures that a device counted in a program's last run.
 #include <algorithm>
 
 #include "core/provider/provider.h"
@@ -8,7 +8,7 @@
 namespace pfrt {
 namespace {
 
-// Keeps what is added, and the first fault in it.
+// Keeps counters, and the first fault in them.
 struct Collector {
   std::vector<Counter> counters;
   uint32_t step_count;

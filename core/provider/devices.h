@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is open of devices with memory of their own: the sessions of an environment that name one
-// provider, device and options share a handle, so that values and constants on the device are all
-// of theirs. Closed with its last user. Thread-safe.
+// Open devices with memory of their own. Sessions of an environment that name the same provider,
+// device and options share a handle, so that values and constants on the device belong to all of
+// them. A handle closes with its last user. Thread-safe.
 #pragma once
 
 #include <map>
@@ -16,11 +16,11 @@ namespace pfrt {
 
 class Devices {
  public:
-  // A handle of another session, where the provider has memory of its own, or a new one. |stop| is
-  // asked also while another thread opens the same.
+  // The handle of another session, where the provider has memory of its own, or a new one. |stop|
+  // is asked also while another thread opens the same device.
   Result<std::shared_ptr<Provider>> open(const ProviderSource& source, Logger* logger,
                                          const Stop& stop);
-  // |lost| is given to nobody else: who opens its device next opens it anew, once for all.
+  // Hands out |lost| no more: the next caller opens its device anew, once for all.
   void give_up(const Provider* lost);
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Executables as bytes: a header of the host's own, the provider's identity, then what the provider
-// wrote. The header is written as it lies in memory, so only a machine of the same byte order reads
+// Executables as bytes: a header of the host's own, the provider's identity, then the provider's
+// bytes. The header is written in its memory layout, so only a machine of the same byte order reads
 // it.
 #include <cstring>
 
@@ -18,7 +18,8 @@ struct Header {
 };
 constexpr size_t kUnchecked = offsetof(Header, region_count);
 
-// FNV-1a: tells accidents, not intent; a provider reads what it is given as a stranger's.
+// The hash is FNV-1a, which finds accidents and not intent; a provider must read its bytes as a
+// stranger's.
 uint64_t checksum_of(std::string_view bytes) {
   uint64_t hash = 14695981039346656037u;
   for (const char c : bytes) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
@@ -35,7 +36,7 @@ std::string sealed(std::string_view identity, size_t region_count, std::string_v
   return out;
 }
 
-// The provider's part of |bytes|.
+// Returns the provider's part of |bytes|.
 Result<std::string_view> opened(std::string_view bytes, std::string_view identity,
                                 size_t region_count) {
   Header header{};
@@ -57,7 +58,7 @@ Result<std::string_view> opened(std::string_view bytes, std::string_view identit
   return bytes.substr(sizeof header + header.identity_bytes);
 }
 
-// Takes what a provider writes.
+// Receives the provider's bytes.
 pfrt_code append(const pfrt_writer* writer, const void* data, uint64_t size) {
   if (size == 0) return PFRT_CODE_OK;
   if (!data) return PFRT_CODE_INVALID_ARGUMENT;
@@ -69,7 +70,7 @@ pfrt_code append(const pfrt_writer* writer, const void* data, uint64_t size) {
   return PFRT_CODE_OK;
 }
 
-// Bytes at an address for any type.
+// Copies bytes to an address that suits any type.
 Result<Tensor> aligned_copy(std::string_view bytes) {
   return Tensor::copy_of(PFRT_DTYPE_UINT8, {static_cast<int64_t>(bytes.size())}, bytes.data());
 }

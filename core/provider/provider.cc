@@ -11,8 +11,8 @@
 namespace pfrt {
 namespace {
 
-// The least bytes of a struct in an array that a provider gives. Members that its structs do not
-// have are read as zero.
+// The least size of a struct in an array from a provider. Members that its structs do not have are
+// read as zero.
 constexpr size_t kLeastBuffer = offsetof(pfrt_buffer, alignment);
 constexpr size_t kLeastStep = offsetof(pfrt_step, nodes);
 constexpr size_t kLeastConstant = sizeof(pfrt_packed_constant);
@@ -102,8 +102,8 @@ Result<Claims> Provider::claim(const pfrt_snapshot& snapshot, const Stop& stop) 
     Claims claims;
     bool out_of_memory = false;
     static Collector& of(const pfrt_claims* table) { return *static_cast<Collector*>(table->host); }
-    // Times are compared and added up. So one that is negative or not a number counts as 0, which
-    // says nothing, and infinity as a very long time.
+    // Times are compared and added up. So a negative time or NaN counts as 0, which says nothing,
+    // and infinity as a very long time.
     static double time_of(double ns) {
       constexpr double kLongest = 1e18;  // 30 years
       return ns > 0 ? std::min(ns, kLongest) : 0;
@@ -264,7 +264,7 @@ Status Executable::read_program(ProgramTable* program) const {
     if ((step.read_count && !step.reads) || (step.write_count && !step.writes) ||
         (step.node_count && !step.nodes))
       return fault("whose step ", i, " counts buffers or nodes that it does not list");
-    // The provider only says what these dimensions need. So the code is one that blames the
+    // The provider only tells what these dimensions need. So the code is one that blames the
     // request: the provider is not replaced by another.
     if (step.scratch_bytes > kMostScratch)
       return error(Code::kSHAPE_MISMATCH, "the dimensions at hand are too large: step '",

@@ -2,8 +2,8 @@
 //
 // A provider as the runtime holds it: its table, an opened device, and the library that must stay
 // loaded while either lives. Calls go through here so that every failure becomes a Status naming
-// the provider. claim, compile, specialise, report, ask, exporting and importing are serialised for
-// each provider; thread-safe.
+// the provider. Calls of claim, compile, specialise, report, ask, exporting and importing are
+// serialised for each provider; thread-safe.
 #pragma once
 
 #include <functional>
@@ -25,7 +25,7 @@
 
 namespace pfrt {
 
-// What the host was told to use, before it is opened.
+// A provider to be opened.
 struct ProviderSource {
   std::string name;
   std::string path;  // of its file; empty where a client registered it
@@ -34,7 +34,7 @@ struct ProviderSource {
   const pfrt_provider_table* table = nullptr;
   uint64_t features = 0;
   std::shared_ptr<void> library;
-  std::shared_ptr<void> keep;  // what a provider calls back into: values may outlive a session
+  std::shared_ptr<void> keep;  // called back into; values may outlive a session
   // Called instead of table->open where it is set, with |user| first.
   decltype(pfrt_client_provider::open) open = nullptr;
   void* user = nullptr;
@@ -44,23 +44,23 @@ struct Claim {
   bool accepted = false;
   double est_ns = 0;
   uint64_t est_bytes = 0;
-  std::string reason;  // of a refusal
+  std::string reason;  // for a refusal
 };
 
-// Nodes that a provider runs only together, and what that saves against running them one by one.
+// Nodes that a provider runs only together, and the cost saved against running them one by one.
 struct ClaimGroup {
   std::vector<uint32_t> nodes;  // snapshot indices, each once, ascending
   double saved_ns = 0;
 };
 
-// What it costs to move a value to or from a provider.
+// Cost of moving a value to or from a provider.
 struct TransferCost {
   double ns = 0, ns_per_byte = 0;
   double of(double bytes) const { return ns + ns_per_byte * bytes; }
 };
 
 struct Claims {
-  std::vector<Claim> nodes;  // one a node of the snapshot
+  std::vector<Claim> nodes;  // one for each node of the snapshot
   std::vector<ClaimGroup> groups;
   TransferCost transfer;
 };
@@ -82,11 +82,11 @@ struct ProgramTable : pfrt_program {
 // A figure that a device counted in a program's last run.
 struct Counter {
   std::string name, unit;
-  double value = 0;               // any
-  uint32_t step = PFRT_NO_INDEX;  // of the program; PFRT_NO_INDEX = all of it
+  double value = 0;               // of any size and sign
+  uint32_t step = PFRT_NO_INDEX;  // index in the program; PFRT_NO_INDEX = the whole program
 };
 
-// What a device is asked to do without a program. Tensors are in host memory.
+// A request to a device outside of any program. Tensors are in host memory.
 struct Question {
   std::string_view provider, verb, request;
   std::vector<Tensor> tensors;
@@ -108,11 +108,11 @@ class Provider : public Device, public std::enable_shared_from_this<Provider> {
   Provider& operator=(const Provider&) = delete;
 
   const std::string& name() const { return source_.name; }
-  // Its name and fingerprint or, where it has none, its name, table, device and options in one
-  // text. Providers with the same text answer alike.
+  // A text of its name and fingerprint or, where it has none, its name, table, device and options.
+  // Providers with the same text answer alike.
   std::string identity() const;
-  // The same of a provider that answers alike in other processes, too; empty where it does not
-  // tell.
+  // A text that is equal for providers that answer alike in other processes too; empty where the
+  // provider has no fingerprint.
   std::string lasting_identity() const;
   bool simulated() const { return (source_.features & PFRT_PROVIDER_SIMULATED) != 0; }
   bool folds() const { return (source_.features & PFRT_PROVIDER_NO_FOLD) == 0; }
@@ -121,13 +121,13 @@ class Provider : public Device, public std::enable_shared_from_this<Provider> {
   pfrt_provider* handle() const { return handle_; }
 
   Result<Claims> claim(const pfrt_snapshot& snapshot, const Stop& stop = {});
-  // Why the provider does not run |node| and |epilogue| as one step; empty when it does. It may be
-  // asked about any canonical operator.
+  // The reason why the provider does not run |node| and |epilogue| as one step; empty when it does.
+  // It may be asked about any canonical operator.
   std::string refuses(const pfrt_snapshot& snapshot, uint32_t node,
                       const std::vector<uint32_t>& epilogue);
   // Whether the snapshots it gets may have large constants without their data.
   bool takes_deferred() const { return (features() & PFRT_PROVIDER_DEFERRED) != 0; }
-  // Device, where the provider has memory of its own.
+  // Whether the Device functions below may be called: the provider has memory of its own.
   bool has_memory() const { return (features() & PFRT_PROVIDER_MEMORY) != 0; }
   Result<void*> allocate_memory(uint64_t bytes, uint32_t alignment, uint64_t work) override;
   void release_memory(void* memory) override;
@@ -141,41 +141,41 @@ class Provider : public Device, public std::enable_shared_from_this<Provider> {
   // Whether its steps are told which run they belong to, and may still be at work when they have
   // returned.
   bool has_runs() const { return (features() & (PFRT_PROVIDER_MEMORY | PFRT_PROVIDER_RUNS)) != 0; }
-  // Copies of constants on the device, as long as somebody holds them. Constants may overlap in a
-  // file, so the size is part of the key too.
+  // Copies of constants on the device, kept while somebody holds them. Constants may overlap in a
+  // file, so the size is part of the key.
   using HostBytes = std::pair<const void*, uint64_t>;
   std::shared_ptr<Buffer> uploaded(const HostBytes& host);
   void set_uploaded(const HostBytes& host, const std::shared_ptr<Buffer>& buffer);
 
-  // One executable for each region. On failure |out_fault| says where, as far as the provider has
-  // said it.
+  // Makes an executable for each region. On failure |out_fault| says which region and node, as far
+  // as the provider has told.
   Result<std::vector<std::shared_ptr<Executable>>> compile(const std::vector<pfrt_region>& regions,
                                                            const Stop& stop,
                                                            CompileFault* out_fault);
-  // What the device answers. UNSUPPORTED where it takes no questions or does not know the verb.
+  // Asks the device. UNSUPPORTED where it takes no questions or does not know the verb.
   Result<Answer> ask(const Question& question, const Stop& stop,
                      const std::function<void(double)>& progress);
 
   bool exports() const { return (features() & PFRT_PROVIDER_EXPORT) != 0; }
-  // All executables that one call of compile or import_executables gave, in its order, as bytes for
-  // import_executables.
+  // Bytes, for import_executables, of all executables that one call of compile or
+  // import_executables gave, in its order.
   Result<std::string> export_executables(
       const std::vector<std::shared_ptr<Executable>>& executables, const Stop& stop);
-  // What compile gives, from what was exported for the same regions. |bytes| may be anything:
-  // DATA_LOSS where they are not what was written or are for other regions, UNSUPPORTED where
-  // the provider is another now. The caller then compiles.
+  // Makes the executables of the same regions from exported bytes, in place of compile. |bytes| may
+  // be anything: DATA_LOSS where they were not exported for these regions, UNSUPPORTED where the
+  // provider has changed. The caller then compiles.
   Result<std::vector<std::shared_ptr<Executable>>> import_executables(
       const std::vector<pfrt_region>& regions, std::string_view bytes, const Stop& stop);
 
  private:
   friend class Executable;
   Provider() = default;
-  // One call of claim, compile, specialise and supports at a time; |stop| is asked while others
-  // are waited for.
+  // Serialises calls of claim, compile, specialise and supports; |stop| is asked while waiting for
+  // another call.
   Result<std::unique_lock<std::timed_mutex>> turn(const Stop& stop);
   Status read_fingerprint();
-  // Owners for the handles of |count| regions, made before the call that gives these: if memory
-  // ran out after it, nobody would release the handles.
+  // Owners for the handles of |count| regions, made before the call that returns the handles: if
+  // memory ran out after it, nobody would release them.
   std::vector<std::shared_ptr<Executable>> owners(size_t count);
   Status own(const std::vector<pfrt_executable*>& handles, std::string_view doing,
              const std::vector<std::shared_ptr<Executable>>& owners) const;
@@ -196,7 +196,7 @@ class Provider : public Device, public std::enable_shared_from_this<Provider> {
   std::map<HostBytes, std::weak_ptr<Buffer>> uploaded_;
 };
 
-// A compiled region. Keeps its provider.
+// A compiled region. Keeps its provider alive.
 class Executable {
  public:
   explicit Executable(std::shared_ptr<Provider> provider) : provider_(std::move(provider)) {}
@@ -205,14 +205,14 @@ class Executable {
   Executable& operator=(const Executable&) = delete;
 
   Provider& provider() const { return *provider_; }
-  // How specialise may tune; null: not at all. |tuning| outlives it.
+  // Allows specialise to tune as |tuning| says; null: not at all. |tuning| outlives this object.
   void set_tuning(Tuning* tuning) { tuning_ = tuning; }
-  // Released by whoever asked, with release_program. |stop| is asked also while other
-  // calls of the provider are waited for.
+  // The caller releases the program with release_program. |stop| is asked also while waiting for
+  // other calls of the provider.
   Result<ProgramTable> specialise(const pfrt_shapes& shapes, const Stop& stop, uint32_t* out_node);
   void release_program(ProgramTable& program);
   Result<std::vector<pfrt_packed_constant>> constants();
-  // What the device counted in the last run of |program|; nothing where it does not count.
+  // Figures that the device counted in the last run of |program|; none where it does not count.
   Result<std::vector<Counter>> report(const ProgramTable& program);
 
  private:
@@ -221,7 +221,8 @@ class Executable {
   std::shared_ptr<Provider> provider_;
   Tuning* tuning_ = nullptr;
   pfrt_executable* handle_ = nullptr;
-  // The call that gave it, which no other has, and its place among the |of_| of that call.
+  // The call that made it, identified by an object of its own, and its place among the |of_|
+  // executables of that call.
   std::shared_ptr<const int> call_;
   size_t place_ = 0, of_ = 0;
 };

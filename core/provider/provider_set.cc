@@ -61,7 +61,7 @@ Status ProviderSet::open(size_t index, const Stop& stop) {
   return {};
 }
 
-// A reason lives as long as the session, so a session that fails for ever keeps only so many.
+// Reasons live as long as the session, so a session that fails for ever keeps a limited number.
 std::string_view ProviderSet::keep(const std::string& text) {
   constexpr size_t kMost = 64;
   if (const auto it = texts_.find(text); it != texts_.end()) return *it;

@@ -27,7 +27,7 @@ class ProviderSet {
     uint32_t failures = 0;
   };
 
-  // |devices|: where handles are shared; null = nobody shares any.
+  // |devices| shares handles between sessions; null = they are not shared.
   ProviderSet(std::vector<ProviderSource> sources, Devices* devices, Logger* logger);
   ProviderSet(const ProviderSet&) = delete;
   ProviderSet& operator=(const ProviderSet&) = delete;
@@ -44,19 +44,19 @@ class ProviderSet {
   Status open(size_t index, const Stop& stop);
   // Notes a failure: until `succeeded` or `exclude`, the provider is failing.
   void failed(size_t index, const Status& why);
-  // How long after a device was opened again it is not, when it is lost again; 0 = ever. Set before
-  // anything is opened.
+  // Sets for how long a device that was opened again is not opened once more when it is lost again;
+  // 0 = for ever. Set before anything is opened.
   void set_reopen_after(uint64_t ns) { reopen_after_ns_ = ns; }
   // Opens a lost device again; false when that was done lately, or fails.
   bool reopen(size_t index, const Stop& stop);
-  // Opens the device of one that is out, which is in use again from then on.
+  // Opens the device of an excluded provider, which is in use again from then on.
   Status readmit(size_t index);
-  // The provider is out.
+  // Takes the provider out of use.
   void exclude(size_t index);
-  // What was failing has recovered.
+  // Notes that failing providers have recovered.
   void succeeded();
 
-  // To undo reopening and exclusion where nobody else can take over.
+  // The open providers, for restore to undo reopening and exclusion where no other can take over.
   std::vector<std::shared_ptr<Provider>> opened() const;
   void restore(const std::vector<std::shared_ptr<Provider>>& opened);
 

@@ -41,7 +41,7 @@ void Sink::log(pfrt_log_level level, std::string_view text) {
     try {
       warnings_->emplace_back(text);
       return;
-    } catch (const std::bad_alloc&) {  // the log has it, then
+    } catch (const std::bad_alloc&) {  // then the log has it
     }
   }
   if (logger_ && logger_->wants(level)) logger_->write(level, text);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a plug-in's call reports through. Keeps the message of what failed, hands lines to the log,
-// says why the call should end. One a call; the call's thread alone uses it.
+// Receives the reports of a plug-in's call: keeps the message of a failure, hands lines to the log,
+// says why the call should end. Each call has its own, used by the call's thread alone.
 #pragma once
 
 #include <functional>
@@ -25,24 +25,24 @@ class Sink {
   Sink(const Sink&) = delete;
   Sink& operator=(const Sink&) = delete;
 
-  // Hears how far the call is, from 0 to 1.
+  // |fn| is told how far the call is, from 0 to 1.
   void set_progress(std::function<void(double)> fn) { progress_ = std::move(fn); }
-  // How the call may tune; outlives the sink.
+  // Sets how the call may tune; |tuning| outlives the sink.
   void set_tuning(const pfrt_tuning* tuning) { sink_.tuning = tuning; }
-  // Keeps warnings there instead of writing them to the log.
+  // Keeps warnings in |warnings| instead of writing them to the log.
   void keep_warnings(std::vector<std::string>* warnings) { warnings_ = warnings; }
 
   const pfrt_sink* get() const { return &sink_; }
-  // The node that fail was given, or PFRT_NO_INDEX.
+  // The node that the plug-in reported with its failure, or PFRT_NO_INDEX.
   uint32_t node() const { return node_; }
-  // What was being done, in parts, then the message; why the call was stopped, where that is what
-  // it returned.
+  // A status for |code|: the parts of |doing|, then the message, or the reason why the call was
+  // stopped where |code| says that it was.
   template <typename... Parts>
   Status status(pfrt_code code, const Parts&... doing) const {
     return code == PFRT_CODE_OK ? Status() : failure(code, message(doing...));
   }
 
-  // |fn|'s code. What it throws becomes |escaped|, of |who|.
+  // Returns |fn|'s code. An exception becomes |escaped|, with |who| in the message.
   template <typename Fn>
   pfrt_code call(Fn&& fn, pfrt_code escaped = PFRT_CODE_PROVIDER,
                  std::string_view who = "provider") {

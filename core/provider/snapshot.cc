@@ -7,7 +7,7 @@
 namespace pfrt {
 namespace {
 
-constexpr uint64_t kDeferredAbove = 64 << 10;  // as PFRT_PROVIDER_DEFERRED says
+constexpr uint64_t kDeferredAbove = 64 << 10;  // the limit that PFRT_PROVIDER_DEFERRED promises
 
 }  // namespace
 
@@ -83,7 +83,7 @@ void Snapshot::add_values(const std::vector<uint32_t>& index_of, bool deferred) 
   size_t dim_count = 0;
   for (ValueId id = 0; id < values_.size(); ++id) dim_count += g.at(id).type.shape.size();
   dims_.reserve(dim_count);  // values point into it
-  int64_t unknown = -1;      // each of its own; a symbol has one number
+  int64_t unknown = -1;      // each unknown dimension has its own number; a symbol has one
   std::unordered_map<uint32_t, int64_t> symbol_number;
   const auto number_of = [&](const Dim& d) {
     if (d.known()) return d.value();
@@ -148,7 +148,7 @@ void Snapshot::add_nodes(const std::vector<uint32_t>& index_of) {
     }
     to.attr_count = attrs_.size() - before;
     nodes_.push_back(to);
-    // What a node takes twice has two uses.
+    // A value that a node takes twice has two uses.
     for (ValueId in : from.inputs)
       if (in != kNoId) ++values_[in].consumer_count;
     if (!has_body) continue;

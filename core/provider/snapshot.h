@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A canonical graph as the flat arrays that providers see. Owns the arrays and keeps the graph;
-// immutable.
+// A canonical graph as flat arrays for providers. Owns the arrays and keeps the graph; immutable.
 #pragma once
 
 #include <deque>
@@ -14,15 +13,15 @@
 
 namespace pfrt {
 
-// |from| as callbacks and providers see it, lists of texts in |strings|; false for graphs, types
-// and the like, which stay with the host.
+// Sets |to| to a view of |from| for callbacks and providers, with lists of texts in |strings|;
+// false for graphs, types and the like, which stay with the host.
 bool view_attribute(const Attribute& from, std::deque<std::vector<pfrt_string>>& strings,
                     pfrt_snapshot_attr* to);
 
 class Snapshot {
  public:
-  // Nodes in |order|. Value indices are the graph's value ids. |deferred|: constants whose bytes
-  // are deferred stay so, for who takes them with PFRT_PROVIDER_DEFERRED.
+  // Nodes are in |order|. Value indices are the graph's value ids. |deferred|: constants whose
+  // bytes are deferred stay so, for providers with PFRT_PROVIDER_DEFERRED.
   Snapshot(std::shared_ptr<const Graph> graph, const std::vector<NodeId>& order, bool deferred);
   Snapshot(const Snapshot&) = delete;
   Snapshot& operator=(const Snapshot&) = delete;
@@ -31,7 +30,7 @@ class Snapshot {
   NodeId node_id(uint32_t index) const { return order_[index]; }
 
  private:
-  // |index_of|: where in the order a node is, by its id; PFRT_NO_INDEX = not in it.
+  // |index_of| gives a node's place in the order by its id; PFRT_NO_INDEX = none.
   void add_values(const std::vector<uint32_t>& index_of, bool deferred);
   void add_nodes(const std::vector<uint32_t>& index_of);
 

@@ -72,7 +72,7 @@ pfrt_code Tuning::Call::remember(pfrt_string key, pfrt_string value) try {
 uint64_t Tuning::Call::left_ns(uint64_t spent_ns) {
   std::atomic<int64_t>& left = tuning_.config_.budget_ns > 0 ? tuning_.left_ns_ : own_ns_;
   const auto spent = static_cast<int64_t>(std::min<uint64_t>(spent_ns, INT64_MAX / 2));
-  // What is spent after the end must not make it wrap around.
+  // Time spent after the end must not make the rest wrap around.
   int64_t now = left.load(), next;
   do next = std::max<int64_t>(now - spent, 0);
   while (!left.compare_exchange_weak(now, next));

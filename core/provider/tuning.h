@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a session lets its providers measure when they make programs, and what is remembered of it
+// Decides what a session's providers may measure when they make programs, and remembers the results
 // (pfrt_tuning). Thread-safe.
 #pragma once
 
@@ -18,13 +18,14 @@ namespace pfrt {
 class Tuning {
  public:
   struct Config {
-    bool measure = false;  // else what is remembered is used, and nothing more
+    bool measure = false;  // false: remembered results are used, and nothing is measured
     pfrt_tune_search search = PFRT_TUNE_RACE;
     uint32_t iterations = 0, repeats = 0;  // as in pfrt_tuning
     uint64_t budget_ns = 0;                // in all; 0 = kCallNs for each call
   };
   static constexpr uint64_t kCallNs = 3'000'000'000;
-  // Where what a provider finds is kept, by its name and Provider::lasting_identity; null: nowhere.
+  // Opens the store of a provider's results, by its name and Provider::lasting_identity; null:
+  // none.
   using MemoryOf = std::function<std::unique_ptr<KeyValues>(const std::string& provider,
                                                             const std::string& identity)>;
 
@@ -34,7 +35,7 @@ class Tuning {
 
   bool measures() const { return config_.measure; }
 
-  // For one call of a provider. Belongs to the call's thread.
+  // The tuning of one call of a provider. Belongs to the call's thread.
   class Call {
    public:
     Call(Tuning& tuning, std::string provider, std::string identity);
@@ -53,9 +54,9 @@ class Tuning {
     const std::string provider_, identity_;
     pfrt_tuning table_{};
     std::unique_ptr<KeyValues> memory_;
-    bool asked_ = false;  // for |memory_|
+    bool asked_ = false;  // whether |memory_| was asked for
     std::string recalled_;
-    std::atomic<int64_t> own_ns_{kCallNs};  // left, where there is no budget
+    std::atomic<int64_t> own_ns_{kCallNs};  // time left, where there is no budget
   };
 
  private:

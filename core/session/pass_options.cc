@@ -146,7 +146,8 @@ Result<Prepared> prepare_graph(const Graph& graph, const OperatorSet::Ptr& opera
 void finish_graph(Prepared& prepared) {
   for (auto& [id, constant] : prepared.set_aside)
     prepared.graph->at(id).constant = std::move(constant);
-  // In standard operators, at the lowest opset that has them, where the standard can say it all.
+  // The graph is written in standard operators, at the lowest opset that has them, where the
+  // standard can express it all.
   if (is_canonical(*prepared.graph)) {
     std::shared_ptr<Graph> standard = prepared.graph->clone();
     if (standardise(*standard).ok()) prepared.graph = std::move(standard);

@@ -184,7 +184,7 @@ Status Session::take_options(const Options& options) {
   return {};
 }
 
-// Those that must be fed come first.
+// Lists the inputs; those that must be fed come first.
 void Session::list_inputs() {
   const Graph& g = model_->face();
   for (const bool constant : {false, true}) {
@@ -255,7 +255,7 @@ std::string Session::cache_key(const Options& options, const Preparation::Config
       return not_for(candidate.name + " has no fingerprint that tells it from others");
     digest.add(std::string_view(identity));
   }
-  // What changes nothing of what is kept.
+  // Options that change nothing in an entry.
   static constexpr std::string_view kElsewhere[] = {"cache_dir",
                                                     "create_timeout_ms",
                                                     "enable_mem_pattern",
@@ -299,7 +299,7 @@ std::string Session::cache_key(const Options& options, const Preparation::Config
 std::shared_ptr<const Model::Optimised> Session::find_stored() {
   if (cache_key_.empty()) return nullptr;
   const ProfileSpan span(progress_.profile(), "find in the cache");
-  // Its bytes are asked for by plans, which this session makes.
+  // The plans of this session ask for bytes of its constants.
   const auto remake = [source = std::make_shared<Remade>(), weak = weak_from_this()](
                           const std::string& name, uint64_t bytes, void* out) {
     const auto session = weak.lock();
@@ -332,8 +332,8 @@ std::shared_ptr<const Model::Optimised> Session::find_stored() {
   return optimised;
 }
 
-// What the entry does not have, because nobody had read it, is in the graph that was kept, which
-// the same passes make again.
+// Fills in a constant that the entry lacks because nobody had read it: the same passes make the
+// graph again, which has it.
 void Session::remake(Remade& remade, const std::string& name, uint64_t bytes, void* out) const {
   const std::lock_guard lock(remade.mutex);
   if (!remade.graph) {
@@ -372,7 +372,7 @@ void Session::keep_plans(const PackedConstants& packed) {
       compiled.precisions.emplace_back(node.hint, node.note);
   compiled.packed = packed.buffers;
   compiled.packed_from = packed.sources;
-  // The session is there: who has no time to wait for this gets it all the same.
+  // The session is ready: a caller whose time is up gets it all the same.
   cache_->put(cache_key_, compiled, *model_, [this] { return progress_.stop(); });
 }
 
@@ -581,7 +581,7 @@ Status Session::run_cured(const std::vector<ValuePtr>& inputs, bool untied,
       continue;
     }
     if (status.ok() || fault_of(status.code()) == Fault::kNone) return status;
-    PFRT_TRY(model_->intact(true));  // nobody is to blame for what zeros do
+    PFRT_TRY(model_->intact(true));  // no provider is at fault when the file reads as zeros
     outputs.clear();
     if (status.only_request() && fallback_) {
       PFRT_ASSIGN(without_refuser, without(*plans, status, control));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a session's providers may measure, and where that is kept.
+// Reads a session's options of tuning, and connects tuning with the cache.
 #include "core/session/session.h"
 
 namespace pfrt {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Elements of tensors of any type as numbers and back, for values that are made up and compared.
-// Pure; thread-safe.
+// Elements of tensors of any type as numbers and back, for generating and comparing values. Pure;
+// thread-safe.
 #pragma once
 
 #include <vector>
@@ -10,10 +10,10 @@
 
 namespace pfrt {
 
-// Every element as a double, which 64-bit integers are rounded to; a complex one as two. Empty for
-// strings and tensors that are not in host memory.
+// Every element as a double, to which 64-bit integers are rounded; a complex element gives two.
+// Empty for strings and tensors that are not in host memory.
 std::vector<double> elements(const Tensor& tensor);
-// |values|, as many as elements() gives, rounded to the tensor's type.
+// Sets the elements to |values|, as many as elements() gives, rounded to the tensor's type.
 void set_elements(Tensor& tensor, const std::vector<double>& values);
 
 // Half the distance between 1 and the next number of a floating-point type; 0 for other types.

@@ -11,7 +11,7 @@
 namespace pfrt {
 namespace {
 
-// Against what shaking showed: a rewrite may round more often.
+// Factors on the drift that the perturbed runs showed, since a rewrite may round more often.
 constexpr double kRmsMargin = 8, kPeakMargin = 4, kLargestMargin = 4;
 constexpr uint64_t kManyMargin = 4;
 
@@ -38,7 +38,7 @@ std::string shape_text(const Dims& dims) {
   return text + "]";
 }
 
-// What is wrong beside values, or empty.
+// The difference in kind, type or shape, or empty.
 std::string structure(const ValuePtr& want, const ValuePtr& got) {
   if (!want || !got) return want || got ? "is there on one side alone" : "";
   if (want->kind != got->kind) return "is a value of another kind";
@@ -100,7 +100,7 @@ Expectation::Distance Expectation::measure(const Tensor& want, const Tensor& got
       count += 1;
     }
     out.rms = count > 0 ? std::sqrt(squares / count) : 0;
-    // A peak far beyond is a step that was tipped, of which there are few.
+    // A peak far beyond the others comes from a step that was tipped over, and there are few such.
     limit = tolerance * out.scale + kRmsMargin * drift.rms +
             kPeakMargin * std::min(drift.peak, tolerance * out.scale);
   }
@@ -116,7 +116,7 @@ Expectation::Distance Expectation::measure(const Tensor& want, const Tensor& got
     out.want = w[i];
     out.got = g[i];
   }
-  // Texts, and integers too long for a double.
+  // These are texts, and integers too long for a double.
   if (equal && !rounds) {
     out.many = 1;
     out.largest = 1;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a run must give, and whether another one gave it: kinds, types and shapes exactly, values
-// but for rounding. How much that is a second run says whose numbers were moved by their rounding.
+// Holds the outputs that a run must give, and compares those of another run: kinds, types and
+// shapes exactly, values up to rounding. Runs with numbers perturbed by their rounding show how
+// large that is.
 #pragma once
 
 #include <string>
@@ -13,21 +14,22 @@ namespace pfrt {
 
 class Expectation {
  public:
-  // One of |traits| an output.
+  // |traits| has one entry for each output.
   Expectation(std::vector<ValuePtr> outputs, std::vector<OutputTraits> traits);
 
-  // As far as |outputs| are away from what is expected others may be too.
+  // Lets others be as far away from the expected outputs as |outputs| are.
   void allow(const std::vector<ValuePtr>& outputs);
 
-  // Empty, or how |outputs| differ, which |graph| names. Random ones are not looked at.
+  // Describes how |outputs| differ, named as in |graph|, or is empty. Random outputs are not
+  // compared.
   std::string difference(const Graph& graph, const std::vector<ValuePtr>& outputs) const;
 
  private:
-  // Of the elements of one tensor of an output.
+  // Deviations of the elements of one tensor of an output.
   struct Drift {
-    double rms = 0, peak = 0;  // of all
+    double rms = 0, peak = 0;  // over all elements
     double largest = 0;
-    uint64_t many = 0;  // that are further away than the tolerance
+    uint64_t many = 0;  // elements further away than the tolerance
   };
   struct Distance;
   Distance measure(const Tensor& want, const Tensor& got, double tolerance,
@@ -35,7 +37,7 @@ class Expectation {
 
   std::vector<ValuePtr> outputs_;
   std::vector<OutputTraits> traits_;
-  std::vector<std::vector<Drift>> drifts_;  // an output, a tensor in it
+  std::vector<std::vector<Drift>> drifts_;  // by output, then by tensor in it
 };
 
 }  // namespace pfrt

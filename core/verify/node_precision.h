@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The arithmetic of single nodes, as the option "node_precision" has it. Pure functions;
+// The arithmetic of single nodes, as the option "node_precision" gives it. Pure functions;
 // thread-safe.
 #pragma once
 
@@ -22,11 +22,11 @@ struct NamedPrecision {
 };
 using NamedPrecisions = std::vector<NamedPrecision>;
 
-// Of entries "NAME=WORD"; a name may have '=' in it.
+// Reads entries "NAME=WORD"; a name may have '=' in it.
 Result<NamedPrecisions> named_precisions(const std::vector<std::string>& entries);
 
-// By the ids of |graph|'s nodes: what is named, else |others|. Names that no node has are added to
-// |missing|, which may be null.
+// Precisions by node id of |graph|: the named one, else |others|. Names that no node has are added
+// to |missing|, which may be null.
 std::vector<NodePrecision> precisions_of(const Graph& graph, const NamedPrecisions& named,
                                          pfrt_compile_hints others,
                                          std::vector<std::string>* missing);

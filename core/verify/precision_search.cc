@@ -15,10 +15,10 @@
 namespace pfrt {
 namespace {
 
-constexpr size_t kTrials = 4;          // inputs made up
-constexpr size_t kTrialsOfOne = 2;     // of which each node is tried alone on
-constexpr uint32_t kAttempts = 24;     // at inputs that the graph accepts
-constexpr uint64_t kMostSeconds = 20;  // of a run: loops may be endless
+constexpr size_t kTrials = 4;          // inputs that are generated
+constexpr size_t kTrialsOfOne = 2;     // the first of them, on which each node is tried alone
+constexpr uint32_t kAttempts = 24;     // to generate inputs that the graph accepts
+constexpr uint64_t kMostSeconds = 20;  // for a run, since loops may be endless
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 constexpr std::string_view kProducts[] = {
@@ -26,8 +26,8 @@ constexpr std::string_view kProducts[] = {
 };
 
 // The largest error of an element, relative to the tensor's largest magnitude; 0 = the same bits
-// but for signs of zeros. What is not finite, and what is no floating-point number, must not
-// change.
+// except for signs of zeros. Elements that are not finite, or no floating-point numbers, must be
+// equal.
 double error_of(const Tensor& want, const Tensor& got) {
   if (want.dtype != got.dtype || want.dims != got.dims) return kInfinity;
   const std::vector<double> a = elements(want), b = elements(got);
@@ -189,7 +189,7 @@ Result<std::vector<PrecisionSearch::Product>> PrecisionSearch::spend(const Level
                            "precision auto: ", describe(*graph_, *graph_->node(product.node)),
                            " in ", level.name, " moves outputs by ", number(product.effect));
   }
-  // One that changes nothing has no such kernel.
+  // A product on which the level has no effect has no kernel for it.
   std::vector<Product> left;
   const auto same = std::ranges::stable_partition(
       products, [](const Product& p) { return p.effect > 0 && p.effect < kInfinity; });
@@ -204,7 +204,7 @@ Result<std::vector<PrecisionSearch::Product>> PrecisionSearch::spend(const Level
                                                    number(products[i].effect))};
     return out;
   };
-  // As many as are known to stay inside, and the least number known not to.
+  // The largest number known to stay inside the bound, and the smallest known not to.
   size_t inside = 0, outside = products.size() + 1;
   while (outside - inside > 1) {
     const size_t count =

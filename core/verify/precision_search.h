@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Precision "auto": each node's float32 products get the cheapest arithmetic with which no output
-// is further from that of precision "fp32" than is allowed. Every node is tried alone, in bf16 and
-// then in fast; those that disturb the outputs least for the work they save come first, and as many
-// of them as measurements of them all together allow. What is chosen depends on the graph, the
-// inputs and the machine's kernels, not on time. Not thread-safe.
+// Precision "auto": each node's float32 products get the cheapest arithmetic that keeps every
+// output within the allowed error of precision "fp32". Each node is tried alone, in bf16 and then
+// in fast. Nodes are then taken in the order of least error for the work saved, as many as the
+// error measured of all of them together allows. The choice depends on the graph, the inputs and
+// the machine's kernels, not on time. Not thread-safe.
 #pragma once
 
 #include <atomic>
@@ -27,8 +27,8 @@ struct PrecisionChoice {
 class PrecisionSearch {
  public:
   struct Context : CompileServices {
-    const std::vector<NamedValues>* samples = nullptr;  // in place of inputs made up; may be null
-    // Of an element of an output, relative to the output's largest magnitude.
+    const std::vector<NamedValues>* samples = nullptr;  // in place of generated inputs; may be null
+    // Allowed error of an element of an output, relative to the output's largest magnitude.
     double max_error = 0;
   };
   explicit PrecisionSearch(Context context);
@@ -48,7 +48,7 @@ class PrecisionSearch {
   Status add_trial(std::vector<ValuePtr> inputs, bool* added);
   // The largest error of any output with |hints|, over the first |trials| trials.
   Result<double> error_of(const Hints& hints, size_t trials);
-  // Gives as many of |products| the level as the error allows; what is left is returned.
+  // Gives as many of |products| the level as the error allows, and returns the others.
   Result<std::vector<Product>> spend(const Level& level, std::vector<Product> products,
                                      Hints& hints);
   Result<std::unique_ptr<CompiledGraph>> compile(const Hints* hints) const;

@@ -11,15 +11,15 @@
 namespace pfrt {
 namespace {
 
-// Roundings of each constant: a sum of many of one sign is rounded to steps of its own size, which
-// smaller moves would not cross.
+// Size of a perturbation, in roundings of the constant: a sum of many terms of one sign is rounded
+// to steps of its own size, which smaller perturbations would not cross.
 constexpr double kShake = 32;
 
 double tolerance_of(pfrt_dtype dtype) {
   const double rounding = rounding_of(dtype);
   if (rounding == 0) return 0;
   if (rounding <= 0x1p-53) return 1e-10;
-  // Sums of many terms, in another order.
+  // Sums of many terms are taken in another order.
   if (rounding <= 0x1p-24) return 2e-5;
   return 8 * rounding;
 }
@@ -60,7 +60,7 @@ uint64_t next(uint64_t& state) {  // xorshift64*
   return state * 0x2545f4914f6cdd1du;
 }
 
-// By numbers of |seed|'s own: constants that nearly cancel are not to move alike.
+// Perturbs |value| with numbers of |seed|'s own: constants that nearly cancel must not move alike.
 Result<ValuePtr> moved(const ValuePtr& value, uint64_t seed) {
   const Tensor& from = value->tensor;
   const double rounding = rounding_of(from.dtype);

@@ -11,7 +11,7 @@ namespace pfrt {
 namespace {
 
 constexpr int64_t kSizes[] = {1, 3, 2, 5, 8, 7, 16, 4, 33, 64};
-constexpr size_t kRanks[] = {2, 1, 3, 4, 0};  // where the rank is not known either
+constexpr size_t kRanks[] = {2, 1, 3, 4, 0};  // where the rank is unknown too
 constexpr int64_t kMostElements = int64_t{1} << 24;
 constexpr double kBounds[] = {2, 10, 1, 4, 100};  // of integers, exclusive
 struct Range {
@@ -40,14 +40,14 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-// Even variants give all dimensions one size, odd ones each its own.
+// Even variants give all dimensions one size; odd ones give each its own.
 int64_t size_of_one(std::string_view name, uint32_t variant) {
   if (variant % 2 == 0) return kSizes[variant / 2 % std::size(kSizes)];
   const size_t choices = std::min<size_t>(std::size(kSizes), 4 + variant / 4);
   return kSizes[mixed(hash_of(name) ^ variant) % choices];
 }
 
-// Exporters name sums: "past_length + length", "length + 1".
+// Understands names of sums that exporters write: "past_length + length", "length + 1".
 int64_t size_of(std::string_view name, uint32_t variant) {
   int64_t sum = 0;
   for (std::string_view rest = name;;) {
@@ -147,7 +147,7 @@ class Maker {
     if (!dtype_is_integer(dtype))
       return kRanges[variant_ == 0 ? 0 : (variant_ + index_) % std::size(kRanges)];
     const double span = std::min(256.0, std::ldexp(1.0, static_cast<int>(dtype_bits(dtype))));
-    // Bytes are what is quantised more often than they are indices.
+    // Bytes are more often quantized numbers than indices.
     if (dtype_bits(dtype) <= 8 && variant_ % 3 != 2)
       return dtype_is_signed(dtype) ? Range{-span / 2, span / 2} : Range{0, span};
     const double bound =

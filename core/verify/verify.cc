@@ -12,15 +12,16 @@
 namespace pfrt {
 namespace {
 
-constexpr uint64_t kSamples = 3;  // of what rounding does
+constexpr uint64_t kSamples = 3;  // perturbed runs that show the effect of rounding
 
-// Runs that |before| accepts, of one shape and of several, and the attempts at them.
+// Numbers of trial runs that |before| accepts, of one shape and of several, and of attempts at
+// them.
 constexpr size_t kVerifyTrials = 4, kDynamicTrials = 8;
 constexpr uint32_t kVerifyAttempts = 12, kDynamicAttempts = 48;
-// Other values of the same shapes, when a difference was seen: one run may be on the edge where
-// rounding decides, two are not.
+// Number of further values of the same shapes that are tried when a difference was seen: one run
+// may be on the edge where rounding decides, two are not.
 constexpr uint32_t kConfirmations = 4;
-// So many times longer than before may a run take.
+// A run may take this many times longer than before.
 constexpr double kSlower = 20;
 
 std::vector<std::string> names_of(const Graph& graph, const std::vector<ValueId>& values) {
@@ -39,7 +40,7 @@ std::string joined(const std::vector<std::string>& names) {
 }  // namespace
 
 struct Verifier::Trial {
-  std::vector<ValuePtr> inputs;  // in the order of the reference's
+  std::vector<ValuePtr> inputs;  // in the order of the reference's inputs
   Expectation expectation;
   double seconds;
   bool given = false;
@@ -51,7 +52,8 @@ struct Verifier::Trial {
 struct Verifier::Reference {
   std::shared_ptr<const Graph> graph;
   std::unique_ptr<CompiledGraph> compiled;
-  // One may happen to round as the graph itself does. Fewer where one cannot be compiled.
+  // The perturbed graphs; several, since one may happen to round as the graph itself does. Fewer
+  // where one cannot be compiled.
   std::vector<std::unique_ptr<CompiledGraph>> moved;
   std::vector<OutputTraits> traits;
   std::vector<std::string> inputs, outputs;
@@ -185,7 +187,7 @@ Status Verifier::refer_to(const std::shared_ptr<const Graph>& before) {
   r.compiled = compiled.take();
   r.inputs = names_of(*before, r.compiled->inputs());
   r.maker = std::make_unique<TrialInputs>(*before, r.compiled->inputs());
-  // Without it nothing but the tolerance is allowed.
+  // If no perturbed graph can be compiled, only the tolerance is allowed.
   for (uint64_t sample = 0; sample < kSamples; ++sample) {
     PFRT_ASSIGN(std::shared_ptr<Graph> moved, shaken(*before, sample));
     auto made = compile(std::move(moved));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether two canonical graphs give the same results: both are run, each as it is, on inputs made
-// up in several shapes and ranges and on given ones, and all outputs compared. Rounding may differ;
-// what a change of input by its own rounding changes as much is not held against anybody. Not
-// thread-safe.
+// Finds whether two canonical graphs give the same results: runs both, each as it is, on given
+// inputs and on generated ones of several shapes and ranges, and compares all outputs. Rounding may
+// differ; a difference as large as a perturbation of the inputs by their own rounding makes is no
+// fault. Not thread-safe.
 #pragma once
 
 #include <atomic>
@@ -21,20 +21,21 @@ namespace pfrt {
 class Verifier {
  public:
   struct Context : CompileServices {
-    std::vector<NamedValues> samples;  // given inputs: one of each name, a graph's others are left
-    // Of one run, after which |before| counts as refusing it: loops may be endless.
+    std::vector<NamedValues> samples;  // given inputs; other names are left out
+    // Time limit of one run, after which |before| counts as refusing it, since loops may be
+    // endless.
     double seconds = 20;
   };
   explicit Verifier(Context context);
   ~Verifier();
 
-  // Empty, or how |after| differs from |before|, which is kept with its results for the next call.
-  // What |before| itself refuses to run is not counted. Fails when the caller cancels, or when
-  // there is no memory left.
+  // Describes how |after| differs from |before|, or is empty. |before| is kept with its results for
+  // the next call; inputs that it refuses to run are not counted. Fails when the caller cancels, or
+  // when there is no memory left.
   Result<std::string> difference(const std::shared_ptr<const Graph>& before,
                                  const std::shared_ptr<const Graph>& after);
 
-  // What was compared, and what could not be and why, for people.
+  // Sentences about what was compared, and what could not be and why.
   std::vector<std::string> notes() const;
 
  private:
@@ -43,7 +44,7 @@ class Verifier {
   Status refer_to(const std::shared_ptr<const Graph>& before);
   Status add_samples();
   Status add_trials();
-  // The trial that |inputs| make; UNSET where |before| refuses them.
+  // A trial with |inputs|; UNSET where |before| refuses them.
   Result<std::unique_ptr<Trial>> attempt(std::vector<ValuePtr> inputs);
   Result<std::unique_ptr<Trial>> attempt(uint32_t variant, uint32_t draw);
   Result<std::string> compare(const Trial& trial, CompiledGraph& after);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For canonical forms that put many nodes in a node's stead: each call puts one before it and gives
-// the value it makes. The first failure is kept, and calls after it do nothing. Not thread-safe.
+// Replaces a node by many in canonical forms: each call puts one node before it and gives the value
+// that this makes. The first failure is kept, and calls after it do nothing. Not thread-safe.
 #pragma once
 
 #include <string_view>
@@ -24,13 +24,13 @@ class Chain {
   ValueId int64s(const std::vector<int64_t>& values);
   ValueId scalar(pfrt_dtype dtype, double value);
   ValueId add(ValueId a, ValueId b) { return op("Add", {a, b}); }
-  // |a|, or the sum when there is a |b|.
+  // |a|, or the sum where |b| is present.
   ValueId add_if(ValueId a, ValueId b) { return b == kNoId ? a : add(a, b); }
   ValueId cast(ValueId a, pfrt_dtype to);
   ValueId reshape(ValueId a, const std::vector<int64_t>& dims);  // 0 keeps a dimension
   ValueId transpose(ValueId a, const std::vector<int64_t>& perm);
   ValueId unsqueeze(ValueId a, const std::vector<int64_t>& axes);
-  // Element |index| along |axis|, which goes away.
+  // Element |index| along |axis|, without the axis.
   ValueId pick(ValueId a, int64_t index, int64_t axis);
   ValueId concat(std::vector<ValueId> values, int64_t axis);
   ValueId where(ValueId condition, ValueId yes, ValueId no) {
@@ -38,12 +38,12 @@ class Chain {
   }
   // Dimension |axis| of |a|, int64 [1].
   ValueId size(ValueId a, int64_t axis);
-  // 0, 1, ... below |count|, an int64 of one element.
+  // The numbers 0, 1, ... below |count|, which is an int64 of one element.
   ValueId range(ValueId count);
 
-  // What used output |i| of the node uses |value| instead.
+  // Makes users of output |i| of the node use |value| instead.
   void hand_over(size_t i, ValueId value);
-  // The node's outputs have been handed over, or nobody uses them: it goes away.
+  // Removes the node, after its outputs were handed over or if nothing uses them.
   Status replace();
   Status status() { return std::move(status_); }
   bool ok() const { return status_.ok(); }

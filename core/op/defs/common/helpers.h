@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rules that several operator families share: attribute defaults, axes, element types, and what two
-// types have in common. Pure but for the Rewriter or Inference they are given; thread-safe on
+// Rules that several operator families share: attribute defaults, axes, element types, and
+// agreement of two types. They change only the Rewriter or Inference they are given; thread-safe on
 // different graphs.
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace pfrt {
 
-// The value an absent attribute of |op| stands for.
+// The value that an absent attribute of |op| stands for.
 struct AttrDefault {
   std::string_view op, name;
   pfrt_attr_type type;  // FLOAT or INT
@@ -31,21 +31,21 @@ Status canonical_axis(Rewriter& rewriter, std::string_view name, int64_t fallbac
 // repetition.
 Status canonical_axes(Rewriter& rewriter, size_t i);
 
-// A normalisation of X, input 0, whose scale and bias have another type, which is Y's too: all are
-// cast to the wider type, and Y to theirs.
+// For a normalisation whose scale and bias have another type than X (input 0), which is also Y's:
+// casts all to the wider type, and Y back to theirs.
 Status join_norm_types(Rewriter& rewriter);
 
-// DTYPE_MISMATCH, prefixed with the node.
+// A DTYPE_MISMATCH error, prefixed with the node.
 Status wrong_dtype(const Inference& inference, size_t input, pfrt_dtype expected);
-// Input |i| is absent, not known yet, or of |dtype|.
+// Fails unless input |i| is absent, unknown, or of |dtype|.
 Status expect_dtype(const Inference& inference, size_t i, pfrt_dtype dtype);
-// Inputs [begin, end) that are present and known have one element type.
+// Fails unless inputs [begin, end) that are present and known have one element type.
 Status same_dtypes(const Inference& inference, size_t begin, size_t end);
 
-// Output 0 has the type of input 0.
+// Gives output 0 the type of input 0.
 Status infer_same(Inference& inference);
 
-// One operation an element of input 0; 0 where its dimensions are not known.
+// Counts an operation for each element of input 0; 0 where its dimensions are unknown.
 double flops_of_input(const Inference& inference);
 
 }  // namespace pfrt

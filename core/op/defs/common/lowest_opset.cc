@@ -239,14 +239,14 @@ int64_t lowest_of_standard(const Graph& graph, const Node& node) {
     needs(attr && has_value(*attr, row), row.opset);
   }
   needs(node.op == "Mod" && (dtypes & kFloats) && node.attr_int("fmod", 0) == 0, 28);
-  // What is taken out of an optional may have no type here, and it has that of the optional.
+  // A value taken out of an optional may have no type here; it has that of the optional.
   if (node.op.starts_with("Optional")) {
     const ValueId held = node.has_input(0) ? node.inputs[0] : node.outputs[0];
     const pfrt_dtype dtype =
         held == kNoId ? pfrt_dtype{PFRT_DTYPE_UNSET} : graph.at(held).type.dtype;
     needs(dtype != PFRT_DTYPE_UNSET && dtype < 64 && (bit(dtype) & kInOptionals28), 28);
   }
-  // Input 6 is nonpad_kv_seqlen.
+  // Its input 6 is nonpad_kv_seqlen.
   needs(node.op == "Attention" && node.has_input(6), 24);
   // Before opset 23 the scale has the type of the input.
   needs(node.op == "QuantizeLinear" && dtype_of(graph, node, 0) != dtype_of(graph, node, 1), 23);

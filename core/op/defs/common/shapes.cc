@@ -25,8 +25,8 @@ Dim volume(SymbolTable& symbols, const Shape& shape, size_t begin, size_t end) {
   return symbols.mul(names, numbers);
 }
 
-// Equal factors cancel before anything is multiplied: that keeps symbols short, and a batch of 0
-// that is copied does not hide the rest.
+// Equal factors cancel before anything is multiplied: that keeps symbols short, and a copied batch
+// of 0 does not hide the rest.
 RestOfShape rest_of_shape(SymbolTable& symbols, const Shape& in, const Shape& out, size_t hole) {
   Shape above = in, below;
   for (size_t i = 0; i < out.size(); ++i) {
@@ -42,7 +42,7 @@ RestOfShape rest_of_shape(SymbolTable& symbols, const Shape& in, const Shape& ou
   const Dim divisor = volume(symbols, below);
   rest.open = divisor.is(0);
   if (rest.open) return rest;
-  // Dividing the numbers alone, where that works out, makes "N*12" by 4 "N*3".
+  // Numbers are divided separately if that is exact: "N*12" by 4 is "N*3".
   Shape names;
   Dim numbers = 1;
   for (const Dim& d : above) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Checks on ranks and dimensions with one wording, defaults of single attributes, and counts for
-// cost. Checks pass where something is not known yet. Pure but for the Rewriter or Inference they
-// are given.
+// cost. Checks pass where something is unknown. The functions change only the Rewriter or Inference
+// they are given.
 #pragma once
 
 #include <cstdint>
@@ -14,29 +14,29 @@
 
 namespace pfrt {
 
-// Elements of dimensions [begin, end), those that are not numbers counted as one.
+// Number of elements of dimensions [begin, end); symbols and unknown ones count as one.
 double elements(const Shape& shape, size_t begin = 0, size_t end = SIZE_MAX);
 // The product of dimensions [begin, end), symbols first and numbers joined, so that equal volumes
 // read alike.
 Dim volume(SymbolTable& symbols, const Shape& shape, size_t begin = 0, size_t end = SIZE_MAX);
-// The dimension of |out| at |hole| that Reshape of |in| finds from all others and the elements.
+// The dimension of |out| at |hole| that Reshape of |in| finds from the others and the elements.
 struct RestOfShape {
   Dim dim;
   bool open = false;    // any number fits, since another is 0
-  bool uneven = false;  // none does
+  bool uneven = false;  // no number fits
 };
 RestOfShape rest_of_shape(SymbolTable& symbols, const Shape& in, const Shape& out, size_t hole);
-// No dimension list is longer than this; a longer one makes an unknown rank, and a run refuses it.
+// No dimension list is longer. A longer one makes an unknown rank, and a run refuses it.
 constexpr int64_t kHighestRank = 64;
 // The number of elements of input |i|, a scalar or a list of axes or dimensions; nullopt when it is
-// not known or no rank.
+// unknown or no valid rank.
 std::optional<int64_t> list_length(const Inference& inference, size_t i);
 
 Status expect_rank(const Inference& inference, size_t input, size_t rank);
 Status expect_rank_at_least(const Inference& inference, size_t input, size_t rank);
-// One dimension from two that must be equal: the better known of both.
+// The better known of two dimensions, which must be equal.
 Result<Dim> same_dim(const Inference& inference, Dim a, Dim b, std::string_view what);
-// Fails when input |i| is present and its shape is known not to be |expected|.
+// Fails when input |i| is present and its shape is known to differ from |expected|.
 Status expect_shape(const Inference& inference, size_t i, const Shape& expected);
 
 // Sets the attribute to |fallback| when it is absent; an attribute of another type is a fault.

@@ -16,24 +16,24 @@ namespace {
 
 // ------------------------------------------------------------------------------------------ masks
 
-// Queries, keys and what both see, for the mask of one node.
+// Inputs for the mask of a node: numbers of queries and keys, and what may be seen.
 struct MaskInputs {
-  size_t mask, bias;  // inputs of the node
-  ValueId queries;    // int64 [1]: how many
-  ValueId past;       // likewise; kNoId for none
-  ValueId keys;       // the past's included
+  size_t mask, bias;  // indices of the node's inputs
+  ValueId queries;    // number of queries, int64 [1]
+  ValueId past;       // number of past keys, int64 [1]; kNoId for none
+  ValueId keys;       // number of keys, past ones included
   ValueId batch;      // int64 [1]
   bool causal;
   float filter;      // added to scores that the mask takes away
   pfrt_dtype dtype;  // of the scores
 };
 
-// [begin, end) of each batch, from a list of ends, or of ends and then beginnings.
+// The range [begin, end) of each batch, from a list of ends, or of ends and then beginnings.
 ValueId ranges_mask(Chain& chain, ValueId mask, const MaskInputs& m) {
   const ValueId zero = chain.int64s({0}), axis = chain.int64s({0});
   const ValueId wide = chain.cast(mask, PFRT_DTYPE_INT64);
   const ValueId ends = chain.op("Slice", {wide, zero, m.batch, axis, chain.int64s({1})});
-  // Without beginnings the slice takes the zeros that are put behind.
+  // Without beginnings the slice takes the zeros appended here.
   const ValueId longer = chain.concat({wide, chain.op("Expand", {zero, m.batch})}, 0);
   const ValueId begins =
       chain.op("Slice", {longer, m.batch, chain.add(m.batch, m.batch), axis, chain.int64s({1})});
@@ -43,7 +43,7 @@ ValueId ranges_mask(Chain& chain, ValueId mask, const MaskInputs& m) {
   return chain.op("And", {before_end, after_begin});
 }
 
-// Where key j comes after query i, as the lowest number; |bias| elsewhere.
+// The lowest number where key j comes after query i; |bias| elsewhere.
 ValueId with_causal(Chain& chain, ValueId bias, const MaskInputs& m, pfrt_dtype dtype) {
   ValueId query = chain.range(m.queries);
   if (m.past != kNoId) query = chain.add(query, m.past);
@@ -53,8 +53,8 @@ ValueId with_causal(Chain& chain, ValueId bias, const MaskInputs& m, pfrt_dtype 
   return chain.where(seen, bias, chain.scalar(dtype, lowest));
 }
 
-// The mask and the bias as one number to add to each score; kNoId for nothing to add. |is_causal|
-// says whether Attention is to look after that itself.
+// The sum of mask and bias to add to each score; kNoId for none. |is_causal| tells whether
+// Attention itself must apply causality.
 Result<ValueId> score_bias(Rewriter& rewriter, Chain& chain, const MaskInputs& m, bool* is_causal) {
   *is_causal = m.causal;
   const ValueId mask = chain.in(m.mask), bias = chain.in(m.bias);
@@ -68,14 +68,15 @@ Result<ValueId> score_bias(Rewriter& rewriter, Chain& chain, const MaskInputs& m
     return rewriter.unsupported(
         "a mask of rank ", rank,
         " is not supported; ONNX Runtime's CPU provider takes 1 to 3 as well");
-  if (rank == 2 && dims[1].is(1)) return bias;  // a placeholder: a lone key always counts
+  if (rank == 2 && dims[1].is(1)) return bias;  // a placeholder: a single key always counts
   const ValueId kept = rank == 1 ? ranges_mask(chain, mask, m)
                                  : chain.op("Greater", {mask, chain.scalar(PFRT_DTYPE_INT32, 0)});
   const ValueId shaped =
       chain.unsqueeze(kept, rank == 3 ? std::vector<int64_t>{1} : std::vector<int64_t>{1, 2});
   ValueId sum = chain.where(shaped, chain.scalar(dtype, 0),
                             chain.scalar(dtype, static_cast<double>(m.filter)));
-  // Where a filter is as low as what is not to be seen, a row that is all masked sees both alike.
+  // If the filter is as low as the causal mask, a row that is wholly masked sees keys of both kinds
+  // alike.
   if (m.causal && m.filter <= std::numeric_limits<float>::lowest() / 2) {
     sum = with_causal(chain, sum, m, dtype);
     *is_causal = false;
@@ -100,7 +101,7 @@ std::vector<Attribute> attention_attrs(const Node& node, int64_t q_heads, int64_
 
 // ------------------------------------------------------------------------------ Attention
 
-// Inputs of the node that come after the projection.
+// Inputs of the node after those of the projection.
 struct AttentionInputs {
   size_t mask, bias, past;
   pfrt_dtype dtype;  // of the projection
@@ -119,7 +120,8 @@ Status check_ms_attention(Rewriter& rewriter) {
   return {};
 }
 
-// |projected| holds queries, keys and values side by side; past and present join keys and values.
+// Attends over |projected|, which has queries, keys and values side by side; past and present join
+// keys and values.
 Status attend(Rewriter& rewriter, Chain& chain, ValueId projected, const AttentionInputs& inputs) {
   const Node& node = rewriter.node();
   const std::vector<int64_t>* sizes = node.attr_ints("qkv_hidden_sizes");
@@ -168,7 +170,7 @@ Status canonical_ms_attention(Rewriter& rewriter) {
   return attend(rewriter, chain, projected, {3, 5, 4, rewriter.input(0).dtype});
 }
 
-// The projection is a product of integers with scales of both sides.
+// The projection is a product of integers with scales on both sides.
 Status canonical_qattention(Rewriter& rewriter) {
   PFRT_TRY(check_ms_attention(rewriter));
   for (size_t i : {2u, 3u, 4u})
@@ -220,7 +222,7 @@ Status canonical_multi_head(Rewriter& rewriter) {
   PFRT_TRY(check_multi_head(rewriter));
   const Node& node = rewriter.node();
   const int64_t heads = node.attr_int("num_heads", 1);
-  const bool split = rewriter.rank(1) == 4;  // keys and values come by head, from a cache
+  const bool split = rewriter.rank(1) == 4;  // keys and values are divided by head, from a cache
   Chain chain(rewriter);
   ValueId q = chain.in(0), k = chain.in(1), v = chain.in(2);
   const ValueId bias = chain.in(3), past = chain.in(6);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// com.microsoft's GroupQueryAttention after its projections are cut and rotated, RotaryEmbedding in
-// terms of ai.onnx, and operators for devices or whole decoders, which are refused.
+// com.microsoft's GroupQueryAttention after its projections are divided and rotated,
+// RotaryEmbedding in terms of ai.onnx, and operators for devices or complete decoders, which are
+// refused.
 #include "core/op/defs/common/chain.h"
 #include "core/op/defs/common/families.h"
 #include "core/op/defs/common/helpers.h"
@@ -41,7 +42,7 @@ namespace {
 
 // --------------------------------------------------------------------- GroupQueryAttention
 
-// Positions of the queries, [batch, length]: those after the past, which a first prompt has not.
+// Positions of the queries, [batch, length]: those after the past, if there is one.
 ValueId query_positions(Chain& chain, ValueId query, ValueId seqlens, ValueId total) {
   const ValueId length = chain.size(query, 1);
   const ValueId keys =
@@ -160,7 +161,8 @@ double group_query_flops(const Inference& in) {
 
 // ------------------------------------------------------------------------- RotaryEmbedding
 
-// ai.onnx's with the inputs in another order; one position stands for all that follow it.
+// ai.onnx's operator has the inputs in another order; a single position stands for all that follow
+// it.
 Status canonical_ms_rotary(Rewriter& rewriter) {
   for (std::string_view name :
        {"interleaved", "num_heads", "rotary_embedding_dim", "is_packed_batching"})
@@ -179,7 +181,7 @@ Status canonical_ms_rotary(Rewriter& rewriter) {
                          "; expected 3 or 4, and 2");
   const Dim half = rewriter.input(2).shape[1], columns = rewriter.input(0).shape.back();
   int64_t heads = node.attr_int("num_heads", 0);
-  if (rank == 3 && heads == 0) {  // a head is as wide as the cache says
+  if (rank == 3 && heads == 0) {  // the cache gives the width of a head
     if (!half.known() || !columns.known() || half.value() < 1 ||
         columns.value() % (2 * half.value()) != 0)
       return rewriter.fail("num_heads is absent and does not follow from the dimensions");

@@ -14,7 +14,7 @@
 namespace pfrt {
 namespace {
 
-// Makes the node the operator |op| of ai.onnx with |inputs| and |attrs|. It keeps output 0 alone:
+// Makes the node the operator |op| of ai.onnx with |inputs| and |attrs|. It keeps only output 0:
 // for the others, Chain::hand_over has been called.
 Status replace_with(Rewriter& rewriter, Chain& chain, std::string_view op,
                     std::vector<ValueId> inputs, std::vector<Attribute> attrs) {
@@ -36,8 +36,8 @@ std::vector<Attribute> norm_attrs(float epsilon) {
           Attribute::of_int("stash_type", PFRT_DTYPE_FLOAT32)};
 }
 
-// Attributes for a normalisation of the last axis, as canonical form has them: the axis is not
-// negative where the rank is known.
+// Attributes for a normalisation of the last axis, in canonical form: the axis is not negative
+// where the rank is known.
 Status norm_attrs_of(Rewriter& rewriter, float fallback, std::vector<Attribute>* attrs) {
   PFRT_TRY(fill_float(rewriter, "epsilon", fallback));
   *attrs = norm_attrs(rewriter.node().attr_float("epsilon", fallback));
@@ -48,7 +48,7 @@ Status norm_attrs_of(Rewriter& rewriter, float fallback, std::vector<Attribute>*
 
 // ------------------------------------------------------------------------------- normalisations
 
-// X + skip (+ bias), normalised; the sum is output 3.
+// Normalises X + skip (+ bias); the sum is output 3.
 Status skip_norm(Rewriter& rewriter, std::string_view norm, size_t beta, size_t bias) {
   std::vector<Attribute> attrs;
   PFRT_TRY(norm_attrs_of(rewriter, 1e-12f, &attrs));
@@ -114,20 +114,20 @@ Status canonical_simplified(Rewriter& rewriter) {
   return join_norm_types(rewriter);
 }
 
-// Input |i| (2 to 6) of an embedding, numbers or bytes with a scale and a zero point each.
+// Reads inputs 2 to 6 of an embedding: numbers, or bytes with a scale and a zero point each.
 class EmbeddingInputs {
  public:
   EmbeddingInputs(Rewriter& rewriter, Chain& chain, bool quantized)
       : rewriter_(rewriter), chain_(chain), quantized_(quantized) {}
 
-  // Its rows |indices|: bytes are fetched before they become numbers.
+  // The rows |indices| of input |i|; bytes are fetched before they become numbers.
   Result<ValueId> rows(size_t i, ValueId indices) {
     const ValueId found =
         chain_.op("Gather", {chain_.in(i), indices}, {Attribute::of_int("axis", 0)});
     PFRT_TRY(chain_.status());
     return numbers(i, found);
   }
-  // All of it, or kNoId where it is absent.
+  // The complete input |i|, or kNoId where it is absent.
   Result<ValueId> whole(size_t i) {
     const ValueId value = chain_.in(i);
     return value == kNoId ? Result<ValueId>(value) : numbers(i, value);
@@ -136,7 +136,7 @@ class EmbeddingInputs {
  private:
   Result<ValueId> numbers(size_t i, ValueId value) {
     if (!quantized_) return value;
-    constexpr size_t kScales = 6, kZeros = 11;  // as far behind
+    constexpr size_t kScales = 6, kZeros = 11;  // distances to input |i|
     if (chain_.in(i + kScales) == kNoId)
       return rewriter_.fail("input ", i + kScales, ", a scale, is absent");
     std::vector<ValueId> inputs{value, scalar(i + kScales)};
@@ -147,7 +147,7 @@ class EmbeddingInputs {
     PFRT_TRY(chain_.status());
     return out;
   }
-  // Input |i|, which has one element.
+  // Input |i|, of one element, as a scalar.
   ValueId scalar(size_t i) {
     return chain_.op("Reshape", {chain_.in(i), chain_.int64s({})},
                      {Attribute::of_int("allowzero", 0)});
@@ -211,7 +211,7 @@ Status gelu(Rewriter& rewriter, std::string_view approximate) {
 Status canonical_gelu_of_sum(Rewriter& rewriter) { return gelu(rewriter, "none"); }
 Status canonical_fast_gelu(Rewriter& rewriter) { return gelu(rewriter, "tanh"); }
 
-// x * sigmoid(alpha * x)
+// Computes x * sigmoid(alpha * x).
 Status canonical_quick_gelu(Rewriter& rewriter) {
   PFRT_TRY(fill_float(rewriter, "alpha", 1.702f));
   Chain chain(rewriter);

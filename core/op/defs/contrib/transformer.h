@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What com.microsoft's operators of transformers share: checks of their attributes with one
-// wording.
+// Shared checks of the attributes of com.microsoft's transformer operators, with one wording.
 #pragma once
 
 #include <string_view>
@@ -15,13 +14,13 @@ inline constexpr std::string_view kMs = "com.microsoft";
 
 inline constexpr int64_t kMostHeads = 1 << 20;
 
-// Attribute |name| counts heads.
+// Checks attribute |name|, a number of heads.
 Status check_heads(Rewriter& rewriter, std::string_view name);
-// Fails when the attribute is set, or the input there: only other providers of ONNX Runtime know
-// it.
+// Fail when the attribute is set, or the input present: only other providers of ONNX Runtime
+// support it.
 Status refuse_attr(Rewriter& rewriter, std::string_view name);
 Status refuse_input(Rewriter& rewriter, size_t i, std::string_view name);
-// Without absent inputs at the end.
+// |inputs| without absent ones at the end.
 std::vector<ValueId> trimmed(std::vector<ValueId> inputs);
 
 }  // namespace pfrt

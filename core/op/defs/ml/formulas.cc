@@ -16,7 +16,7 @@ Result<const Attribute*> typed(Rewriter& rewriter, std::string_view name, pfrt_a
   return attr;
 }
 
-// What is written often below: one operator on values, with its result.
+// A short form for the most frequent step below: an operator on values, and its result.
 class Formula {
  public:
   Formula(Rewriter& rewriter, pfrt_dtype dtype) : rewriter_(rewriter), dtype_(dtype) {}
@@ -24,12 +24,12 @@ class Formula {
   Result<ValueId> op(std::string_view name, std::vector<ValueId> inputs) {
     return rewriter_.before(name, std::move(inputs));
   }
-  // |name| of |value| and a number.
+  // Applies |name| to |value| and a number.
   Result<ValueId> op(std::string_view name, ValueId value, double with) {
     PFRT_ASSIGN(const ValueId constant, number(with));
     return op(name, {value, constant});
   }
-  // A reduction of the columns.
+  // Reduces the columns.
   Result<ValueId> rows(std::string_view name, ValueId value) {
     PFRT_ASSIGN(const ValueId axes, rewriter_.int64s("axes", {1}));
     return rewriter_.before(
@@ -42,7 +42,7 @@ class Formula {
   pfrt_dtype dtype_;
 };
 
-// Softmax that leaves zeros zero: exp(0) is not.
+// Softmax that leaves zeros zero, although exp(0) is 1.
 Result<ValueId> softmax_zero(Formula formula, ValueId scores) {
   PFRT_ASSIGN(const ValueId most, formula.rows("ReduceMax", scores));
   PFRT_ASSIGN(const ValueId below, formula.op("Sub", {scores, most}));
@@ -59,8 +59,8 @@ Result<ValueId> softmax_zero(Formula formula, ValueId scores) {
   return formula.op("Div", {terms, sum});
 }
 
-// sqrt(2) erfinv(2 p - 1) with Winitzki's approximation of the inverse error function, the one of
-// the standard's reference implementation.
+// Computes sqrt(2) erfinv(2 p - 1) with Winitzki's approximation of the inverse error function,
+// which the standard's reference implementation uses.
 Result<ValueId> probit(Formula formula, ValueId scores) {
   constexpr double kA = 0.147, kPi = 3.14159265358979323846;
   PFRT_ASSIGN(const ValueId twice, formula.op("Mul", scores, 2));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Encoders and maps. All of LabelEncoder's versions, and CategoryMapper, become its newest form
-// with the attributes keys_tensor, values_tensor and default_tensor. A repeated key means its last
-// value.
+// with the attributes keys_tensor, values_tensor and default_tensor. The last value of a repeated
+// key counts.
 #include <algorithm>
 #include <optional>
 
@@ -37,7 +37,7 @@ Result<Tensor> texts(const std::vector<std::string>& list) {
   return out;
 }
 
-// The one list among |stem|_floats, _int64s, _strings and _tensor, flat.
+// The only list among |stem|_floats, _int64s, _strings and _tensor, flat.
 Result<Tensor> the_list(Rewriter& rewriter, const std::string& stem) {
   std::optional<std::string> found;
   for (std::string_view suffix : kListSuffixes) {
@@ -72,7 +72,7 @@ Result<Tensor> the_list(Rewriter& rewriter, const std::string& stem) {
   return out;
 }
 
-// What stands for a key that is not there: the attribute for the values' type, or its default.
+// The value for a missing key: the attribute for the values' type, or its default.
 Result<Tensor> the_default(Rewriter& rewriter, pfrt_dtype dtype) {
   const Node& node = rewriter.node();
   if (const Attribute* given = node.attr("default_tensor")) {
@@ -115,7 +115,7 @@ Status to_encoder(Rewriter& rewriter, Tensor keys, Tensor values) {
   return {};
 }
 
-// Between integers and texts, whichever the input holds.
+// Maps between integers and texts, by the input's type.
 Status to_mapper(Rewriter& rewriter, const std::vector<int64_t>& numbers,
                  const std::vector<std::string>& names) {
   PFRT_TRY(ml_expect(rewriter, {PFRT_DTYPE_STRING, PFRT_DTYPE_INT64}));
@@ -261,7 +261,7 @@ Status canonical_dict_vectorizer(Rewriter& rewriter) {
   return {};
 }
 
-// A row, as ONNX Runtime makes it, so that models can follow.
+// The result is a row, as in ONNX Runtime, so that models can follow.
 Status infer_dict_vectorizer(Inference& in) {
   const Attribute* ints = in.node().attr("int64_vocabulary");
   const Attribute* strings = in.node().attr("string_vocabulary");

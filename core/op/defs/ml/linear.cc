@@ -7,7 +7,7 @@
 namespace pfrt {
 namespace {
 
-// X [N, C] times rows of coefficients, plus intercepts: [N, rows] in the compute type.
+// Multiplies X [N, C] by rows of coefficients and adds intercepts: [N, rows] in the compute type.
 Result<ValueId> linear_scores(Rewriter& rewriter, int64_t rows, pfrt_dtype dtype) {
   PFRT_TRY(ml_expect(rewriter,
                      {PFRT_DTYPE_FLOAT32, PFRT_DTYPE_FLOAT64, PFRT_DTYPE_INT64, PFRT_DTYPE_INT32}));
@@ -42,8 +42,8 @@ Result<ValueId> linear_scores(Rewriter& rewriter, int64_t rows, pfrt_dtype dtype
                           Attribute::of_int("transA", 0), Attribute::of_int("transB", 1)});
 }
 
-// The scores of both classes from the one of the positive class, as ONNX Runtime has them: logistic
-// scores belong to -s and s, others to 1 - s and s; only the logistic transform applies.
+// The scores of both classes from that of the positive class, as in ONNX Runtime: logistic scores
+// become -s and s, others 1 - s and s; only the logistic transform applies.
 Result<ValueId> two_classes(Rewriter& rewriter, ValueId scores, pfrt_dtype dtype,
                             std::string_view post) {
   ValueId negative = kNoId;
@@ -90,7 +90,7 @@ Status canonical_linear_classifier(Rewriter& rewriter) {
   PFRT_ASSIGN(MlLabels labels, ml_labels(rewriter, "classlabels_ints", "classlabels_strings"));
   PFRT_ASSIGN(const std::vector<float> intercepts, ml_floats(rewriter, "intercepts"));
   const pfrt_dtype dtype = ml_compute_type(rewriter.input(0).dtype);
-  // Without intercepts there is a row a label.
+  // Without intercepts there is a row for each label.
   const auto rows = static_cast<int64_t>(intercepts.empty() ? labels.size() : intercepts.size());
   const bool binary = rows == 1 && labels.size() == 2;
   if (rows == 0)
@@ -98,7 +98,7 @@ Status canonical_linear_classifier(Rewriter& rewriter) {
         "has neither 'intercepts' nor labels ('classlabels_ints' or "
         "'classlabels_strings'), so the number of classes is not known");
   if (rows == 1 && !binary) {
-    // ONNX Runtime's names of the two sides of a single score.
+    // These are ONNX Runtime's names of the two sides of a single score.
     if (labels.strings.empty()) labels.ints = {0, 1};
     if (!labels.strings.empty()) labels.strings = {"0", "1"};
   } else if (!binary && static_cast<int64_t>(labels.size()) != rows) {

@@ -23,7 +23,7 @@ struct NamedType {
   pfrt_attr_type type;
 };
 
-// Names of one type wherever they stand; the lists are looked at where they are read.
+// Attributes whose names have one type in all operators; lists are checked where they are read.
 constexpr NamedType kTypes[] = {
     {"threshold", PFRT_ATTR_FLOAT},
     {"replaced_value_float", PFRT_ATTR_FLOAT},
@@ -47,7 +47,7 @@ constexpr NamedType kTypes[] = {
     {"vectors_per_class", PFRT_ATTR_INTS},
 };
 
-// A row's canonical form, of attributes of the right type.
+// Applies a row's canonical form after checking the types of attributes.
 template <Status (*kForm)(Rewriter&)>
 Status typed(Rewriter& rewriter) {
   for (const Attribute& attr : rewriter.node().attrs) {
@@ -60,7 +60,7 @@ Status typed(Rewriter& rewriter) {
   return kForm(rewriter);
 }
 
-// |count| values are one for all features, or one a feature.
+// Checks that |count| values are one for all features, or one for each.
 Status expect_features(Rewriter& rewriter, std::string_view name, size_t count) {
   if (count == 1 || !rewriter.has_shape(0) || rewriter.rank(0) == 0) return {};
   const Dim features = rewriter.input(0).shape.back();
@@ -69,7 +69,7 @@ Status expect_features(Rewriter& rewriter, std::string_view name, size_t count) 
                        features.value(), ", one a feature");
 }
 
-// The features at |Y| of the last axis; of a vector, as a row. The host takes strings.
+// Takes the features at |Y| of the last axis; of a vector, as a row. Strings are left to the host.
 Status canonical_array_feature_extractor(Rewriter& rewriter) {
   const pfrt_dtype dtype = rewriter.input(0).dtype;
   if (dtype == PFRT_DTYPE_UNSET || dtype == PFRT_DTYPE_STRING || !rewriter.has_shape(0) ||
@@ -103,7 +103,7 @@ Status infer_array_feature_extractor(Inference& in) {
   return {};
 }
 
-// x > threshold as 0 and 1 of the same type.
+// Computes x > threshold as 0 and 1 of the same type.
 Status canonical_binarizer(Rewriter& rewriter) {
   PFRT_TRY(ml_expect_number(rewriter));
   const pfrt_dtype dtype = rewriter.input(0).dtype;
@@ -114,7 +114,8 @@ Status canonical_binarizer(Rewriter& rewriter) {
     PFRT_ASSIGN(const ValueId bound, ml_constant(rewriter, dtype, {}, {threshold}));
     PFRT_ASSIGN(above, rewriter.before("Greater", {x, bound}));
   } else {
-    // An integer is above t where it is above t rounded down; beyond the integers none or all are.
+    // An integer is above t if it is above t rounded down; beyond the range of integers none or all
+    // are.
     const bool none = !(threshold < 0x1p63), all = threshold < -0x1p63;
     PFRT_ASSIGN(const ValueId wide, ml_cast(rewriter, x, dtype, PFRT_DTYPE_INT64));
     PFRT_ASSIGN(Tensor bound,
@@ -129,7 +130,7 @@ Status canonical_binarizer(Rewriter& rewriter) {
   return {};
 }
 
-// Inputs side by side as floats, each cut or filled with zeros to its dimension.
+// Puts inputs side by side as floats, each cut or filled with zeros to its dimension.
 Status canonical_feature_vectorizer(Rewriter& rewriter) {
   PFRT_TRY(ml_expect_number(rewriter));
   PFRT_ASSIGN(const std::vector<int64_t> sizes, ml_ints(rewriter, "inputdimensions"));
@@ -171,7 +172,7 @@ Status canonical_feature_vectorizer(Rewriter& rewriter) {
   return {};
 }
 
-// A value that stands for a missing one is replaced; NaN stands for every NaN.
+// Replaces the value that marks a missing one; NaN marks every NaN.
 Status canonical_imputer(Rewriter& rewriter) {
   PFRT_TRY(ml_expect_number(rewriter));
   const pfrt_dtype dtype = rewriter.input(0).dtype;
@@ -197,7 +198,7 @@ Status canonical_imputer(Rewriter& rewriter) {
     return rewriter.fail("attribute '", list, "' is empty or absent, and input 0 holds ",
                          dtype_name(dtype));
   PFRT_TRY(expect_features(rewriter, list, static_cast<size_t>(imputed->count())));
-  // Compared and replaced in the wider type of both.
+  // Values are compared and replaced in the wider type of both.
   const pfrt_dtype wide = floats ? dtype : kInt64;
   const pfrt_dtype held = floats ? kFloat : kInt64;
   PFRT_ASSIGN(const ValueId from, ml_cast(rewriter, x, dtype, wide));
@@ -217,8 +218,8 @@ Status canonical_imputer(Rewriter& rewriter) {
   return {};
 }
 
-// Rows over their greatest element, the sum of their magnitudes, or their Euclidean length; a zero
-// divisor leaves the row.
+// Divides rows by their greatest element, the sum of their magnitudes, or their Euclidean length; a
+// zero divisor leaves the row.
 Status canonical_normalizer(Rewriter& rewriter) {
   PFRT_TRY(ml_expect_number(rewriter));
   PFRT_ASSIGN(const std::string norm, ml_word(rewriter, "norm", {"MAX", "L1", "L2"}));
@@ -245,7 +246,7 @@ Status canonical_normalizer(Rewriter& rewriter) {
   return {};
 }
 
-// (x - offset) * scale.
+// Computes (x - offset) * scale.
 Status canonical_scaler(Rewriter& rewriter) {
   PFRT_TRY(ml_expect_number(rewriter));
   PFRT_ASSIGN(const std::vector<float> offset, ml_floats(rewriter, "offset"));

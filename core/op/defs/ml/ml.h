@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the files of the ai.onnx.ml family share: typed attributes, constants, scores, and the
-// functions behind the rows of ml.cc. Most operators of that domain are small formulas and become
-// operators of ai.onnx; models (trees, support vectors), encoders and maps stay. Pure but for the
-// Rewriter or Inference they are given; thread-safe on different graphs.
+// Shared parts of the ai.onnx.ml family: typed attributes, constants, scores, and the functions
+// behind the rows of ml.cc. Most operators of that domain are small formulas and become operators
+// of ai.onnx; models (trees, support vectors), encoders and maps stay. The functions change only
+// the Rewriter or Inference they are given; thread-safe on different graphs.
 #pragma once
 
 #include <string>
@@ -23,13 +23,13 @@ inline constexpr pfrt_dtype kFloat = PFRT_DTYPE_FLOAT32;
 Result<std::vector<float>> ml_floats(Rewriter& rewriter, std::string_view name);
 Result<std::vector<int64_t>> ml_ints(Rewriter& rewriter, std::string_view name);
 Result<std::vector<std::string>> ml_strings(Rewriter& rewriter, std::string_view name);
-// An attribute's text, which must be one of |words|; the first when it is absent.
+// An attribute's text, which must be one of |words|; the first word when it is absent.
 Result<std::string> ml_word(Rewriter& rewriter, std::string_view name,
                             const std::vector<std::string_view>& words);
-// NONE, SOFTMAX, LOGISTIC, SOFTMAX_ZERO or PROBIT.
+// Returns NONE, SOFTMAX, LOGISTIC, SOFTMAX_ZERO or PROBIT.
 Result<std::string> ml_post_transform(Rewriter& rewriter);
 
-// The labels of a classifier: one of both lists, or neither.
+// The labels of a classifier: one of the two lists, or neither.
 struct MlLabels {
   std::vector<int64_t> ints;
   std::vector<std::string> strings;
@@ -38,21 +38,21 @@ struct MlLabels {
 Result<MlLabels> ml_labels(Rewriter& rewriter, std::string_view ints, std::string_view strings);
 
 // ------------------------------------------------------------------ formulas
-// Numbers as |dtype|, a float or integer type that holds them.
+// Makes a constant of numbers as |dtype|, a float or integer type that holds them.
 Result<ValueId> ml_constant(Rewriter& rewriter, pfrt_dtype dtype, std::vector<int64_t> dims,
                             const std::vector<double>& values);
 Result<ValueId> ml_cast(Rewriter& rewriter, ValueId value, pfrt_dtype from, pfrt_dtype to);
 // |value| as [N, C] where it may be [C].
 Result<ValueId> ml_matrix(Rewriter& rewriter, ValueId value);
-// Scores [N, E] after |post|; one score a row is transformed like more.
+// Scores [N, E] after |post|. A single score per row is transformed like several.
 Result<ValueId> ml_transformed(Rewriter& rewriter, ValueId scores, pfrt_dtype dtype,
                                std::string_view post);
-// The label of each position in |labels|, of which the one at |indices| is meant.
+// The label in |labels| at each of |indices|.
 Result<ValueId> ml_label_of(Rewriter& rewriter, ValueId indices, const MlLabels& labels);
 
-// The type that the formula of a numeric input is computed in: double for double, else float.
+// The type in which the formula of a numeric input is computed: double for double, else float.
 pfrt_dtype ml_compute_type(pfrt_dtype dtype);
-// Input 0 has one of the types, or is not known yet.
+// Fails unless the type of input 0 is one of |dtypes|, or unknown.
 Status ml_expect(Rewriter& rewriter, const std::vector<pfrt_dtype>& dtypes);
 inline Status ml_expect_number(Rewriter& rewriter) {
   return ml_expect(rewriter,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Trees and support vectors: sizes and labels. What a model consists of (nodes, vectors) is read
-// and checked by the provider that packs it. Labels that are strings become a LabelEncoder behind
-// the model, which then gives their positions.
+// Trees and support vectors: sizes and labels. The provider that packs a model reads and checks its
+// nodes or vectors. Labels that are strings become a LabelEncoder behind the model, which then
+// gives their positions.
 #include <algorithm>
 
 #include "core/op/defs/common/helpers.h"
@@ -20,7 +20,7 @@ Status expect_rows(Rewriter& rewriter) {
   return rewriter.fail("input 0 has rank ", rank, ", expected [N, C] or [C]");
 }
 
-// Labels as numbers: strings by their position, with the encoder behind.
+// Makes labels numbers: strings become their positions, with the encoder behind the model.
 Status settle_labels(Rewriter& rewriter, const MlLabels& labels, std::string_view ints,
                      std::string_view strings) {
   if (labels.strings.empty()) {
@@ -37,7 +37,7 @@ Status settle_labels(Rewriter& rewriter, const MlLabels& labels, std::string_vie
   for (size_t i = 0; i < positions.size(); ++i) positions[i] = static_cast<int64_t>(i);
   model.set_attr(Attribute::of_ints(std::string(ints), std::move(positions)));
   MlLabels names = labels;
-  // A single label is the positive side of one score; ONNX Runtime calls the sides 0 and 1.
+  // A single label is the positive side of one score; ONNX Runtime names the sides 0 and 1.
   if (names.strings.size() == 1) names.strings = {"0", "1"};
   PFRT_ASSIGN(std::vector<ValueId> out, rewriter.put_before(std::move(model), 2));
   PFRT_ASSIGN(out[0], ml_label_of(rewriter, out[0], names));
@@ -45,7 +45,7 @@ Status settle_labels(Rewriter& rewriter, const MlLabels& labels, std::string_vie
   return {};
 }
 
-// An integer attribute of [0, |words|) or, in older versions, one of |words|.
+// Checks an integer attribute, which must be in [0, count).
 Status expect_below(Rewriter& rewriter, std::string_view name, int64_t fallback, int64_t count) {
   const int64_t value = rewriter.node().attr_int(name, fallback);
   if (value < 0 || value >= count)
@@ -61,7 +61,7 @@ Status expect_targets(Rewriter& rewriter) {
   return {};
 }
 
-// Checks a word attribute, its default the first of |words|, and writes it on the node.
+// Checks a word attribute, whose default is the first of |words|, and writes it on the node.
 Status settle_word(Rewriter& rewriter, const char* name,
                    const std::vector<std::string_view>& words) {
   PFRT_ASSIGN(std::string word, ml_word(rewriter, name, words));
@@ -75,7 +75,7 @@ Status settle_post_transform(Rewriter& rewriter) {
   return {};
 }
 
-// Rows of the input, [features] or [rows, features].
+// The number of rows of the input, [features] or [rows, features].
 Result<Dim> batch(const Inference& in) {
   if (!in.has_shape(0)) return Dim();
   if (in.rank(0) < 1 || in.rank(0) > 2)
@@ -89,8 +89,8 @@ size_t length(const Node& node, std::string_view name) {
   return std::max(attr->ints.size(), attr->floats.size());
 }
 
-// Scores of support vectors: probabilities or linear scores a class, else one a pair of classes,
-// of which two classes have both signs.
+// Columns of the scores of support vectors: probabilities or linear scores for each class, else one
+// for each pair of classes; two classes have it with both signs.
 int64_t svm_columns(const Node& node) {
   const auto classes = static_cast<int64_t>(length(node, "classlabels_ints"));
   const bool linear = length(node, "vectors_per_class") == 0;

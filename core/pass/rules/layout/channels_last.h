@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Convolutions and pools in the form that takes channels last, for providers that have it.
+// Puts convolutions and pools into the form with channels last, for providers that have it.
 #pragma once
 
 #include "core/pass/engine/config.h"
@@ -11,7 +11,7 @@ namespace pfrt {
 
 // Exchanges Conv and MaxPool for com.microsoft's NhwcConv and NhwcMaxPool between transposes where
 // the target takes them; |result| has a warning for each reason why others stay. Without
-// |config.insert_transposes| only nodes that stand between such transposes already.
+// |config.insert_transposes| only nodes that already are between such transposes.
 Status put_channels_last(Editor& editor, const LayoutConfig& config, PassContext& context,
                          PassResult& result);
 

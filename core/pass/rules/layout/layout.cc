@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Transposes that need not be there go; where channels last are preferred, what has that form takes
-// it.
+// Removes unnecessary transposes; where channels last are preferred, gives nodes that have such a
+// form that form.
 #include <algorithm>
 
 #include "core/pass/engine/passes.h"
@@ -19,7 +19,7 @@ class LayoutPass final : public Pass {
     return "takes transposes away that undo each other or need not be there";
   }
   OptLevel level() const override { return OptLevel::kAll; }
-  // What stood between transposes and convolutions is in their weights then.
+  // Fusion first merges nodes between transposes and convolutions into weights.
   std::span<const std::string_view> after() const override {
     static constexpr std::string_view kAfter[] = {"OperatorFusionPass"};
     return kAfter;

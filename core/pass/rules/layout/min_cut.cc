@@ -27,7 +27,7 @@ bool MinCut::level() {
   return level_[kSink] != UINT32_MAX;
 }
 
-// Without recursion: paths are as long as a region is deep.
+// There is no recursion, since paths are as long as a region is deep.
 int64_t MinCut::push(uint32_t source, int64_t most) {
   std::vector<uint32_t> path;  // edges from the source
   uint32_t at = source;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The cheapest way to part a network in two (Dinic's algorithm: blocking flows by levels).
+// Finds the cheapest cut of a network in two parts (Dinic's algorithm: blocking flows by levels).
 // Capacities are not negative. Not thread-safe.
 #pragma once
 
@@ -16,10 +16,10 @@ class MinCut {
 
   uint32_t vertex() { return count_++; }
   void edge(uint32_t from, uint32_t to, int64_t capacity);
-  // What the cut costs. Called once.
+  // Returns the cost of the cut. Called once.
   int64_t solve();
-  // Afterwards: whether the vertex is on the sink's side, which is the smallest of all cheapest
-  // cuts'.
+  // Afterwards: whether a vertex is on the sink's side, which is the smallest that a cheapest cut
+  // can have.
   const std::vector<bool>& sink_side() const { return sink_side_; }
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Transposes meet: they merge, cancel, become views, go into products that read either order, and
-// move through what can work on either.
+// Moves transposes until they meet: they merge, cancel, become views, go into products that read
+// either order, and move through nodes that can work on either.
 #include <algorithm>
 
 #include "core/pass/rules/layout/transpose_region.h"
@@ -27,7 +27,7 @@ Result<bool> transpose_of_transpose(Editor& editor, Node& node, const RuleContex
   return true;
 }
 
-// Dimensions of one element may stand anywhere.
+// Dimensions of one element can be moved by a Reshape.
 Result<bool> transpose_of_ones(Editor& editor, Node& node, const RuleContext&) {
   const Perm* perm = permutation(node);
   const ValueId in = node.inputs[0], out = node.outputs[0];

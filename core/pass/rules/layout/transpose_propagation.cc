@@ -87,9 +87,9 @@ bool listed(const std::vector<int64_t>& axes, size_t axis) {
   return std::ranges::find(axes, static_cast<int64_t>(axis)) != axes.end();
 }
 
-// |perm| without the dimensions |axes| of what it makes.
+// |perm| without the dimensions |axes| of its result.
 Perm without(const Perm& perm, const std::vector<int64_t>& axes) {
-  std::vector<int64_t> place(perm.size());  // of the source's dimensions among those left
+  std::vector<int64_t> place(perm.size());  // by source dimension, among those left
   int64_t left = 0;
   const Perm made = inverse(perm);
   for (size_t i = 0; i < perm.size(); ++i)
@@ -100,7 +100,7 @@ Perm without(const Perm& perm, const std::vector<int64_t>& axes) {
   return out;
 }
 
-// |perm| with dimensions of one element at |axes| of what it takes and of what it makes.
+// |perm| with added dimensions of one element, at |axes| of both source and result.
 Perm with(const Perm& perm, const std::vector<int64_t>& axes) {
   Perm out(perm.size() + axes.size());
   std::vector<int64_t> rest;
@@ -124,7 +124,7 @@ std::optional<int64_t> axis_of(const Node& node, size_t rank) {
   return attr->i;
 }
 
-// The axes that a Reduce, Squeeze, Unsqueeze or ArgMax takes away or puts in; |rank| counts them.
+// The axes that a Reduce, Squeeze, Unsqueeze or ArgMax removes or inserts; |rank| counts them.
 std::optional<std::vector<int64_t>> axes_of(const Editor& editor, const Node& node, Kind kind,
                                             size_t rank) {
   if (kind == Kind::kArg || kind == Kind::kGather) {
@@ -251,7 +251,7 @@ std::optional<Permutations> permutations_of(const Editor& editor, const Node& no
 
 namespace {
 
-// A matrix in squares, whose lines stay in the first-level cache.
+// Transposes a matrix in squares, whose lines stay in the first-level cache.
 void transpose_matrix(const char* from, int64_t rows, int64_t columns, size_t size, char* to) {
   constexpr int64_t kSide = 64;
   for (int64_t r = 0; r < rows; r += kSide)
@@ -304,7 +304,7 @@ bool moves_only_ones(const Shape& from, const Perm& perm) {
 
 namespace {
 
-// A constant of input |i| as the permuted node takes it.
+// The constant at input |i| in the form that the permuted node takes.
 Result<ValueId> permuted_constant(Editor& editor, const Node& node, size_t i, const Perm& perm) {
   Tensor tensor = *editor.constant(node.inputs[i]);
   if (tensor.count() == 1 && tensor.dims.size() < perm.size()) return node.inputs[i];
@@ -313,7 +313,7 @@ Result<ValueId> permuted_constant(Editor& editor, const Node& node, size_t i, co
   return editor.add_constant(editor.graph().at(node.inputs[i]).name, std::move(moved));
 }
 
-// The entries of |list|, one a dimension, as the permuted tensor has its dimensions.
+// The entries of |list|, one for each dimension, in the order of the permuted tensor's dimensions.
 std::vector<int64_t> reordered(const std::vector<int64_t>& list, const Perm& perm) {
   std::vector<int64_t> out(list.size());
   for (size_t i = 0; i < perm.size(); ++i) out[static_cast<size_t>(perm[i])] = list[i];
@@ -332,7 +332,7 @@ Result<Node> permuted(Editor& editor, const Node& node, const Permutations& perm
   Node out = node;
   out.epilogue_of = kNoId;
   const Kind kind = kind_of(node);
-  // Of whichever side has the axes in question.
+  // This is the permutation of the side that has the axes in question.
   const auto present =
       std::ranges::find_if(permutations.outputs, [](const auto& p) { return !!p; });
   if (present == permutations.outputs.end())

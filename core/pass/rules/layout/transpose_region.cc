@@ -13,7 +13,7 @@ namespace pfrt {
 namespace {
 
 constexpr size_t kLargestRegion = 4096;  // nodes
-// What a step costs beside its bytes, in bytes; and the guess for a dimension nobody knows.
+// Cost of a step besides its bytes, in bytes; and the guess for an unknown dimension.
 constexpr int64_t kStep = 16 * 1024, kDim = 16, kLargestCost = int64_t{1} << 40;
 
 class Region {
@@ -28,7 +28,7 @@ class Region {
   }
 
  private:
-  // Values with their permutations, and nodes that can permute with all of theirs.
+  // Gathers values with their permutations, and nodes that can permute with all of theirs.
   void gather(ValueId seed, const Perm& perm) {
     assign(seed, perm);
     for (size_t i = 0; i < queue_.size() && nodes_.size() < kLargestRegion; ++i) {
@@ -63,8 +63,9 @@ class Region {
     order_.push_back(id);
   }
 
-  // A transpose from one value of the region to another would be counted twice where it makes the
-  // permuted form of the first, or the second from its own: the value stays outside.
+  // A transpose from one value of the region to another would be counted twice if it makes the
+  // permuted form of the first, or the second from its own. False for such a value, which then
+  // stays outside.
   bool stands_apart(ValueId value, const Perm& perm) {
     const auto between = [&](const Node* transpose, const Perm& in, const Perm& out) {
       const Perm* order = permutation(*transpose);
@@ -81,7 +82,7 @@ class Region {
     });
   }
 
-  // Whether the node's values can all be permuted as it wants them.
+  // Whether the node's values can all be permuted as |perms| says.
   bool place(const std::vector<ValueId>& values, const std::vector<std::optional<Perm>>& perms) {
     for (size_t i = 0; i < values.size(); ++i) {
       const auto known = perms_.find(values[i]);
@@ -95,7 +96,7 @@ class Region {
     return true;
   }
 
-  // Of one transpose of |value|.
+  // Cost of a transpose of |value|.
   int64_t cost(ValueId value) const {
     const Perm& perm = perms_.at(value);
     if (is_identity(perm)) return 0;
@@ -116,19 +117,19 @@ class Region {
     const std::vector<int64_t>* perm = made ? permutation(*made) : nullptr;
     return perm && *perm == perms_.at(value) ? made : nullptr;
   }
-  // |user| makes the permuted form of |value|.
+  // Whether |user| makes the permuted form of |value|.
   bool permutes(const Node& user, ValueId value) const {
     const std::vector<int64_t>* perm = permutation(user);
     return perm && *perm == inverse(perms_.at(value));
   }
 
-  // Where each node's and each other use's vertex is.
+  // The vertex of a node or another use.
   uint32_t side(NodeId id) const {
     const auto found = vertices_.find(id);
     return found == vertices_.end() ? MinCut::kSource : found->second;
   }
 
-  // A transpose to yet another order can start from, or end in, either form just as well.
+  // Whether it transposes to yet another order, which can start from either form just as well.
   bool is_free(const Node& node, ValueId value) const {
     return permutation(node) && !permutes(node, value) && node.inputs[0] == value;
   }
@@ -181,7 +182,7 @@ class Region {
     int64_t count = 0, bytes = 0;
     std::set<ValueId> at;
   };
-  // Of all transposes that the choice, or the graph as it is, needs.
+  // The sum over all transposes that the choice, or the present graph, needs.
   Total total(bool chosen) {
     Total out;
     const auto is_permuted = [&](NodeId id) {
@@ -203,19 +204,19 @@ class Region {
     return out;
   }
 
-  // |value| as the permuted nodes take it.
+  // |value| in the form that the permuted nodes take.
   Result<ValueId> permuted_form(ValueId value) {
     if (const auto found = made_.find(value); found != made_.end()) return found->second;
     ValueId form = value;
     if (const Node* transpose = unpermutes(value)) {
       form = transpose->inputs[0];
     } else if (const Perm& perm = perms_.at(value); !is_identity(perm)) {
-      // One may be there already.
+      // A transpose to this form may exist already.
       form = kNoId;
       for (NodeId id : editor_.users(value))
         if (permutes(*editor_.node(id), value)) form = editor_.node(id)->outputs[0];
       if (form == kNoId) {
-        // What another transpose has made comes from there in one.
+        // The result of another transpose is made from that one's source by a single transpose.
         const Node* made = editor_.maker(value, "Transpose");
         const Perm* other = made ? permutation(*made) : nullptr;
         const ValueId source = other ? made->inputs[0] : value;
@@ -262,7 +263,7 @@ class Region {
     return {};
   }
 
-  // |user|, which transposes what is permuted by |perm|, takes the permuted |form|.
+  // Makes |user|, which transposes a value permuted by |perm|, take the permuted |form|.
   Status merge(Node& user, ValueId form, const Perm& perm) {
     const Perm order = composed(perm, *permutation(user));
     if (is_identity(order) && editor_.can_replace(user.outputs[0], form)) {
@@ -280,7 +281,7 @@ class Region {
         editor_.remove_unused(id);
   }
 
-  // Nodes after those that make their inputs.
+  // The permuted nodes in topological order.
   std::vector<NodeId> permuted_in_order() {
     std::vector<NodeId> order, open;
     std::unordered_set<NodeId> seen, done;
@@ -303,13 +304,13 @@ class Region {
     return order;
   }
 
-  // Permuted nodes first stand beside those they are for, then take their places: what is left
-  // unused goes away.
+  // Puts permuted nodes beside the ones they stand for, then in their places; nodes left unused are
+  // removed.
   Result<bool> rebuild() {
     for (NodeId id : permuted_in_order()) {
       if (Status built = build(id); !built.ok()) {
         drop_added();
-        // A provider that wants it as it is has its way.
+        // The provider may insist on the present form.
         return built.code() == Code::kUNSUPPORTED_OPERATOR ? Result<bool>(false)
                                                            : Result<bool>(std::move(built));
       }
@@ -340,7 +341,7 @@ class Region {
   std::unordered_map<NodeId, uint32_t> vertices_;
   std::unordered_set<NodeId> permuted_, free_permuted_;
   std::unordered_map<ValueId, ValueId> made_;       // permuted forms
-  std::vector<std::pair<ValueId, ValueId>> plain_;  // by which each output is replaced
+  std::vector<std::pair<ValueId, ValueId>> plain_;  // output, and the value that replaces it
   std::vector<ValueId> added_;
 };
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Products of dequantized factors become products of integers. The sum is then exact, so that
+// Makes products of dequantized factors products of integers. The sum is then exact, so that
 // results may differ from those of float32 by its rounding: by one step where they are quantized
 // again and a value lies between two.
 #include <utility>
@@ -13,7 +12,7 @@
 namespace pfrt {
 namespace {
 
-// What a QLinearConv in place of |quantize| would be made of; nullopt where there is none.
+// The parts of a QLinearConv in place of |quantize|; nullopt where there is none.
 struct QuantizedConv {
   QuantizedProduct product;
   std::optional<Cut> cut;
@@ -43,7 +42,7 @@ Result<bool> convolution(Editor& editor, Node& node, const RuleContext& context)
   made.canonical = true;
   made.attrs = p.node->attrs;
   PFRT_ASSIGN(made.inputs, product_operands(editor, p));
-  made.outputs = node.outputs;  // for the question: it has their type
+  made.outputs = node.outputs;  // asks about the same types
   if (is_refused(editor, made, context)) return false;
   if (found->bias) made.inputs.push_back(editor.add_constant("bias", std::move(*found->bias)));
   const ValueId out = node.outputs[0];
@@ -57,10 +56,10 @@ Result<bool> convolution(Editor& editor, Node& node, const RuleContext& context)
   return true;
 }
 
-// Gemm's second factor as MatMul has it.
+// The second factor in the form that MatMul takes.
 Result<ValueId> right_factor(Editor& editor, const QuantizedProduct& p) {
   if (p.node->op != "Gemm" || p.node->attr_int("transB", 0) == 0) return p.b.quantized;
-  // However large: it is read once, by who packs it.
+  // Its size does not matter: it is read once, when it is packed.
   if (const Tensor* const constant = editor.constant(p.b.quantized)) {
     PFRT_ASSIGN(Tensor turned, transposed(*constant, {1, 0}));
     return editor.add_constant(p.node->name, std::move(turned));
@@ -69,7 +68,7 @@ Result<ValueId> right_factor(Editor& editor, const QuantizedProduct& p) {
                     {Attribute::of_ints("perm", {1, 0})});
 }
 
-// The product that a QLinearMatMul in place of |quantize| would be.
+// The product for a QLinearMatMul in place of |quantize|.
 std::optional<QuantizedProduct> quantized_matmul(Editor& editor, const Node& quantize) {
   std::optional<Cut> cut;
   auto p = product_before(editor, quantize, cut);
@@ -95,8 +94,8 @@ Result<bool> matmul(Editor& editor, Node& node, const RuleContext& context) {
   return true;
 }
 
-// Whether the QuantizeLinear behind |node|, perhaps behind what cuts steps off, takes it into an
-// operator of its own.
+// Whether the QuantizeLinear behind |node|, perhaps behind a node that cuts steps off, merges it
+// into an integer operator.
 Result<bool> is_taken(Editor& editor, const Node& node) {
   const Node* next = editor.only_user(node.outputs[0]);
   if (next && (next->op == "Relu" || next->op == "Clip") && next->inputs[0] == node.outputs[0])
@@ -107,7 +106,7 @@ Result<bool> is_taken(Editor& editor, const Node& node) {
   return conv.has_value();
 }
 
-// Numbers as a constant that is one for each channel of the product, or one for all.
+// A constant with a number for each channel of the product, or one for all.
 Result<ValueId> for_channels(Editor& editor, const QuantizedProduct& p, std::string_view name,
                              const std::vector<double>& numbers) {
   Dims dims;
@@ -118,14 +117,14 @@ Result<ValueId> for_channels(Editor& editor, const QuantizedProduct& p, std::str
   return editor.add_constant(name, std::move(tensor));
 }
 
-// The product as sums of integers, which become numbers by |scales|, and a bias.
+// The product as sums of integers, with |scales| that turn them into numbers, and a bias.
 struct IntegerProduct {
   QuantizedProduct product;
   std::vector<double> scales;
   std::optional<std::vector<double>> bias;  // of a Conv
 };
 
-// Without constant weights nothing is gained that is certain.
+// Without constant weights there is no certain gain.
 std::optional<IntegerProduct> integer_product(Editor& editor, Node& node,
                                               std::string* why = nullptr) {
   const auto p = product_of(editor, node, why);
@@ -145,7 +144,7 @@ std::optional<IntegerProduct> integer_product(Editor& editor, Node& node,
   return out;
 }
 
-// For what is not taken into an operator that knows all of it.
+// Rewrites products that no operator on integers covers completely.
 Result<bool> product(Editor& editor, Node& node, const RuleContext& context) {
   const auto found = integer_product(editor, node);
   if (!found) return false;

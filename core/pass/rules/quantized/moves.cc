@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DequantizeLinear moves behind what only moves elements, where it may meet the QuantizeLinear that
-// undoes it; what QuantizeLinear cuts off anyway need not be cut off before.
+// Moves DequantizeLinear behind nodes that only move elements, where it may meet the QuantizeLinear
+// that undoes it, and removes bounds before a QuantizeLinear that cuts off as much itself.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -14,7 +14,7 @@
 namespace pfrt {
 namespace {
 
-// |n| steps of a scale come back as |n| steps: each of the two operations rounds by 2^-24 of it,
+// |n| steps of a scale come back as |n| steps: each of the two operations rounds by 2^-24 of them,
 // and |n| has 17 bits at most.
 Result<bool> cancel(Editor& editor, Node& node, const RuleContext&) {
   const auto to = quantization(editor, node);
@@ -30,7 +30,7 @@ Result<bool> cancel(Editor& editor, Node& node, const RuleContext&) {
 bool runs(Editor& editor, const Node& node, const Node& asked, pfrt_dtype dtype,
           const RuleContext& context) {
   if (!context.check_support || !context.pass.refuses) return true;
-  // The question is about results that are not there yet.
+  // The question concerns results that do not exist yet.
   std::vector<pfrt_dtype> real;
   const auto exchange = [&] {
     for (size_t i = 0; i < node.outputs.size(); ++i)
@@ -43,7 +43,7 @@ bool runs(Editor& editor, const Node& node, const Node& asked, pfrt_dtype dtype,
   return refused.empty();
 }
 
-// |moved| and the DequantizeLinear |back| after it stand for |node|.
+// Puts |moved|, and the DequantizeLinear |back| behind it, in the place of |node|.
 Result<bool> put(Editor& editor, const Node& node, Node moved, Node back) {
   const ValueId out = node.outputs[0];
   const std::string stem = node.name, name = back.name;
@@ -54,10 +54,10 @@ Result<bool> put(Editor& editor, const Node& node, Node moved, Node back) {
   return true;
 }
 
-// So many moves are looked through.
+// Number of moves that becomes_steps looks through.
 constexpr int kMostMoves = 4;
 
-// Whether somebody would rather have |value| as steps, perhaps in other dimensions.
+// Whether a user would rather have |value| as steps, perhaps in other dimensions.
 bool becomes_steps(Editor& editor, ValueId value, int moves) {
   constexpr std::array<std::string_view, 4> kTakers{"Conv", "Gemm", "MatMul", "QuantizeLinear"};
   constexpr std::array<std::string_view, 5> kMoves{"Flatten", "Reshape", "Squeeze", "Transpose",
@@ -71,14 +71,14 @@ bool becomes_steps(Editor& editor, ValueId value, int moves) {
   });
 }
 
-// Whether each element of a Resize is one of its input's.
+// Whether each element of a Resize equals one of its input.
 bool copies_elements(const Node& node) {
   return node.attr_string("mode", "nearest") == "nearest" &&
          node.attr_string("coordinate_transformation_mode", "half_pixel") != "tf_crop_and_resize";
 }
 
-// What a Pad of numbers puts around them, in steps: the zero point for 0. False for other numbers,
-// of which there may be no step.
+// Sets the padding of a Pad of numbers in steps: the zero point for 0. False for other numbers, for
+// which there may be no step.
 Result<bool> pad_with_zero_point(Editor& editor, const Node& node, const Quantization& q,
                                  Node& padded) {
   if (node.attr_string("mode", "constant") != "constant") return true;
@@ -97,11 +97,11 @@ Result<bool> move(Editor& editor, Node& node, const RuleContext& context) {
   const ValueId real = node.inputs[0];
   const auto q = dequantized(editor, real);
   if (!q || !q->single || std::ranges::count(node.inputs, real) != 1) return false;
-  // Transposes have a pass of their own that knows where they are cheapest.
+  // Transposes have a pass of their own, which knows where they are cheapest.
   if (node.op == "Transpose" && !editor.constant(q->quantized) &&
       !becomes_steps(editor, node.outputs[0], kMostMoves))
     return false;
-  // The order of numbers is that of steps where the scale is positive.
+  // Numbers and steps have the same order where the scale is positive.
   const bool compares = node.op == "MaxPool" || node.op == "GlobalMaxPool";
   if (compares && !scales_of(editor, *q)) return false;
   if (node.op == "Resize" && !copies_elements(node)) return false;
@@ -132,7 +132,7 @@ Result<bool> join(Editor& editor, Node& node, const RuleContext& context) {
   return put(editor, node, std::move(joined), *editor.producer(node.inputs[0]));
 }
 
-// All outputs of a Split.
+// Moves behind all outputs of a Split.
 Result<bool> divide(Editor& editor, Node& node, const RuleContext& context) {
   const ValueId real = node.inputs[0];
   const auto q = dequantized(editor, real);
@@ -157,8 +157,8 @@ Result<bool> divide(Editor& editor, Node& node, const RuleContext& context) {
   return true;
 }
 
-// Parts are quantized before they are joined, where some of them are integers yet: bytes are moved
-// in place of numbers.
+// Quantizes parts before they are joined, where some of them are integers already, so that bytes
+// are moved in place of numbers.
 Result<bool> quantize_parts(Editor& editor, Node& node, const RuleContext& context) {
   const auto to = quantization(editor, node);
   if (!to || !to->single) return false;

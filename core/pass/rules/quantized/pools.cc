@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Averages of dequantized bytes that are quantized again become averages of bytes: the sum is exact
+// Makes averages of dequantized bytes that are quantized again averages of bytes: the sum is exact
 // and rounded once, so that results may differ by one step from those of float32.
 #include <algorithm>
 #include <utility>
@@ -41,7 +41,7 @@ Result<bool> average(Editor& editor, Node& node, const RuleContext& context) {
   PFRT_ASSIGN(const ValueId from_zero, zero_of(editor, *from));
   PFRT_ASSIGN(const ValueId to_zero, zero_of(editor, *to));
   made.inputs = {from->quantized, from->scale, from_zero, to->scale, to_zero};
-  made.outputs = node.outputs;  // for the question: it has their type
+  made.outputs = node.outputs;  // asks about the same type
   if (context.check_support && context.pass.refuses &&
       !context.pass.refuses(editor.graph(), made, {}, context.target).empty())
     return false;

@@ -9,15 +9,16 @@
 namespace pfrt {
 namespace {
 
-// A bias is as good as whole steps of the product when it is off by less than this much of one, or
-// by no more than its rounding to float32.
+// Largest deviation of a bias from whole steps of the product, in steps, or relative to the bias,
+// as its rounding to float32.
 constexpr double kWhole = 1e-2, kRounding = 0x1p-23;
 
 bool is_conv(const Node& node) { return node.op == "Conv" || node.op == "ConvTranspose"; }
 
 bool is_byte(pfrt_dtype dtype) { return dtype == PFRT_DTYPE_INT8 || dtype == PFRT_DTYPE_UINT8; }
 
-// The terms of one sum, or more: all of a filter, or the rows of the right matrix.
+// An upper bound for the number of terms of a sum: all of a filter, or the rows of the right
+// matrix.
 std::optional<int64_t> depth_of(const Editor& editor, const Node& node, ValueId weights) {
   const Type& type = editor.type(weights);
   if (!type.has_shape) return std::nullopt;
@@ -37,21 +38,21 @@ std::optional<int64_t> depth_of(const Editor& editor, const Node& node, ValueId 
   return depth;
 }
 
-// The axis of the weights that the output's channels are.
+// The axis of the weights that has the output's channels.
 int64_t channel_axis(const Editor& editor, const Node& node, ValueId weights) {
   if (is_conv(node)) return node.op == "Conv" ? 0 : 1;
   if (node.op == "Gemm") return node.attr_int("transB", 0) != 0 ? 0 : 1;
   return static_cast<int64_t>(editor.rank(weights).value_or(2)) - 1;
 }
 
-// Says what factor |real| lacks; nullptr when it is fit for a product as |quantized|.
+// The reason why factor |real| does not fit a product as |quantized|; nullptr when it does.
 const char* lacks(Editor& editor, ValueId real, const std::optional<Quantization>& quantized) {
   if (real == kNoId || !editor.maker(real, "DequantizeLinear")) return " is not quantized";
   if (!quantized) return " is quantized in blocks, or not between float32 and integers";
   return is_byte(quantized->dtype) ? nullptr : " is not of 8 bits";
 }
 
-// The steps that are left of the range of |to| by |node|, a Relu or Clip of known limits.
+// The steps in the range of |to| that |node|, a Relu or Clip with known limits, leaves.
 std::optional<Cut> cut_of(const Editor& editor, const Node& node, const Quantization& to) {
   const auto scales = scales_of(editor, to);
   const auto zeros = zeros_of(editor, to);
@@ -60,7 +61,7 @@ std::optional<Cut> cut_of(const Editor& editor, const Node& node, const Quantiza
   const IntegerRange range = range_of(to.dtype);
   Cut cut{&node, range.low, range.high};
   const auto step_of = [&](double x) {
-    // As QuantizeLinear has it.
+    // QuantizeLinear computes the same.
     const auto steps = static_cast<float>(x) / static_cast<float>(scales->front());
     const double whole = std::nearbyint(static_cast<double>(steps));
     return static_cast<int64_t>(std::clamp(whole + static_cast<double>(zeros->front()),
@@ -80,7 +81,7 @@ std::optional<Cut> cut_of(const Editor& editor, const Node& node, const Quantiza
   return cut.low <= cut.high ? std::optional(cut) : std::nullopt;
 }
 
-// Whether the last axis is all there is.
+// Whether all dimensions except the last are 1.
 bool is_list(const Tensor& tensor) {
   return tensor.dims.empty() || tensor.count() == tensor.dims.back();
 }
@@ -158,7 +159,7 @@ Result<ValueId> cut_steps(Editor& editor, const Cut& cut, pfrt_dtype dtype, Valu
     *static_cast<uint8_t*>(tensor.data()) = static_cast<uint8_t>(step);  // a byte of either sign
     return editor.add_constant("limit", std::move(tensor));
   };
-  // Steps are in the order of the numbers.
+  // Steps and numbers have the same order.
   PFRT_ASSIGN(const ValueId low, limit(cut.low));
   PFRT_ASSIGN(const ValueId high, limit(cut.high));
   return editor.add("Clip", cut.node->name, {steps, low, high});

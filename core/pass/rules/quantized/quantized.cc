@@ -93,7 +93,7 @@ bool same_quantization(const Editor& editor, const Quantization& a, const Quanti
   if (!scales || !zeros || scales_of(editor, b) != scales) return false;
   auto others = zeros_of(editor, b);
   if (!others) return false;
-  // One that is absent is 0 everywhere.
+  // An absent zero point is 0 everywhere.
   const auto zero = [](int64_t z) { return z == 0; };
   return *others == *zeros ||
          (std::ranges::all_of(*zeros, zero) && std::ranges::all_of(*others, zero));

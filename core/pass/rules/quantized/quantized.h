@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What QuantizeLinear and DequantizeLinear say of a value, for rewrites to operators on integers.
-// Pure but for the editor.
+// Quantization of a value by QuantizeLinear or DequantizeLinear, for rewrites to operators on
+// integers. The functions change only the editor's graph.
 #pragma once
 
 #include <optional>
@@ -12,37 +12,38 @@
 
 namespace pfrt {
 
-// y = saturate(round(x / scale) + zero), or back; float32 on one side, integers on the other.
+// y = saturate(round(x / scale) + zero), or the inverse; float32 on one side, integers on the
+// other.
 struct Quantization {
-  ValueId quantized = kNoId;  // kNoId: of a result that is not there yet
+  ValueId quantized = kNoId;  // kNoId: a result that is not there yet
   ValueId scale = kNoId, zero = kNoId;
   pfrt_dtype dtype = PFRT_DTYPE_UNSET;  // of the integers
   int64_t axis = 0;                     // where there is more than one scale
   bool single = false;                  // one scale, one zero point
 };
 
-// Of the node, when it is such a one without blocks; |quantized| is its input or nothing.
+// The node's quantization, if it is such a node without blocks; |quantized| is its input or none.
 std::optional<Quantization> quantization(const Editor& editor, const Node& node);
-// Of the DequantizeLinear that makes |value|.
+// The quantization by the DequantizeLinear that makes |value|.
 std::optional<Quantization> dequantized(Editor& editor, ValueId value);
 
-// Scales and zero points where they are constants; scales are normal and above zero.
+// Scales and zero points if they are constants; scales are normal numbers above zero.
 std::optional<std::vector<double>> scales_of(const Editor& editor, const Quantization& q);
 std::optional<std::vector<int64_t>> zeros_of(const Editor& editor, const Quantization& q);
 
-// The zero point as a value, which integer operators want to see: a new constant where it is
-// absent.
+// The zero point as a value, which integer operators need: a new constant where it is absent.
 Result<ValueId> zero_of(Editor& editor, const Quantization& q);
-// The same as a scalar where all channels have one, which readers with none by channel take.
+// A scalar zero point where all channels have the same one, for readers that take none by channel.
 Result<ValueId> shared_zero_of(Editor& editor, const Quantization& q);
 
-// Whether q to real numbers and back by the other is certainly nothing.
+// Whether dequantizing by one and quantizing by the other certainly changes nothing.
 bool same_quantization(const Editor& editor, const Quantization& a, const Quantization& b);
 
-// Why the Conv, MatMul or Gemm |product|, a factor of which is dequantized, is left in float32.
+// The reason why the Conv, MatMul or Gemm |product|, with a dequantized factor, stays in float32.
 std::string why_not_in_integers(Editor& editor, Node& product);
 
-// The same of a ConvTranspose, which becomes a QLinearConv where it is quantized again.
+// The reason why a ConvTranspose stays in float32; it becomes a QLinearConv where it is quantized
+// again.
 std::string why_not_transposed(Editor& editor, Node& node);
 
 struct IntegerRange {

@@ -79,7 +79,7 @@ class Reporter {
     return value != kNoId && editor_.maker(value, "DequantizeLinear") != nullptr;
   }
 
-  // Whether it takes steps as they are, and somebody reads its result as numbers.
+  // Whether it moves steps unchanged, and its result is read as numbers.
   bool moves_steps(const Node& node) {
     if (node.inputs.empty() || node.inputs[0] == kNoId || !node.has_output(0)) return false;
     const Node* const from = editor_.producer(node.inputs[0]);
@@ -93,7 +93,7 @@ class Reporter {
            dtype_bits(type) <= 16;
   }
 
-  // Empty where what |node| reads are steps or constants, and what becomes of its result are steps.
+  // Empty where |node| reads steps or constants only and its result becomes steps; else the reason.
   std::string why_no_loop_of_bytes(const Node& node) {
     for (const ValueId v : node.inputs) {
       if (v == kNoId || is_dequantized(v) || editor_.constant(v)) continue;
@@ -129,7 +129,7 @@ class Reporter {
   std::vector<QuantizedGroup>& groups_;
 };
 
-// Most graphs have none, and need not be copied.
+// Most graphs have no groups, and need not be copied.
 bool may_have_groups(const Graph& graph) {
   for (NodeId id = 0; id < graph.node_capacity(); ++id)
     if (const Node* const node = graph.node(id))

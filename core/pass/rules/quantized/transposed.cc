@@ -3,8 +3,8 @@
 // ConvTranspose of dequantized factors, quantized again: position s q + r of its output, with
 // stride s, is a sum over pixels q - m with taps r + s m. So all r are channels of one convolution
 // with stride 1, whose kernel has ceil(k / s) taps, and which DepthToSpace puts next to each other;
-// taps that are not there have the zero point of the weights (W. Shi et al., "Is the deconvolution
-// layer the same as a convolutional layer?", 2016). Exact as products of integers are: see
+// missing taps have the zero point of the weights (W. Shi et al., "Is the deconvolution layer the
+// same as a convolutional layer?", 2016). It is as exact as products of integers: see
 // quantized_matmuls.cc.
 #include <algorithm>
 #include <array>
@@ -19,16 +19,16 @@ namespace pfrt {
 namespace {
 
 constexpr int64_t kLargestStride = 16;
-// Taps of the convolution, those that are not there included, over those of the ConvTranspose:
-// integers are multiplied so much faster than float32.
+// Most taps of the convolution, missing ones included, for each of the ConvTranspose: integers are
+// multiplied so much faster than float32.
 constexpr double kMostTaps = 2.6;
 
-// Of one spatial dimension.
+// The geometry of one spatial dimension.
 struct Span {
   int64_t taps = 0, stride = 0;  // of the ConvTranspose
   int64_t made = 0;              // taps of the convolution
   int64_t pad = 0, end_pad = 0;  // of the convolution
-  int64_t cut = 0, end_cut = 0;  // of what DepthToSpace gives
+  int64_t cut = 0, end_cut = 0;  // cut off the output of DepthToSpace
 };
 
 std::optional<Span> span_of(int64_t taps, int64_t stride, int64_t pad, int64_t end_pad,
@@ -39,7 +39,7 @@ std::optional<Span> span_of(int64_t taps, int64_t stride, int64_t pad, int64_t e
   const int64_t first = std::min(pad / stride, s.made - 1);  // position in steps of the stride
   s.pad = s.made - 1 - first;
   s.cut = pad - stride * first;
-  const int64_t left = taps + output_padding - end_pad - stride;  // beyond those of the last pixel
+  const int64_t left = taps + output_padding - end_pad - stride;  // beyond the last pixel's
   s.end_pad = std::max<int64_t>(0, (left + stride - 1) / stride);
   s.end_cut = stride * s.end_pad - left;
   return s;
@@ -48,7 +48,7 @@ std::optional<Span> span_of(int64_t taps, int64_t stride, int64_t pad, int64_t e
 struct Transposed {
   QuantizedProduct product;
   std::optional<Cut> cut;
-  int64_t groups = 1, ins = 0, outs = 0;  // of a group
+  int64_t groups = 1, ins = 0, outs = 0;  // for each group
   std::array<Span, 2> spans;
 
   int64_t phases() const { return spans[0].stride * spans[0].stride; }
@@ -88,7 +88,7 @@ std::optional<Transposed> transposed_before(Editor& editor, const Node& quantize
   return t;
 }
 
-// The weights of the convolution: an output channel's phases are next to each other.
+// The weights of the convolution; the phases of an output channel are next to each other.
 Result<Tensor> weights_of(const Editor& editor, const Transposed& t,
                           const std::vector<int64_t>& zeros) {
   const Tensor& source = *editor.constant(t.product.b.quantized);
@@ -126,7 +126,7 @@ Result<Tensor> repeated(const Tensor& list, int64_t times) {
   return made;
 }
 
-// One for all channels stays; one a channel becomes one a channel and phase.
+// A list for each channel becomes one for each channel and phase; a single element stays.
 Result<ValueId> for_phases(Editor& editor, ValueId list, int64_t phases) {
   const Tensor* const tensor = editor.constant(list);
   if (!tensor || tensor->count() == 1) return list;
@@ -147,7 +147,7 @@ Result<ValueId> cut_edges(Editor& editor, const Transposed& t, ValueId image) {
   return editor.add("Slice", t.product.node->name, {image, starts, ends, axes, steps});
 }
 
-// The bias in steps, one a channel; none where there is none. |why| gets what hinders, or nothing.
+// The bias in steps, by channel; nullopt where there is no bias. |why| gets the obstacle, if any.
 Result<std::optional<Tensor>> steps_of(Editor& editor, const Transposed& t, std::string* why) {
   const QuantizedProduct& p = t.product;
   std::optional<Tensor> bias;
@@ -183,7 +183,7 @@ Result<bool> transposed(Editor& editor, Node& node, const RuleContext& context) 
   made.inputs[3] = editor.add_constant("weights", std::move(weights));
   PFRT_ASSIGN(made.inputs[4], for_phases(editor, made.inputs[4], t.phases()));
   PFRT_ASSIGN(made.inputs[5], for_phases(editor, made.inputs[5], t.phases()));
-  made.outputs = node.outputs;  // for the question: it has their type
+  made.outputs = node.outputs;  // asks about the same type
   if (is_refused(editor, made, context)) return false;
   if (bias) {
     PFRT_ASSIGN(Tensor steps, repeated(*bias, t.phases()));

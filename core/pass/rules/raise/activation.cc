@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Activations from the arithmetic that exporters write: products x f(x) are taken apart into
-// factors and polynomials, so that the association and the side of constants do not matter.
+// Finds activations in the arithmetic that exporters write: products x f(x) are split into factors
+// and polynomials, so that association and the side of constants do not matter.
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -22,13 +22,13 @@ bool is_linear(const Polynomial& p, double slope, double shift, pfrt_dtype dtype
   return line && (shift == 0 ? p[0] == 0 : near(p[0], shift, dtype));
 }
 
-// What |value| is of |leaf|, if it is some number times |leaf|.
+// The factor by which |value| is a multiple of |leaf|, if it is one.
 std::optional<double> multiple(Match& match, ValueId value, ValueId leaf) {
   const auto p = polynomial(match, value, leaf);
   return p && (*p)[0] == 0 && (*p)[2] == 0 && (*p)[3] == 0 ? std::optional((*p)[1]) : std::nullopt;
 }
 
-// The bounds of a Clip; infinite where there is none, nullopt where they are not known.
+// The bounds of a Clip; infinite where one is absent, nullopt where one is unknown.
 std::optional<std::pair<double, double>> bounds(const Editor& editor, const Node& clip) {
   constexpr double kInf = std::numeric_limits<double>::infinity();
   std::pair<double, double> out{-kInf, kInf};
@@ -41,7 +41,7 @@ std::optional<std::pair<double, double>> bounds(const Editor& editor, const Node
   return out;
 }
 
-// scale * Clip(a x + b, 0, h) that is x's HardSigmoid of slope and shift.
+// The HardSigmoid of x, with slope and shift, that scale * Clip(a x + b, 0, h) is.
 struct Ramp {
   double slope, shift;
 };
@@ -57,7 +57,7 @@ std::optional<Ramp> ramp(Match& match, double scale, ValueId clipped, ValueId x)
   return Ramp{(*line)[1] * scale, (*line)[0] * scale};
 }
 
-// 0.5 x (1 + t), with t the error function of x / sqrt(2) or a hyperbolic tangent.
+// Matches 0.5 x (1 + t), with t the error function of x / sqrt(2) or a hyperbolic tangent.
 std::optional<Activation> gelu(Match& match, double scale, ValueId factor, ValueId x,
                                const Node& bell) {
   const pfrt_dtype dtype = match.editor().type(x).dtype;
@@ -94,7 +94,7 @@ const Node* bell_under(Editor& editor, ValueId value) {
   return nullptr;
 }
 
-// scale * x * f(x), |factor| being f(x).
+// Matches scale * x * f(x), with f(x) in |factor|.
 std::optional<Activation> gate(Match& match, double scale, ValueId x, ValueId factor) {
   Editor& editor = match.editor();
   const pfrt_dtype dtype = editor.type(x).dtype;
@@ -135,7 +135,7 @@ Result<bool> put(Match& match, const RuleContext& context, ValueId x, ValueId ou
   return replace_with(editor, context, out, node_of(activation.op, {x}, activation.attrs));
 }
 
-// Rules of one name share the function: the name says what to make.
+// Rules of one name share this function; |op| says what to make.
 Result<bool> gated(Editor& editor, Node& node, const RuleContext& context, std::string_view op) {
   Match match(editor);
   const Product parts = product(match, node);
@@ -163,7 +163,7 @@ Result<bool> to_mish(Editor& editor, Node& node, const RuleContext& context) {
   return gated(editor, node, context, "Mish");
 }
 
-// The value under the arithmetic with constants below |value|.
+// The value below arithmetic with constants.
 ValueId under_line(Editor& editor, ValueId value) {
   for (int depth = 0; depth < 4; ++depth) {
     const Node* node = editor.producer(value);
@@ -177,7 +177,7 @@ ValueId under_line(Editor& editor, ValueId value) {
   return value;
 }
 
-// Clip(a x + b, 0, h) / h
+// Matches Clip(a x + b, 0, h) / h.
 Result<bool> to_hard_sigmoid(Editor& editor, Node& node, const RuleContext& context) {
   Match match(editor);
   Product parts;
@@ -190,7 +190,7 @@ Result<bool> to_hard_sigmoid(Editor& editor, Node& node, const RuleContext& cont
   if (!clip) return false;
   const ValueId x = under_line(editor, clip->inputs[0]);
   const auto line = ramp(match, parts.scale, parts.factors[0], x);
-  // Of x itself there is nothing to save.
+  // Without arithmetic on x there is nothing to save.
   if (!line || x == clip->inputs[0]) return false;
   return put(match, context, x, node.outputs[0],
              {"HardSigmoid",
@@ -198,8 +198,8 @@ Result<bool> to_hard_sigmoid(Editor& editor, Node& node, const RuleContext& cont
                Attribute::of_float("beta", static_cast<float>(line->shift))}});
 }
 
-// Log(1 + Exp(x)) is infinite from where the exponential is, about 89 in float32, Softplus is not:
-// the same only to Tanh, which is 1 by then, but not in float16.
+// Log(1 + Exp(x)) becomes infinite where the exponential does, at about 89 in float32, and Softplus
+// does not. Only Tanh, which is 1 by then, gives the same for both, but not in float16.
 Result<bool> to_softplus(Editor& editor, Node& node, const RuleContext& context) {
   if (editor.type(node.outputs[0]).dtype == PFRT_DTYPE_FLOAT16) return false;
   const Node* next = editor.only_user(node.outputs[0]);
@@ -213,7 +213,7 @@ Result<bool> to_softplus(Editor& editor, Node& node, const RuleContext& context)
   return exp ? put(match, context, exp->inputs[0], node.outputs[0], {"Softplus", {}}) : false;
 }
 
-// Max(x, c x)
+// Matches Max(x, c x).
 Result<bool> to_leaky_relu(Editor& editor, Node& node, const RuleContext& context) {
   if (node.inputs.size() != 2) return false;
   for (const size_t side : {0u, 1u}) {
@@ -231,7 +231,7 @@ Result<bool> to_leaky_relu(Editor& editor, Node& node, const RuleContext& contex
   return false;
 }
 
-// Relu(x) + c Relu(-x), the slope being -c.
+// Matches Relu(x) + c Relu(-x), with the slope -c.
 Result<bool> to_prelu(Editor& editor, Node& node, const RuleContext& context) {
   for (const size_t side : {0u, 1u}) {
     if (node.inputs.size() != 2) return false;
@@ -277,7 +277,7 @@ Result<bool> clip_to(Editor& editor, const RuleContext& context, ValueId x, Valu
   return replace_with(editor, context, out, node_of("Clip", std::move(inputs)));
 }
 
-// Max or Min with a constant.
+// Makes Max or Min with a constant a Clip.
 Result<bool> to_clip(Editor& editor, Node& node, const RuleContext& context) {
   const auto parts = with_scalar(editor, node);
   if (!parts || !std::isfinite(parts->number) || !raisable(editor.type(parts->other).dtype) ||
@@ -289,7 +289,7 @@ Result<bool> to_clip(Editor& editor, Node& node, const RuleContext& context) {
                  lower ? kInf : parts->number);
 }
 
-// Clip(x, 0) -> Relu; Clip of Clip or Relu -> Clip.
+// Makes Clip(x, 0) a Relu, and Clip of Clip or Relu a Clip.
 Result<bool> clip_chain(Editor& editor, Node& node, const RuleContext& context) {
   const auto limits = bounds(editor, node);
   const ValueId in = node.inputs[0], out = node.outputs[0];

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attention from two products with a softmax between them: Softmax(scale Q K' + mask) V. Queries,
-// keys and values have rank 4, or 3 as one head. A query that sees no key at all gives zeros, where
-// the decomposition gives NaN: a mask that may take all keys of a query is made NaN there. Scores
-// that are NaN or infinite outlive an added mask and not a Where: attribute |masking| says which it
-// was, and |zero_nan_weights| that a test for NaN follows. Neither is the standard's.
+// Raises Attention from two products with a softmax between them: Softmax(scale Q K' + mask) V.
+// Queries, keys and values have rank 4, or 3 as one head. A query that sees no key at all gives
+// zeros, where the decomposition gives NaN: a mask that may take all keys of a query is made NaN
+// there. Scores that are NaN or infinite survive an added mask and not a Where: attribute |masking|
+// tells which it was, and |zero_nan_weights| that a test for NaN follows. Neither is the
+// standard's.
 #include "core/pass/rules/attention.h"
 
 #include <algorithm>
@@ -18,17 +19,17 @@
 namespace pfrt {
 namespace {
 
-// Scores of any sensible size vanish in this number of float32.
+// Added to this float32 number, scores of any sensible size vanish.
 constexpr double kVanishes = -1e30;
-// The exponential of this, next to a score that is kept, is zero.
+// The exponential of this, beside a score that is kept, is zero.
 constexpr double kNegligible = -1e4;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// One step from bare scores to masked ones.
+// A step from bare scores to masked ones.
 struct MaskStep {
   ValueId added = kNoId;                    // scores + added, or
   ValueId condition = kNoId, fill = kNoId;  // Where(condition, scores, fill),
-  bool keeps = true;                        // or, false, with the last two exchanged
+  bool keeps = true;                        // or, if false, with the last two exchanged
   bool exact = false;                       // the fill is minus infinity
   bool sure = false;                        // each query keeps a key
 };
@@ -36,12 +37,12 @@ struct MaskStep {
 struct Scores {
   ValueId q = kNoId, kt = kNoId, product = kNoId;
   double scale = 1;
-  bool scaled = false;          // while going down: no mask may follow
-  bool zeros = false;           // for a query that sees no key, as a test for NaN wants it
+  bool scaled = false;          // in the descent: no mask may follow
+  bool zeros = false;           // a query without keys gives zeros, by a test for NaN
   std::vector<MaskStep> masks;  // the outermost first
 };
 
-// Whether every row along the last axis of a constant has an element that is |wanted|.
+// Whether every row along the last axis of a constant has an element equal to |wanted|.
 bool each_row_has(const Tensor* tensor, bool wanted) {
   if (!tensor || tensor->dtype != PFRT_DTYPE_BOOL || tensor->dims.empty()) return false;
   const int64_t width = tensor->dims.back(), count = tensor->count();
@@ -53,7 +54,8 @@ bool each_row_has(const Tensor* tensor, bool wanted) {
   return true;
 }
 
-// Where(condition, scores, fill), or with the last two exchanged; |next| are the scores.
+// Matches Where(condition, scores, fill), or with the last two exchanged, and sets |next| to the
+// scores.
 std::optional<MaskStep> filling(const Editor& editor, const Node& where, ValueId* next) {
   for (const size_t side : {1u, 2u}) {
     const auto fill = scalar(editor, where.inputs[3 - side]);
@@ -73,7 +75,7 @@ std::optional<MaskStep> filling(const Editor& editor, const Node& where, ValueId
   return std::nullopt;
 }
 
-// What the scores are made of, from the outside in.
+// Finds the parts of the scores, from the outside in.
 bool peel(Match& match, ValueId value, Scores& out, int depth) {
   Editor& editor = match.editor();
   if (const Node* product = match.take(value, "MatMul")) {
@@ -113,7 +115,7 @@ bool peel(Match& match, ValueId value, Scores& out, int depth) {
   return false;
 }
 
-// A product with a one-element constant aside, which goes into |scale|.
+// |value| without a product with a one-element constant, which is multiplied into |scale|.
 ValueId unscaled(Editor& editor, ValueId value, double* scale) {
   for (int depth = 0; depth < 4; ++depth) {
     const Node* node = editor.producer(value);
@@ -128,7 +130,7 @@ ValueId unscaled(Editor& editor, ValueId value, double* scale) {
   return value;
 }
 
-// Whether |mask| broadcasts to |scores| without making them larger, all keys being there.
+// Whether |mask| broadcasts to |scores| without enlarging them, and covers all keys.
 bool fits(const Editor& editor, ValueId mask, const Shape& scores) {
   const Type& type = editor.type(mask);
   if (!type.is_tensor() || !type.has_shape || type.shape.empty() ||
@@ -141,7 +143,7 @@ bool fits(const Editor& editor, ValueId mask, const Shape& scores) {
   return true;
 }
 
-// Constant of a square that lets a query see itself and what came before.
+// Whether a constant square mask lets each query see itself and earlier keys.
 bool is_causal(const Tensor* mask, const Shape& scores) {
   if (!mask || mask->dims.size() < 2) return false;
   const size_t rank = mask->dims.size();
@@ -166,20 +168,20 @@ bool operands_agree(const Editor& editor, const Scores& s, ValueId v) {
   if (!q.has_shape || !kt.has_shape || !value.has_shape || q.dtype != kt.dtype ||
       q.dtype != value.dtype || !raisable(q.dtype))
     return false;
-  // The operator's own arithmetic is not as fine.
+  // The operator's own arithmetic is less precise.
   if (q.dtype == PFRT_DTYPE_FLOAT64) return false;
   const size_t rank = q.shape.size();
   if ((rank != 3 && rank != 4) || kt.shape.size() != rank || value.shape.size() != rank)
     return false;
   if (!(q.shape[0] == kt.shape[0]) || !(q.shape[0] == value.shape[0])) return false;
-  // One head of keys and values serves all queries.
+  // A single head of keys and values serves all queries.
   if (rank == 4 &&
       (!(kt.shape[1] == value.shape[1]) || !(q.shape[1] == kt.shape[1] || kt.shape[1].is(1))))
     return false;
   return q.shape.back() == kt.shape[rank - 2] && kt.shape.back() == value.shape[rank - 2];
 }
 
-// How the masks become one.
+// The form of a mask that joins all masks.
 enum class MaskForm { kNone, kCausal, kBool, kNumbers, kImpossible };
 
 MaskForm form_of(const Editor& editor, const Scores& s) {
@@ -222,7 +224,7 @@ Result<ValueId> bool_mask(Editor& editor, const std::string& stem, const Scores&
   return mask;
 }
 
-// The steps from bare scores on, with zeros for scores.
+// A mask of numbers: the steps from bare scores on, applied to zeros.
 Result<ValueId> number_mask(Editor& editor, const std::string& stem, const Scores& s) {
   ValueId mask = kNoId;
   for (size_t i = s.masks.size(); i-- > 0;) {
@@ -246,7 +248,7 @@ Result<ValueId> number_mask(Editor& editor, const std::string& stem, const Score
   return mask;
 }
 
-// Whether every row of the steps together has a number above minus infinity: they are constants, or
+// Whether every row of all steps together has a number above minus infinity: they are constants, or
 // fill with numbers.
 bool leaves_a_key(const Editor& editor, const Scores& s) {
   if (s.masks.size() != 1) return false;
@@ -261,7 +263,7 @@ bool leaves_a_key(const Editor& editor, const Scores& s) {
   return true;
 }
 
-// |mask| with NaN in the rows that are minus infinity throughout: m - m is NaN for infinite m.
+// |mask| with NaN in rows that are wholly minus infinity: m - m is NaN for infinite m.
 Result<ValueId> with_nan_rows(Editor& editor, const std::string& stem, ValueId mask) {
   const auto last = static_cast<int64_t>(editor.rank(mask).value_or(1)) - 1;
   PFRT_ASSIGN(const ValueId axes, editor.int64s(stem + "/last", {last}));
@@ -280,14 +282,15 @@ Result<ValueId> mask_of(Editor& editor, const std::string& stem, const Scores& s
   if (form == MaskForm::kNumbers && !s.zeros && !leaves_a_key(editor, s)) {
     PFRT_ASSIGN(mask, with_nan_rows(editor, stem, mask));
   }
-  // Of rank 3 are batches of one head each; the operator takes the first of three for heads.
+  // Scores of rank 3 are batches of one head each; the operator takes the first dimension of a mask
+  // of rank 3 for heads.
   const size_t have = editor.rank(mask).value_or(4);
   if (have != 1 && !(rank == 3 && have == 3)) return mask;
   PFRT_ASSIGN(const ValueId axes, editor.int64s(stem + "/axes", {have == 1 ? 0 : 1}));
   return editor.add("Unsqueeze", stem, {mask, axes});
 }
 
-// Keys of their transposes: |from|, its dimensions in the order |perm|.
+// Keys, given by their transposes: the dimensions of |from| in the order |perm|.
 struct Keys {
   ValueId from;
   std::vector<int64_t> perm;
@@ -350,7 +353,8 @@ Result<bool> put(Editor& editor, const RuleContext& context, const Node& root, c
   return true;
 }
 
-// The last axis of a softmax, with conversions to float32 around it or a test for NaN behind.
+// Matches a softmax over the last axis, with conversions to float32 around it or a test for NaN
+// behind it.
 const Node* softmax_of(Match& match, ValueId weights, ValueId* scores, bool* zeros) {
   Editor& editor = match.editor();
   if (Match tried = match; const Node* where = tried.take(weights, "Where")) {

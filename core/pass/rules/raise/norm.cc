@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Normalisations from reductions and arithmetic: the quotient, with a scale of ones; what follows
-// it is taken in by normalization.cc.
+// Finds normalisations in reductions and arithmetic: the quotient, with a scale of ones;
+// normalization.cc takes in the nodes that follow.
 #include "core/pass/rules/raise.h"
 #include "core/pass/rules/rule_tables.h"
 
@@ -23,7 +23,7 @@ Result<ValueId> filled(Editor& editor, std::string_view stem, pfrt_dtype dtype, 
 
 // ----------------------------------------------------------------------------------- the quotient
 
-// 1 / sqrt(|value|'s result), or with |divides| sqrt(.): what the root is taken of.
+// The argument of the root where |value| is 1 / sqrt(.), or with |divides| sqrt(.).
 ValueId under_root(Match& match, ValueId value, bool divides) {
   Editor& editor = match.editor();
   if (const Node* power = match.take(value, "Pow")) {
@@ -45,9 +45,9 @@ ValueId under_root(Match& match, ValueId value, bool divides) {
   return root ? root->inputs[0] : kNoId;
 }
 
-// The mean of squares over some axes, and what is added to it.
+// The mean of squares over some axes, plus epsilon.
 struct Spreading {
-  ValueId squared;  // what is squared
+  ValueId squared;  // the value that is squared
   std::vector<int64_t> axes;
   double epsilon;
 };
@@ -71,7 +71,7 @@ std::optional<Spreading> mean_square(Match& match, ValueId value) {
   return Spreading{product->inputs[0], std::move(*axes), parts->number};
 }
 
-// |centred| = x - mean of x over |axes|.
+// The x of |centred| = x - mean of x over |axes|.
 ValueId centred_of(Match& match, ValueId centred, const std::vector<int64_t>& axes) {
   Editor& editor = match.editor();
   const Node* difference = match.take(centred, "Sub");
@@ -82,7 +82,7 @@ ValueId centred_of(Match& match, ValueId centred, const std::vector<int64_t>& ax
   return difference->inputs[0];
 }
 
-// The operator that normalises |x| over |axes|, with a scale of ones.
+// Replaces a pattern by the operator that normalises |x| over |axes|, with a scale of ones.
 Result<bool> normalise(Match& match, const RuleContext& context, ValueId x, ValueId out,
                        const Spreading& s, bool centred) {
   Editor& editor = match.editor();
@@ -110,7 +110,7 @@ Result<bool> normalise(Match& match, const RuleContext& context, ValueId x, Valu
                               row_attrs(static_cast<int64_t>(axis), s.epsilon)));
 }
 
-// Div(centred, root) or Mul(centred, 1 / root); |centred| may be made twice.
+// Matches Div(centred, root) or Mul(centred, 1 / root); |centred| may be computed twice.
 Result<bool> quotient(Editor& editor, Node& node, const RuleContext& context, bool centred) {
   if (node.inputs.size() != 2) return false;
   const bool divides = node.op == "Div";
@@ -143,7 +143,7 @@ Result<bool> to_rms_norm(Editor& editor, Node& node, const RuleContext& context)
 
 // ----------------------------------------------------------------- x inverse + beta - mean inverse
 
-// inverse = 1 / root, or that times a constant gamma.
+// The parts of inverse = 1 / root, or of this times a constant gamma.
 struct Inverse {
   ValueId under, gamma;
 };
@@ -163,7 +163,7 @@ std::optional<Inverse> inverse_of(Match& match, ValueId value) {
   return under == kNoId ? std::nullopt : std::optional(Inverse{under, kNoId});
 }
 
-// |scaled| = x inverse and |shifted| = mean inverse, and |beta| where there is one.
+// Matches |scaled| = x inverse and |shifted| = mean inverse, and |beta| if there is one.
 Result<bool> folded(Editor& editor, Node& node, const RuleContext& context, const Node& scaled,
                     const Node& shifted, ValueId beta) {
   for (const size_t side : {0u, 1u}) {
@@ -211,7 +211,7 @@ const Node* product_of_two(Editor& editor, ValueId value) {
   return node && node->inputs.size() == 2 ? node : nullptr;
 }
 
-// x inverse + (beta - mean inverse)
+// Matches x inverse + (beta - mean inverse).
 Result<bool> folded_sum(Editor& editor, Node& node, const RuleContext& context) {
   if (node.inputs.size() != 2) return false;
   for (const size_t side : {0u, 1u}) {
@@ -225,7 +225,7 @@ Result<bool> folded_sum(Editor& editor, Node& node, const RuleContext& context) 
   return false;
 }
 
-// x inverse - mean inverse
+// Matches x inverse - mean inverse.
 Result<bool> folded_difference(Editor& editor, Node& node, const RuleContext& context) {
   const Node* scaled = product_of_two(editor, node.inputs[0]);
   const Node* shifted = product_of_two(editor, node.inputs[1]);

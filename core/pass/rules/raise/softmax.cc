@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Softmax from exponentials. Only with the maximum taken off first: without it the exponentials may
-// overflow where the operator does not.
+// Finds Softmax in exponentials, only where the maximum is subtracted first: without it the
+// exponentials may overflow where the operator does not.
 #include "core/pass/rules/raise.h"
 #include "core/pass/rules/rule_tables.h"
 
 namespace pfrt {
 namespace {
 
-// x - max of x over one axis.
+// The parts of x - max of x over one axis.
 struct Shifted {
   ValueId x;
   int64_t axis;
@@ -23,7 +23,7 @@ std::optional<Shifted> shifted_of(Match& match, ValueId value) {
   return Shifted{difference->inputs[0], axes->front()};
 }
 
-// The sum of |value| over that axis is |sum|.
+// Whether |sum| is the sum of |value| over that axis.
 bool is_sum(Match& match, ValueId sum, ValueId value, int64_t axis) {
   const Node* made = match.take(sum, "ReduceSum");
   return made && made->inputs[0] == value &&
@@ -39,7 +39,7 @@ Result<bool> put(Match& match, const RuleContext& context, std::string_view op,
                       node_of(op, {shifted.x}, {Attribute::of_int("axis", shifted.axis)}));
 }
 
-// e / sum of e, or e times the reciprocal of the sum, with e = Exp(x - max of x)
+// Matches e / sum of e, or e times the reciprocal of the sum, with e = Exp(x - max of x).
 Result<bool> to_softmax(Editor& editor, Node& node, const RuleContext& context) {
   if (node.inputs.size() != 2) return false;
   for (const size_t side : {0u, 1u}) {
@@ -60,7 +60,7 @@ Result<bool> to_softmax(Editor& editor, Node& node, const RuleContext& context) 
   return false;
 }
 
-// d - Log(sum of Exp(d)), with d = x - max of x
+// Matches d - Log(sum of Exp(d)), with d = x - max of x.
 Result<bool> to_log_softmax(Editor& editor, Node& node, const RuleContext& context) {
   Match match(editor);
   match.take(node);
