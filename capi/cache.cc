@@ -101,8 +101,8 @@ pfrt_status* get(pfrt_cache* cache, pfrt_string key, pfrt_graph** out) {
       const std::string path = c.model_of(text);
       if (path.empty()) return {};
       PFRT_ASSIGN(const auto model, load_model_file(*cache->env, path, Options(PFRT_OPTIONS_LOAD)));
-      PFRT_ASSIGN(const Model* const whole, model->whole());
-      graph = whole->graph().clone();
+      PFRT_ASSIGN(const Model* const loaded, model->loaded());
+      graph = loaded->graph().clone();
     }
     *out = new pfrt_graph(std::move(graph));
     return {};

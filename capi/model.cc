@@ -145,8 +145,8 @@ pfrt_status* graph_of(const pfrt_model* model, pfrt_graph** out) {
   return guard([&]() -> Status {
     if (!model || !out) return null_argument(model ? "out_graph" : "model");
     *out = nullptr;
-    PFRT_ASSIGN(const Model* const whole, model->model->whole());
-    *out = new pfrt_graph(whole->graph().clone());
+    PFRT_ASSIGN(const Model* const loaded, model->model->loaded());
+    *out = new pfrt_graph(loaded->graph().clone());
     return {};
   });
 }
@@ -156,7 +156,7 @@ pfrt_status* info(const pfrt_model* model, pfrt_model_info* out) {
     if (!model || !out) return null_argument(model ? "out_info" : "model");
     const ModelInfo& m = model->model->info();
     pfrt_model_info i{};
-    i.graph_name = to_c(model->model->face().name);
+    i.graph_name = to_c(model->model->signature().name);
     i.description = to_c(m.description);
     i.producer_name = to_c(m.producer_name);
     i.producer_version = to_c(m.producer_version);
@@ -174,13 +174,13 @@ pfrt_status* info(const pfrt_model* model, pfrt_model_info* out) {
 }
 
 size_t metadata_count(const pfrt_model* model) {
-  return model ? model->model->face().metadata.size() : 0;
+  return model ? model->model->signature().metadata.size() : 0;
 }
 
 pfrt_status* metadata_at(const pfrt_model* model, size_t index, pfrt_key_value* out) {
   return guard([&]() -> Status {
     if (!model || !out) return null_argument(model ? "out_entry" : "model");
-    const auto& entries = model->model->face().metadata;
+    const auto& entries = model->model->signature().metadata;
     if (index >= entries.size())
       return error(Code::kINVALID_ARGUMENT, "reading metadata entry ", index, " of ",
                    entries.size());

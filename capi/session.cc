@@ -310,7 +310,7 @@ Status compute_unobserved(pfrt_session& s, const PreparedRun& run,
 }
 
 // What a session gives besides the model's outputs begins here.
-size_t first_extra(const pfrt_session& s) { return s.session->model()->face().outputs.size(); }
+size_t first_extra(const pfrt_session& s) { return s.session->model()->signature().outputs.size(); }
 
 Status observe(const pfrt_session& s, const Observer& observer,
                const std::vector<ValuePtr>& results) {
@@ -344,7 +344,7 @@ Status compute(pfrt_session& s, const PreparedRun& run, const std::vector<ValueP
 Status carry_out_with_state(pfrt_session& s, PreparedRun& run, pfrt_io* outputs) {
   std::vector<ValuePtr> inputs = std::move(run.values), results;
   std::vector<OutputRequest> requests = run.requests;
-  run.control.whole = true;
+  run.control.unsplit = true;
   {
     // The state outlives the run, and its budget.
     const EnvironmentScope scope(run.own, s.env->budget(), s.session->env_allocators());

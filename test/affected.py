@@ -8,6 +8,8 @@ touched only where a folder changed that it is about, or its own: sanitizers loo
 through every layer above. Where a file changed that no line knows (the build, this script), every test is touched.
 
 usage: affected.py [--about] BASE          tests to leave out, as CMake's PYFLAME_RT_LEAVE_OUT takes them
+       affected.py --sources FOLDER BASE   sources of the folder that changed, or include something that did, as
+                                           PYFLAME_RT_KERNELS_ANEW takes them
        affected.py --folders BASE          folders that the change reaches
 """
 
@@ -16,7 +18,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from check_layers import Layers  # noqa: E402
+from check_layers import INCLUDE, Layers  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
 # Text that no test reads, beside what tests of pages name as theirs.
@@ -68,14 +70,39 @@ def untouched(layers, files, about_only):
     return left
 
 
+def changed_sources(folder, files):
+    """Sources of |folder| that are among |files|, or include one of them through whatever headers."""
+    found = {}
+
+    def touched(path):
+        if path in found:
+            return found[path]
+        found[path] = path in files  # circles of headers end here
+        if not found[path] and (ROOT / path).is_file():
+            text = (ROOT / path).read_text(encoding="utf-8")
+            found[path] = any(touched(header) or touched("include/" + header)
+                              for _, header in INCLUDE.findall(text))
+        return found[path]
+
+    sources = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / folder).rglob("*.cc"))
+    return [source for source in sources if touched(source)]
+
+
 def main(arguments):
+    folder = ""
+    if "--sources" in arguments[:-1]:
+        at = arguments.index("--sources")
+        folder = arguments.pop(at + 1)
+        arguments.pop(at)
     flags = [a for a in arguments if a.startswith("--")]
     bases = [a for a in arguments if not a.startswith("--")]
     if len(bases) != 1 or set(flags) - {"--about", "--folders"}:
         sys.exit(__doc__.split("\n\n")[-1])
     layers = Layers(ROOT / "cmake" / "layers.txt")
     files = changed_files(bases[0])
-    if "--folders" in flags:
+    if folder:
+        print(";".join(changed_sources(folder, set(files))))
+    elif "--folders" in flags:
         changed = {layers.folder(file)[0] or str(Path(file).parent) for file in files}
         reached = {key for key in layers.allowed if any(is_in(c, f) or is_in(f, c) for c in changed for f in includes(layers, key))}
         print("\n".join(sorted(changed | reached)))

@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . cmake/setup.sh
 
-TEST_PACKAGES=(libgtest-dev libbenchmark-dev libonnx1 clang-format binutils doxygen python3-numpy python3-onnx python3-pytest
+TEST_PACKAGES=(ccache libgtest-dev libbenchmark-dev libonnx1 clang-format binutils doxygen python3-numpy python3-onnx python3-pytest
                python3-pycparser python3-venv mypy rustc golang-go openjdk-17-jdk-headless libjna-java)
 
 # phase NAME: names the work up to the next phase. The time of each is printed at the end, however that comes.
@@ -23,11 +23,12 @@ trap report_phases EXIT
 
 # run_suite PRESET TARGET [CTEST ARGUMENT...]: builds and tests with |settings|, which may take other builds' results
 # over.
-settings=(-DPYFLAME_RT_KERNELS_FROM= -DPYFLAME_RT_THREAD_TESTS=OFF)
+settings=(-DPYFLAME_RT_KERNELS_FROM= -DPYFLAME_RT_KERNELS_ANEW= -DPYFLAME_RT_THREAD_TESTS=OFF)
 run_suite() {
   local preset=$1 target=$2
   shift 2
   phase "$preset: build"
+  leave_out "$preset"
   cmake --preset "$preset" "${launcher[@]}" "${settings[@]}"
   cmake --build --preset "$preset" --target "$target"
   phase "$preset: tests"
@@ -37,19 +38,36 @@ run_suite() {
   return 1
 }
 
-launcher=()
-if command -v ccache >/dev/null; then
-  launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
-  # Checkouts in different folders share what they compiled.
-  export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=include_file_mtime,include_file_ctime,time_macros,pch_defines
-fi
+# leave_out PRESET: with |since|, a commit, leaves out the tests that no change since then reaches, and of those with a
+# sanitizer also what no change is about.
+since=""
+leave_out() {
+  local left="" about=()
+  case $1 in asan | tsan) about=(--about) ;; esac
+  if [ -n "$since" ]; then
+    left=$(/usr/bin/python3 test/affected.py "${about[@]}" "$since")
+    [ -z "$left" ] || echo "$1: left out, since nothing after $since touches them: ${left//;/ }"
+  fi
+  settings+=("-DPYFLAME_RT_LEAVE_OUT=$left")
+}
+
+# Compiled objects are kept in ccache's own folder, where the next run finds them, also from a checkout elsewhere.
+launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=include_file_mtime,include_file_ctime,time_macros,pch_defines
 
 main() {
+  local full=""
+  case ${1:-} in
+    --full) full=yes ;;
+    --since) since=${2:?--since needs a commit} ;;
+    "") ;;
+    *) echo "usage: test/run.sh [--full | --since COMMIT]" >&2 && return 2 ;;
+  esac
   phase "packages"
   need_packages "${BUILD_PACKAGES[@]}" "${TEST_PACKAGES[@]}"
   command -v npm >/dev/null || need_packages nodejs npm  # other packages of Node.js bring npm along
   run_suite release all
-  [ "${1:-}" = "--full" ] || return 0
+  [ -n "$full" ] || return 0
   phase "conformance"
   need_packages libonnx-testdata python3-numpy python3-onnx
   test/conformance.sh build/release --threads 1

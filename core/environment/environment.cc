@@ -51,7 +51,7 @@ Environment::Environment(const Options& options, const MakePlugins& plugins)
       idle_ns_(
           static_cast<uint64_t>(std::min(options.get(env_option::kMemoryIdleS), kMostIdleSeconds)) *
           1'000'000'000u) {
-  if (pressure_ || idle_ns_) keeper_ = std::make_unique<Keeper>([this] { tend(); });
+  if (pressure_ || idle_ns_) maintenance_ = std::make_unique<Maintenance>([this] { tend(); });
   logger_.set_level(log_level_from(options.get(env_option::kLogLevel)));
   retain_threads();
 }
@@ -62,7 +62,7 @@ std::shared_ptr<Environment> Environment::create(const Options& options,
 }
 
 Environment::~Environment() {
-  keeper_.reset();
+  maintenance_.reset();
   plugins_.reset();
   replacements_.reset();
   release_threads();
@@ -158,7 +158,7 @@ Result<std::shared_ptr<Session>> Environment::create_session(
     const std::shared_ptr<const Model>& model, const Options& options,
     const std::vector<std::string>& extra_outputs, std::vector<NamedValues> samples) {
   PFRT_ASSIGN(Session::Context context, context_for(model, options, std::move(samples)));
-  if (keeper_ && !keeper_->start())
+  if (maintenance_ && !maintenance_->start())
     logger_.log(PFRT_LOG_WARNING,
                 "looking after memory: the system has no thread for it; what is "
                 "idle is given back by runs alone");

@@ -83,9 +83,9 @@ class Environment : public std::enable_shared_from_this<Environment> {
   uint64_t trim();
   // Trims where memory is watched and about to run out; to be called after each run.
   void after_run() {
-    if (!keeper_) return;
+    if (!maintenance_) return;
     if (pressure_) look_at_memory([this] { return trim(); });
-    keeper_->start();
+    maintenance_->start();
   }
 
   // The answer of the provider's device to |question|; |options| are of kind ASK.
@@ -102,8 +102,8 @@ class Environment : public std::enable_shared_from_this<Environment> {
                                        const Options& options, std::vector<NamedValues> samples);
   FindProvider finder();
   void look_at_memory(const std::function<uint64_t()>& trim_all);
-  // Runs on the keeper's thread: frees blocks that were not used for long, and trims where memory
-  // is about to run out, even while no run ends.
+  // Runs on the thread of maintenance: frees blocks that were not used for long, and trims where
+  // memory is about to run out, even while no run ends.
   void tend();
 
   Logger logger_;
@@ -122,9 +122,9 @@ class Environment : public std::enable_shared_from_this<Environment> {
   std::string default_cache_;  // in the place of cache_folder_ where it is not empty
   std::map<std::string, std::shared_ptr<CompiledCache>> caches_;  // by folder
   const std::unique_ptr<PressureWatch> pressure_;                 // null = off
-  const uint64_t idle_ns_;          // after which blocks that wait are freed; 0 = never
-  std::unique_ptr<Keeper> keeper_;  // null: nothing to do
-  std::mutex replacing_;            // serialises those who change replacements
+  const uint64_t idle_ns_;                    // after which blocks that wait are freed; 0 = never
+  std::unique_ptr<Maintenance> maintenance_;  // null: nothing to do
+  std::mutex replacing_;                      // serialises those who change replacements
   std::atomic<bool> replaced_{false};
   mutable std::mutex replacements_mutex_;
   std::shared_ptr<const Replacements> replacements_;

@@ -75,8 +75,8 @@ Status ExportCall::commit() {
 
 Status save_model(Environment& environment, const Model& given, const std::string& path,
                   Progress& progress) {
-  PFRT_ASSIGN(const Model* const whole, given.whole(progress));
-  const Model& model = *whole;
+  PFRT_ASSIGN(const Model* const loaded, given.loaded(progress));
+  const Model& model = *loaded;
   PFRT_TRY(model.intact(true));
   PFRT_TRY(progress.stage("write", 1.0));
   const std::string extension = extension_of(path);

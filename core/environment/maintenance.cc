@@ -12,7 +12,7 @@
 
 namespace pfrt {
 
-struct Keeper::State {
+struct Maintenance::State {
   const uint32_t generation = os::forks();
   std::mutex mutex;
   std::condition_variable wake;
@@ -20,7 +20,7 @@ struct Keeper::State {
   std::thread thread;
 };
 
-bool Keeper::start() {
+bool Maintenance::start() {
   State* now = state_.load(std::memory_order_acquire);
   if (now && now->generation == os::forks()) return true;
   const os::ForkScope scope;
@@ -36,7 +36,7 @@ bool Keeper::start() {
   return true;
 }
 
-Keeper::~Keeper() {
+Maintenance::~Maintenance() {
   State* const state = state_.load(std::memory_order_acquire);
   if (!state || state->generation != os::forks()) return;
   {
@@ -48,7 +48,7 @@ Keeper::~Keeper() {
   delete state;
 }
 
-void Keeper::serve(State& state) const {
+void Maintenance::serve(State& state) const {
   std::unique_lock lock(state.mutex);
   while (!state.wake.wait_for(lock, std::chrono::seconds(1), [&] { return state.stop; })) {
     lock.unlock();

@@ -10,13 +10,13 @@
 
 namespace pfrt {
 
-class Keeper {
+class Maintenance {
  public:
   // |tend| is called on the thread, and not across a fork.
-  explicit Keeper(std::function<void()> tend) : tend_(std::move(tend)) {}
-  ~Keeper();
-  Keeper(const Keeper&) = delete;
-  Keeper& operator=(const Keeper&) = delete;
+  explicit Maintenance(std::function<void()> tend) : tend_(std::move(tend)) {}
+  ~Maintenance();
+  Maintenance(const Maintenance&) = delete;
+  Maintenance& operator=(const Maintenance&) = delete;
 
   // Starts the thread where this process has none yet. False where the system has none to give.
   bool start();

@@ -13,9 +13,9 @@
 #include "core/exec/segment_plan.h"
 #include "core/ir/verify.h"
 #include "core/memory/staging.h"
-#include "core/op/engine/knowable.h"
 #include "core/op/engine/operator_def.h"
 #include "core/op/engine/operator_set.h"
+#include "core/op/engine/static_facts.h"
 #include "core/provider/fault.h"
 
 namespace pfrt {
@@ -281,7 +281,7 @@ void CompiledGraph::number_slots() {
     for (NodeId id : segments_[s]->order)
       for (ValueId v : g.node(id)->outputs)
         if (v != kNoId) made_in[v] = static_cast<int>(s);
-  const Knowable known = knowable(g, order_);
+  const StaticFacts known = static_facts(g, order_);
   for (size_t s = 0; s < segments_.size(); ++s) {
     std::set<ValueId> reads, direct;
     for (NodeId id : segments_[s]->order) {

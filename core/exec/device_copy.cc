@@ -64,9 +64,9 @@ Status place_outputs(const std::vector<OutputRequest>& requests, std::vector<Val
 
 }  // namespace
 
-Status run_whole(RunnableGraph& graph, std::vector<ValuePtr> inputs,
-                 const std::vector<OutputRequest>& requests, const RunControl& control,
-                 std::vector<ValuePtr>& outputs) {
+Status run_and_copy_back(RunnableGraph& graph, std::vector<ValuePtr> inputs,
+                         const std::vector<OutputRequest>& requests, const RunControl& control,
+                         std::vector<ValuePtr>& outputs) {
   Status status;
   try {
     status = graph.run(std::move(inputs), requests, control, outputs);

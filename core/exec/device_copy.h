@@ -15,8 +15,8 @@ Status copy_to_host(const std::vector<ValuePtr*>& values, const RunControl& cont
 
 // Does a complete run: runs |graph|, moves outputs between devices and host as |requests| ask, and
 // waits until all devices are done. Outputs on the host that are wanted there stay in place.
-Status run_whole(RunnableGraph& graph, std::vector<ValuePtr> inputs,
-                 const std::vector<OutputRequest>& requests, const RunControl& control,
-                 std::vector<ValuePtr>& outputs);
+Status run_and_copy_back(RunnableGraph& graph, std::vector<ValuePtr> inputs,
+                         const std::vector<OutputRequest>& requests, const RunControl& control,
+                         std::vector<ValuePtr>& outputs);
 
 }  // namespace pfrt

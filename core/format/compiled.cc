@@ -209,11 +209,12 @@ Result<std::string> write_known(const KnownModel& model, const ModelFiles& files
   FlatBufferBuilder& builder = writer.builder();
   auto all = writer.known_files(model.files);
   auto content = writer.graphs().text(model.content);
-  auto symbols = writer.graphs().write_symbols(*model.face->symbols);
-  PFRT_ASSIGN(auto face, writer.graphs().write(*model.face));
+  auto symbols = writer.graphs().write_symbols(*model.signature->symbols);
+  PFRT_ASSIGN(auto signature, writer.graphs().write(*model.signature));
   auto info = writer.graphs().write_entries(model.info);
   auto warnings = writer.texts(model.warnings);
-  return writer.finish(pfm::CreateKnownModel(builder, all, content, symbols, face, info, warnings));
+  return writer.finish(
+      pfm::CreateKnownModel(builder, all, content, symbols, signature, info, warnings));
 }
 
 Result<KnownModel> read_known(std::string_view head, const CompiledBody& body,
@@ -224,7 +225,7 @@ Result<KnownModel> read_known(std::string_view head, const CompiledBody& body,
   KnownModel out;
   out.files = reader.known_files(from->files());
   out.content = reader.graphs().text(from->content());
-  PFRT_ASSIGN(out.face, read_graph(reader.graphs(), from->face(), from->symbols()));
+  PFRT_ASSIGN(out.signature, read_graph(reader.graphs(), from->signature(), from->symbols()));
   out.info = reader.graphs().entries(from->info());
   out.warnings = reader.texts(from->warnings());
   PFRT_TRY(reader.graphs().check_budget());

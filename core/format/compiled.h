@@ -42,8 +42,8 @@ struct KnownFile {
 
 struct KnownModel {
   std::vector<KnownFile> files;
-  std::string content;          // a digest of all their bytes
-  std::shared_ptr<Graph> face;  // without nodes: inputs, outputs and descriptions
+  std::string content;               // a digest of all their bytes
+  std::shared_ptr<Graph> signature;  // without nodes: inputs, outputs and descriptions
   TextPairs info;
   Texts warnings;
 };

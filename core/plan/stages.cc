@@ -4,10 +4,10 @@
 #include <algorithm>
 
 #include "core/ir/verify.h"
-#include "core/op/engine/knowable.h"
 #include "core/op/engine/lookup.h"
 #include "core/op/engine/operator_def.h"
 #include "core/op/engine/operator_set.h"
+#include "core/op/engine/static_facts.h"
 
 namespace pfrt {
 namespace {
@@ -39,7 +39,7 @@ std::string types_text(const Graph& graph, const Node& node) {
 }
 
 // Whether the outputs' dimensions depend on contents that no plan can know beforehand.
-bool needs_contents(const Graph& graph, const Node& node, const Knowable& known) {
+bool needs_contents(const Graph& graph, const Node& node, const StaticFacts& known) {
   const OperatorDef* def = find_canonical(graph, node);
   if (!def) return false;
   for (size_t i = 0; i < node.inputs.size() && i < 32; ++i)
@@ -149,7 +149,7 @@ Result<Partition> partition(const Graph& graph, const std::vector<NodeId>& order
   const uint32_t count = static_cast<uint32_t>(order.size());
   PFRT_ASSIGN(const std::vector<Claims> claims,
               claims_of(snapshot, candidates, refusals, progress));
-  const Knowable known = knowable(graph, order);
+  const StaticFacts known = static_facts(graph, order);
   std::vector<bool> host(count), starts(count), ends(count), splits(count);
   for (uint32_t i = 0; i < count; ++i) {
     const Node& node = *graph.node(order[i]);

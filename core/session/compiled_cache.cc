@@ -80,25 +80,25 @@ struct TakeField {
 };
 
 // A graph without nodes that has what sessions ask of a model before they run it.
-std::shared_ptr<Graph> face_of(const Graph& graph) {
-  auto face = std::make_shared<Graph>(graph.name);
-  face->doc = graph.doc;
-  face->opsets = graph.opsets;
-  face->metadata = graph.metadata;
-  face->symbols = graph.symbols;
+std::shared_ptr<Graph> signature_of(const Graph& graph) {
+  auto signature = std::make_shared<Graph>(graph.name);
+  signature->doc = graph.doc;
+  signature->opsets = graph.opsets;
+  signature->metadata = graph.metadata;
+  signature->symbols = graph.symbols;
   const auto mirror = [&](const std::vector<ValueId>& from, std::vector<ValueId>& to) {
     for (const ValueId id : from) {
       const GraphValue& value = graph.at(id);
-      const ValueId made = face->value(value.name);
-      if (value.constant) face->set_constant(made, value.constant);
-      face->at(made).type = value.type;
-      face->at(made).declared = value.declared;
+      const ValueId made = signature->value(value.name);
+      if (value.constant) signature->set_constant(made, value.constant);
+      signature->at(made).type = value.type;
+      signature->at(made).declared = value.declared;
       to.push_back(made);
     }
   };
-  mirror(graph.inputs, face->inputs);
-  mirror(graph.outputs, face->outputs);
-  return face;
+  mirror(graph.inputs, signature->inputs);
+  mirror(graph.outputs, signature->outputs);
+  return signature;
 }
 
 // A copy without what need not be kept, and with bodies that name the values they capture.
@@ -173,7 +173,7 @@ std::shared_ptr<Model> CompiledCache::known_model(const ModelFile& file, std::st
   }
   ModelInfo info;
   each_field(info, TakeField{known->info});
-  return Model::known({std::move(known->face), std::move(info), std::move(known->warnings),
+  return Model::known({std::move(known->signature), std::move(info), std::move(known->warnings),
                        std::move(known->content), std::move(all), import});
 }
 
@@ -188,7 +188,7 @@ void CompiledCache::remember(const Model& model, std::string_view load_key,
   }
   known.content = model.content(control);
   if (known.content.empty()) return;
-  known.face = face_of(model.face());
+  known.signature = signature_of(model.signature());
   each_field(model.info(), PutField{known.info});
   known.warnings = model.warnings();
   std::vector<CompiledSection> sections;
@@ -228,7 +228,8 @@ void CompiledCache::put(const std::string& key, const Compiled& compiled, const 
   if (files.size() != model.files().size()) files.clear();  // numbers would be others
   std::vector<CompiledSection> sections;
   auto head = write_compiled(out, files, sections);
-  const std::string of = model.files().empty() ? model.face().name : model.files().front().path;
+  const std::string of =
+      model.files().empty() ? model.signature().name : model.files().front().path;
   Status status = head.ok() ? store(entries_, key, kCompiled, of, head.value(), sections, stop)
                             : head.take_status();
   if (!status.ok()) say(message("'", of, "' is not kept"), status);

@@ -76,7 +76,7 @@ Result<std::vector<ValuePtr>> PassServices::evaluate(std::shared_ptr<const Graph
   control.cancelled = services_.progress.cancel_flag();
   control.deadline_ns = services_.progress.deadline_within(os::monotonic_ns() + kMostNsToFold);
   std::vector<ValuePtr> outputs;
-  PFRT_TRY(run_whole(*compiled, {}, std::vector<OutputRequest>(count), control, outputs));
+  PFRT_TRY(run_and_copy_back(*compiled, {}, std::vector<OutputRequest>(count), control, outputs));
   return outputs;
 }
 

@@ -57,12 +57,12 @@ Status Preparation::add_extra_outputs(Graph& graph) const {
 }
 
 // Runs the runtime's own passes on a graph in canonical form.
-Result<Model::Optimised> Preparation::optimise(const Call& call, const Graph& canonical,
-                                               Verifier* verifier) const {
+Result<OptimisedGraph> Preparation::optimise(const Call& call, const Graph& canonical,
+                                             Verifier* verifier) const {
   const auto level = static_cast<OptLevel>(level_number(config_.level));
   std::shared_ptr<Graph> graph = canonical.clone();
   PFRT_TRY(add_extra_outputs(*graph));
-  Model::Optimised out;
+  OptimisedGraph out;
   if (level != OptLevel::kNone) {
     const ProfileSpan span(call.progress.profile(), "optimise");
     PFRT_ASSIGN(CompileServices own, services_(call.candidates, *graph, call.progress));
@@ -152,9 +152,9 @@ Result<std::shared_ptr<Graph>> Preparation::run_client_passes(
   return graph;
 }
 
-Result<std::shared_ptr<const Model::Optimised>> Preparation::prepare(
+Result<std::shared_ptr<const OptimisedGraph>> Preparation::prepare(
     const Call& call, const Inputs& inputs, std::vector<std::string>& notes) const {
-  PFRT_ASSIGN(const Model* const model, model_->whole(call.progress));
+  PFRT_ASSIGN(const Model* const model, model_->loaded(call.progress));
   std::shared_ptr<Graph> graph;
   if (!inputs.fed.empty() || inputs.untied) {
     graph = model->graph().clone();
@@ -169,16 +169,16 @@ Result<std::shared_ptr<const Model::Optimised>> Preparation::prepare(
               rewritten ? make_canonical(std::move(graph), config_.operators, &call.progress)
                         : model->canonical(config_.operators, call.progress));
   if (config_.level == "none" && config_.extra_outputs.empty())
-    return std::make_shared<const Model::Optimised>(Model::Optimised{std::move(canonical), {}});
+    return std::make_shared<const OptimisedGraph>(OptimisedGraph{std::move(canonical), {}});
   const auto make = [&] { return optimise(call, *canonical, verifier.get()); };
   if (!rewritten && !verifier)
     return model->optimised(optimised_key(call.candidates), call.progress, make);
-  PFRT_ASSIGN(Model::Optimised made, make());
+  PFRT_ASSIGN(OptimisedGraph made, make());
   if (verifier) {
     const std::vector<std::string> told = verifier->notes();
     notes.insert(notes.end(), told.begin(), told.end());
   }
-  return std::make_shared<const Model::Optimised>(std::move(made));
+  return std::make_shared<const OptimisedGraph>(std::move(made));
 }
 
 }  // namespace pfrt

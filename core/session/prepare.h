@@ -57,15 +57,15 @@ class Preparation {
   };
   // Sessions that ask for the same result share it. |notes| gets remarks of clients' passes and of
   // verification, for people.
-  Result<std::shared_ptr<const Model::Optimised>> prepare(const Call& call, const Inputs& inputs,
-                                                          std::vector<std::string>& notes) const;
+  Result<std::shared_ptr<const OptimisedGraph>> prepare(const Call& call, const Inputs& inputs,
+                                                        std::vector<std::string>& notes) const;
 
  private:
   Result<std::shared_ptr<Graph>> run_client_passes(const Call& call, const Model& model,
                                                    std::shared_ptr<Graph> graph, Verifier* verifier,
                                                    std::vector<std::string>& notes) const;
-  Result<Model::Optimised> optimise(const Call& call, const Graph& canonical,
-                                    Verifier* verifier) const;
+  Result<OptimisedGraph> optimise(const Call& call, const Graph& canonical,
+                                  Verifier* verifier) const;
   std::string optimised_key(const std::vector<Candidate>& candidates) const;
   // Null when verification is off.
   Result<std::unique_ptr<Verifier>> make_verifier(const Call& call, const Model& model) const;

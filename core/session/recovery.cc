@@ -89,12 +89,12 @@ void Session::enter(pfrt_session_phase phase) {
   // The creation of a session is logged elsewhere.
   if (before == PFRT_PHASE_INITIALIZING && phase == PFRT_PHASE_READY) return;
   if (before != phase && logger_->wants(PFRT_LOG_DEBUG))
-    logger_->log(PFRT_LOG_DEBUG, "session of graph '", model_->face().name,
+    logger_->log(PFRT_LOG_DEBUG, "session of graph '", model_->signature().name,
                  "': ", phase_name(before), " to ", phase_name(phase));
 }
 
 // Makes another attempt worth while after |status|, or returns the error that is to be reported.
-Status Session::cure(Status status, Cures& tried, const Progress& progress) {
+Status Session::prepare_retry(Status status, RecoveryAttempts& tried, const Progress& progress) {
   const Fault fault = fault_of(status.code());
   const size_t index = provider_set_->find(status.culprit());
   if (fault == Fault::kNone) return status;
@@ -128,7 +128,7 @@ Status Session::cure(Status status, Cures& tried, const Progress& progress) {
 Status Session::open_providers() {
   const Stop stop = [this] { return progress_.stop(); };
   for (size_t i = 0; i < provider_set_->size(); ++i) {
-    for (Cures tried;;) {
+    for (RecoveryAttempts tried;;) {
       Status status = provider_set_->open(i, stop);
       if (status.ok()) {
         provider_names_.emplace_back(provider_set_->state(i).name);
@@ -138,7 +138,7 @@ Status Session::open_providers() {
       if (fault == Fault::kNone || !fallback_) return status;
       if (fault == Fault::kMemory) {
         // The provider is not open yet and cannot be at fault: only memory can be helped.
-        PFRT_TRY(cure(std::move(status), tried, progress_));
+        PFRT_TRY(prepare_retry(std::move(status), tried, progress_));
         continue;
       }
       if (fault == Fault::kDevice && provider_set_->reopen(i, stop)) {
@@ -153,7 +153,7 @@ Status Session::open_providers() {
 }
 
 Result<std::shared_ptr<Session::Plans>> Session::plan(
-    std::vector<Candidate> candidates, std::shared_ptr<const Model::Optimised> optimised,
+    std::vector<Candidate> candidates, std::shared_ptr<const OptimisedGraph> optimised,
     const Progress& progress, PackedConstants* packed) const {
   auto plans = std::make_shared<Plans>();
   plans->candidates = std::move(candidates);
@@ -168,14 +168,14 @@ Result<std::shared_ptr<Session::Plans>> Session::plan(
 }
 
 Result<std::shared_ptr<Session::Plans>> Session::plan_for_all(
-    std::shared_ptr<const Model::Optimised> optimised, const Progress& progress,
+    std::shared_ptr<const OptimisedGraph> optimised, const Progress& progress,
     PackedConstants* packed) {
-  for (Cures tried;;) {
+  for (RecoveryAttempts tried;;) {
     if (packed) *packed = {};
     auto made =
         plan(provider_set_->candidates(), std::exchange(optimised, nullptr), progress, packed);
     if (made.ok()) return made;
-    PFRT_TRY(cure(made.take_status(), tried, progress));
+    PFRT_TRY(prepare_retry(made.take_status(), tried, progress));
   }
 }
 
@@ -216,7 +216,7 @@ Status Session::leave_cache(const std::shared_ptr<Plans>& plans, const RunContro
   return {};
 }
 
-Status Session::recover(const std::shared_ptr<Plans>& plans, Status status, Cures& tried,
+Status Session::recover(const std::shared_ptr<Plans>& plans, Status status, RecoveryAttempts& tried,
                         const RunControl& control) {
   const Progress progress = progress_of(control);
   const auto lock = lock_unless(recovery_mutex_, [&] { return progress.stopped(); });
@@ -226,7 +226,7 @@ Status Session::recover(const std::shared_ptr<Plans>& plans, Status status, Cure
   if (!memory && plans != current()) return {};
   const auto opened = provider_set_->opened();
   Status failure = status;
-  PFRT_TRY(cure(std::move(status), tried, progress));
+  PFRT_TRY(prepare_retry(std::move(status), tried, progress));
   if (memory) return {};
   // Another provider may refuse what passes made for this one.
   auto made = plan_for_all(nullptr, progress);
@@ -257,7 +257,7 @@ Status Session::run_in_parts(const std::vector<ValuePtr>& inputs,
   int64_t most = 0;
   PFRT_TRY(parts.run(
       [&](const std::vector<ValuePtr>& in, const std::vector<OutputRequest>& out,
-          std::vector<ValuePtr>& made) { return run_cured(in, false, out, control, made); },
+          std::vector<ValuePtr>& made) { return run_with_recovery(in, false, out, control, made); },
       inputs.size(), outputs_.size(), most));
   outputs = parts.outputs(outputs_.size());
   ++statistics_->in_parts;

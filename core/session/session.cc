@@ -109,7 +109,7 @@ Result<std::string_view> Session::end_profiling() {
   if (profile_ && profile_path_.empty()) {
     std::string path = pfrt::profile_path(profile_prefix_, profile_number_);
     Status written = write_profile(*profile_,
-                                   {.graph = model_->face().name,
+                                   {.graph = model_->signature().name,
                                     .session = profile_number_,
                                     .parameter_bytes = model_->info().parameter_bytes},
                                    path);
@@ -186,7 +186,7 @@ Status Session::take_options(const Options& options) {
 
 // Lists the inputs; those that must be fed come first.
 void Session::list_inputs() {
-  const Graph& g = model_->face();
+  const Graph& g = model_->signature();
   for (const bool constant : {false, true}) {
     for (ValueId id : g.inputs)
       if ((g.at(id).constant != nullptr) == constant) inputs_.push_back(port_info(g, id));
@@ -195,7 +195,7 @@ void Session::list_inputs() {
 }
 
 void Session::list_outputs() {
-  const Graph& g = model_->face();
+  const Graph& g = model_->signature();
   const Graph& planned = plans_->main.graph->graph();
   for (size_t i = 0; i < planned.outputs.size(); ++i)
     outputs_.push_back(i < g.outputs.size()
@@ -204,7 +204,8 @@ void Session::list_outputs() {
 }
 
 Status Session::make_plans(Preparation::Config config, const Options& options) {
-  Status status = check_samples(inputs_, required_inputs_, *model_->face().symbols, config.samples);
+  Status status =
+      check_samples(inputs_, required_inputs_, *model_->signature().symbols, config.samples);
   if (!status.ok()) return std::move(status.prepend("creating a session"));
   PFRT_TRY(check_batch());
   config.key = message(reinterpret_cast<uintptr_t>(packed_), "/", max_pixels_);
@@ -296,7 +297,7 @@ std::string Session::cache_key(const Options& options, const Preparation::Config
   return digest.hex();
 }
 
-std::shared_ptr<const Model::Optimised> Session::find_stored() {
+std::shared_ptr<const OptimisedGraph> Session::find_stored() {
   if (cache_key_.empty()) return nullptr;
   const ProfileSpan span(progress_.profile(), "find in the cache");
   // The plans of this session ask for bytes of its constants.
@@ -311,7 +312,7 @@ std::shared_ptr<const Model::Optimised> Session::find_stored() {
     cache_note_ = "made anew and put into the cache, as " + cache_key_;
     return nullptr;
   }
-  auto optimised = std::make_shared<Model::Optimised>();
+  auto optimised = std::make_shared<OptimisedGraph>();
   const Compiled& compiled = stored->compiled;
   optimised->graph = compiled.graph;
   for (const CompiledReport& kept : compiled.reports) {
@@ -355,7 +356,7 @@ void Session::remake(Remade& remade, const std::string& name, uint64_t bytes, vo
 void Session::keep_plans(const PackedConstants& packed) {
   const ProfileSpan span(progress_.profile(), "put into the cache");
   Compiled compiled;
-  const Model::Optimised& optimised = *plans_->optimised;
+  const OptimisedGraph& optimised = *plans_->optimised;
   compiled.graph = optimised.graph;
   for (const PassReport& report : optimised.reports) {
     CompiledReport& kept = compiled.reports.emplace_back();
@@ -413,7 +414,7 @@ void Session::log_creation(uint64_t started_ns) const {
   std::string providers;
   for (const std::string& name : provider_names_)
     providers += (providers.empty() ? "" : ", ") + name;
-  logger_->log(PFRT_LOG_INFO, "session of graph '", model_->face().name,
+  logger_->log(PFRT_LOG_INFO, "session of graph '", model_->signature().name,
                "': ", model_->info().node_count, " nodes, ",
                count_nodes(plans_->main.graph->graph()), " after optimisation level ",
                preparation_->config().level, ", on ", providers, "; made in ",
@@ -520,7 +521,7 @@ Status Session::attempt(const std::shared_ptr<Plans>& plans, const std::vector<V
   std::vector<ValuePtr> ordered;
   ordered.reserve(with->graph->values_at_once());
   for (const size_t at : with->order) ordered.push_back(inputs[at]);
-  return run_whole(*with->graph, std::move(ordered), requests, control, outputs);
+  return run_and_copy_back(*with->graph, std::move(ordered), requests, control, outputs);
 } catch (const std::bad_alloc&) {
   return error(Code::kOUT_OF_MEMORY, "running: no memory left");
 }
@@ -541,19 +542,19 @@ Status Session::run_uncounted(const std::vector<ValuePtr>& inputs,
                               std::vector<ValuePtr>& outputs) {
   PFRT_TRY(model_->intact(false));
   std::string differ;
-  PFRT_TRY(check_inputs(inputs_, required_inputs_, *model_->face().symbols, inputs,
-                        strict_names_ || control.whole ? nullptr : &differ));
+  PFRT_TRY(check_inputs(inputs_, required_inputs_, *model_->signature().symbols, inputs,
+                        strict_names_ || control.unsplit ? nullptr : &differ));
   const bool untied = !differ.empty();
   if (untied)
     std::call_once(names_differ_, [&] {
-      logger_->log(PFRT_LOG_WARNING, "running graph '", model_->face().name, "': ", differ,
+      logger_->log(PFRT_LOG_WARNING, "running graph '", model_->signature().name, "': ", differ,
                    "; such runs take a plan in which names tie nothing. The option "
                    "strict_dimension_names makes it an error");
     });
   // A run may also be on a thread that came through no ABI function.
   const FloatingPointScope floating_point;
-  Status status = run_cured(inputs, untied, requests, control, outputs);
-  if (status.code() == Code::kOUT_OF_MEMORY && halve_batch_ && !control.whole && !untied)
+  Status status = run_with_recovery(inputs, untied, requests, control, outputs);
+  if (status.code() == Code::kOUT_OF_MEMORY && halve_batch_ && !control.unsplit && !untied)
     status = run_in_parts(inputs, requests, control, outputs, std::move(status));
   if (status.ok()) {
     provider_set_->succeeded();
@@ -564,11 +565,11 @@ Status Session::run_uncounted(const std::vector<ValuePtr>& inputs,
   return status;
 }
 
-Status Session::run_cured(const std::vector<ValuePtr>& inputs, bool untied,
-                          const std::vector<OutputRequest>& requests, const RunControl& control,
-                          std::vector<ValuePtr>& outputs) {
+Status Session::run_with_recovery(const std::vector<ValuePtr>& inputs, bool untied,
+                                  const std::vector<OutputRequest>& requests,
+                                  const RunControl& control, std::vector<ValuePtr>& outputs) {
   std::shared_ptr<Plans> all = current(), without_refuser;
-  for (Cures tried;;) {
+  for (RecoveryAttempts tried;;) {
     const std::shared_ptr<Plans>& plans = without_refuser ? without_refuser : all;
     control.attempt_again();
     Status status = attempt(plans, inputs, untied, requests, control, outputs);

@@ -117,7 +117,7 @@ class Session : public std::enable_shared_from_this<Session> {
   // Plans that runs use until a provider fails.
   struct Plans {
     std::vector<Candidate> candidates;
-    std::shared_ptr<const Model::Optimised> optimised;  // for these candidates
+    std::shared_ptr<const OptimisedGraph> optimised;  // for these candidates
     Planned main;
     // Graphs with some initializers as inputs. The key marks these and, last, whether equal names
     // tie dimensions.
@@ -145,7 +145,7 @@ class Session : public std::enable_shared_from_this<Session> {
   // exact enough.
   Status make_plans(Preparation::Config config, const Options& options);
   // find_stored reads plans from |cache_|, null where it has none that fit; keep_plans stores them.
-  std::shared_ptr<const Model::Optimised> find_stored();
+  std::shared_ptr<const OptimisedGraph> find_stored();
   void keep_plans(const PackedConstants& packed);
   struct Remade {
     std::mutex mutex;
@@ -186,32 +186,32 @@ class Session : public std::enable_shared_from_this<Session> {
                       const std::vector<OutputRequest>& requests, const RunControl& control,
                       std::vector<ValuePtr>& outputs, Status failure);
   // Runs, and recovers from failures on the way; |outputs| are empty after a failure.
-  Status run_cured(const std::vector<ValuePtr>& inputs, bool untied,
-                   const std::vector<OutputRequest>& requests, const RunControl& control,
-                   std::vector<ValuePtr>& outputs);
+  Status run_with_recovery(const std::vector<ValuePtr>& inputs, bool untied,
+                           const std::vector<OutputRequest>& requests, const RunControl& control,
+                           std::vector<ValuePtr>& outputs);
   std::shared_ptr<Plans> current() const;
   Status open_providers();
   // Plans |optimised|, which was made for the candidates; where it is null, the passes make it.
   Result<std::shared_ptr<Plans>> plan(std::vector<Candidate> candidates,
-                                      std::shared_ptr<const Model::Optimised> optimised,
+                                      std::shared_ptr<const OptimisedGraph> optimised,
                                       const Progress& progress,
                                       PackedConstants* packed = nullptr) const;
   // Plans for all providers, and recovers from failures on the way.
-  Result<std::shared_ptr<Plans>> plan_for_all(std::shared_ptr<const Model::Optimised> optimised,
+  Result<std::shared_ptr<Plans>> plan_for_all(std::shared_ptr<const OptimisedGraph> optimised,
                                               const Progress& progress,
                                               PackedConstants* packed = nullptr);
   Result<std::shared_ptr<Plans>> without(Plans& plans, const Status& refusal,
                                          const RunControl& control) const;
   // Remedies tried during one call, so that none is tried without end.
-  struct Cures {
+  struct RecoveryAttempts {
     bool memory = false;          // whether caches were released
     std::vector<size_t> devices;  // providers whose devices were opened again
   };
-  Status cure(Status status, Cures& tried, const Progress& progress);
+  Status prepare_retry(Status status, RecoveryAttempts& tried, const Progress& progress);
   void enter(pfrt_session_phase phase);
   void use(std::shared_ptr<Plans> plans);
   // Success means that the call is to be tried again with the current plans.
-  Status recover(const std::shared_ptr<Plans>& plans, Status status, Cures& tried,
+  Status recover(const std::shared_ptr<Plans>& plans, Status status, RecoveryAttempts& tried,
                  const RunControl& control);
   // Plans anew where |plans| are from the cache and their file has been lost.
   Status leave_cache(const std::shared_ptr<Plans>& plans, const RunControl& control);

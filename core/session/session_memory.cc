@@ -39,7 +39,7 @@ Session::MemoryReport Session::memory_report() const {
   MemoryReport out;
   const std::shared_ptr<Plans> plans = current();
   std::unordered_set<const Buffer*> counted;
-  add_weights(model_->face(), counted, out.weights);
+  add_weights(model_->signature(), counted, out.weights);
   add_weights(*plans->optimised->graph, counted, out.weights);
   plans->main.graph->add_memory(out);
   return out;

@@ -108,8 +108,8 @@ Status PrecisionSearch::run(CompiledGraph& graph, const std::vector<ValuePtr>& i
   control.deadline_ns =
       context_.progress.deadline_within(os::monotonic_ns() + kMostSeconds * 1'000'000'000);
   outputs.clear();
-  return run_whole(graph, inputs, std::vector<OutputRequest>(graph.graph().outputs.size()), control,
-                   outputs);
+  return run_and_copy_back(graph, inputs, std::vector<OutputRequest>(graph.graph().outputs.size()),
+                           control, outputs);
 }
 
 Status PrecisionSearch::add_trial(std::vector<ValuePtr> inputs, bool* added) {

@@ -13,7 +13,7 @@ namespace {
 
 // Size of a perturbation, in roundings of the constant: a sum of many terms of one sign is rounded
 // to steps of its own size, which smaller perturbations would not cross.
-constexpr double kShake = 32;
+constexpr double kPerturbation = 32;
 
 double tolerance_of(pfrt_dtype dtype) {
   const double rounding = rounding_of(dtype);
@@ -69,7 +69,7 @@ Result<ValuePtr> moved(const ValuePtr& value, uint64_t seed) {
   uint64_t state = 0x9e3779b97f4a7c15u * (2 * seed + 1);
   for (double& x : numbers) {
     const double u = static_cast<double>(static_cast<int64_t>(next(state))) * 0x1p-63;
-    if (std::isfinite(x) && x != std::rint(x)) x *= 1 + kShake * rounding * u;
+    if (std::isfinite(x) && x != std::rint(x)) x *= 1 + kPerturbation * rounding * u;
   }
   PFRT_ASSIGN(Tensor to, Tensor::allocate(from.dtype, from.dims, false));
   set_elements(to, numbers);
@@ -120,21 +120,21 @@ std::vector<OutputTraits> output_traits(const Graph& graph) {
   return out;
 }
 
-Result<std::shared_ptr<Graph>> shaken(const Graph& graph, uint64_t seed) {
+Result<std::shared_ptr<Graph>> perturbed(const Graph& graph, uint64_t seed) {
   std::shared_ptr<Graph> copy = graph.clone();
   PFRT_TRY(shake(*copy, seed));
   return copy;
 }
 
-Result<ValuePtr> shaken(const ValuePtr& value, uint64_t seed) {
+Result<ValuePtr> perturbed(const ValuePtr& value, uint64_t seed) {
   if (!value || value->kind == PFRT_VALUE_SPARSE) return value;
   if (value->kind == PFRT_VALUE_TENSOR) return moved(value, seed);
   auto copy = std::make_shared<Value>(*value);
   for (ValuePtr& element : copy->elements) {
-    PFRT_ASSIGN(element, shaken(element, ++seed));
+    PFRT_ASSIGN(element, perturbed(element, ++seed));
   }
   if (copy->values) {
-    PFRT_ASSIGN(copy->values, shaken(copy->values, ++seed));
+    PFRT_ASSIGN(copy->values, perturbed(copy->values, ++seed));
   }
   return ValuePtr(std::move(copy));
 }

@@ -20,9 +20,9 @@ std::vector<OutputTraits> output_traits(const Graph& graph);
 
 // A copy whose floating-point constants are perturbed by a few roundings, in bodies too. Whole
 // numbers are meant exactly and stay, as do constants that give shapes.
-Result<std::shared_ptr<Graph>> shaken(const Graph& graph, uint64_t seed);
+Result<std::shared_ptr<Graph>> perturbed(const Graph& graph, uint64_t seed);
 // Perturbs a value. Values with different seeds do not move alike, as those that nearly cancel must
 // not.
-Result<ValuePtr> shaken(const ValuePtr& value, uint64_t seed);
+Result<ValuePtr> perturbed(const ValuePtr& value, uint64_t seed);
 
 }  // namespace pfrt

@@ -80,8 +80,8 @@ Status Verifier::run(CompiledGraph& graph, const std::vector<ValuePtr>& inputs, 
   control.deadline_ns =
       context_.progress.deadline_within(os::monotonic_ns() + static_cast<uint64_t>(seconds * 1e9));
   outputs.clear();
-  return run_whole(graph, inputs, std::vector<OutputRequest>(graph.graph().outputs.size()), control,
-                   outputs);
+  return run_and_copy_back(graph, inputs, std::vector<OutputRequest>(graph.graph().outputs.size()),
+                           control, outputs);
 }
 
 Result<std::unique_ptr<Verifier::Trial>> Verifier::attempt(std::vector<ValuePtr> inputs) {
@@ -103,7 +103,7 @@ Result<std::unique_ptr<Verifier::Trial>> Verifier::attempt(std::vector<ValuePtr>
   for (uint64_t sample = 0; sample < reference_->moved.size(); ++sample) {
     std::vector<ValuePtr> moved;
     for (const ValuePtr& input : trial->inputs) {
-      PFRT_ASSIGN(ValuePtr one, shaken(input, ~(moved.size() * kSamples + sample)));
+      PFRT_ASSIGN(ValuePtr one, perturbed(input, ~(moved.size() * kSamples + sample)));
       moved.push_back(std::move(one));
     }
     status = run(*reference_->moved[sample], moved, context_.seconds, outputs);
@@ -189,7 +189,7 @@ Status Verifier::refer_to(const std::shared_ptr<const Graph>& before) {
   r.maker = std::make_unique<TrialInputs>(*before, r.compiled->inputs());
   // If no perturbed graph can be compiled, only the tolerance is allowed.
   for (uint64_t sample = 0; sample < kSamples; ++sample) {
-    PFRT_ASSIGN(std::shared_ptr<Graph> moved, shaken(*before, sample));
+    PFRT_ASSIGN(std::shared_ptr<Graph> moved, perturbed(*before, sample));
     auto made = compile(std::move(moved));
     PFRT_TRY(context_.progress.stop());
     if (made.ok())

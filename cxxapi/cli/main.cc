@@ -11,7 +11,7 @@
 #include "cxxapi/cli/app.h"
 #include "cxxapi/cli/line/mistakes.h"
 #include "cxxapi/cli/line/usage_error.h"
-#include "cxxapi/cli/line/variables.h"
+#include "cxxapi/cli/line/environment_variables.h"
 #include "cxxapi/cli/print/json.h"
 #include "cxxapi/cli/print/text.h"
 

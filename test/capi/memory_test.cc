@@ -245,7 +245,7 @@ TEST(IdleMemory, is_freed_when_memory_is_short_and_nobody_runs) {
   EXPECT_TRUE(gone);
 }
 
-TEST(IdleMemory, has_a_keeper_that_ends_with_the_environment) {
+TEST(IdleMemory, has_maintenance_that_ends_with_the_environment) {
   const int before = threads_now();
   for (int i = 0; i < 20; ++i) {
     const auto env = make_env({{"memory_idle_s", "1"}});

@@ -22,7 +22,7 @@ struct RunControl {
   Profile* profile = nullptr;    // records the run; may be null
   uint32_t number = 0, tag = 0;  // of the run, in its profile
   Executor* executor = nullptr;  // null = the process's own
-  bool whole = false;            // the batch is not to be divided
+  bool unsplit = false;          // the batch is not to be divided
   mutable DeviceWork devices;    // the run's; used by the thread that the run is on
 
   // Cheap enough to be asked every few microseconds. Once it has said stop it goes on doing so: a

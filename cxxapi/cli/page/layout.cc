@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "cxxapi/cli/page/ranks.h"
+#include "cxxapi/cli/page/layer_assignment.h"
 #include "cxxapi/cli/page/rows.h"
 
 namespace cli {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cxxapi/cli/page/boxes.h"
-#include "cxxapi/cli/page/ranks.h"
+#include "cxxapi/cli/page/layer_assignment.h"
 
 namespace cli {
 

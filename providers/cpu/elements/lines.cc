@@ -60,7 +60,7 @@ int64_t row_start(const Lines& lines, const LineGroup& group, int64_t k) {
 }  // namespace
 
 template <typename T>
-const T* load_lines(Pace& pace, const Lines& lines, const LineGroup& group, pfrt_dtype dtype,
+const T* load_lines(StopPoll& pace, const Lines& lines, const LineGroup& group, pfrt_dtype dtype,
                     const void* base, T* buffer) {
   if (lines.inner <= 1)
     return read_block(dtype, base, group.first * lines.length, group.count * lines.length, buffer);
@@ -79,7 +79,7 @@ T* place_lines(const Lines& lines, const LineGroup& group, pfrt_dtype dtype, voi
 }
 
 template <typename T>
-void store_lines(Pace& pace, const Lines& lines, const LineGroup& group, pfrt_dtype dtype,
+void store_lines(StopPoll& pace, const Lines& lines, const LineGroup& group, pfrt_dtype dtype,
                  void* base, const T* placed) {
   if (lines.inner <= 1)
     return write_block(dtype, base, group.first * lines.length, group.count * lines.length, placed);
@@ -102,11 +102,11 @@ void finish_lines(const Run& run, const Lines& lines, const LineGroup& group) {
   }
 }
 
-#define PFRT_LINES(T)                                                                          \
-  template const T* load_lines(Pace&, const Lines&, const LineGroup&, pfrt_dtype, const void*, \
-                               T*);                                                            \
-  template T* place_lines(const Lines&, const LineGroup&, pfrt_dtype, void*, T*);              \
-  template void store_lines(Pace&, const Lines&, const LineGroup&, pfrt_dtype, void*, const T*);
+#define PFRT_LINES(T)                                                                              \
+  template const T* load_lines(StopPoll&, const Lines&, const LineGroup&, pfrt_dtype, const void*, \
+                               T*);                                                                \
+  template T* place_lines(const Lines&, const LineGroup&, pfrt_dtype, void*, T*);                  \
+  template void store_lines(StopPoll&, const Lines&, const LineGroup&, pfrt_dtype, void*, const T*);
 PFRT_LINES(float)
 PFRT_LINES(double)
 PFRT_LINES(int64_t)

@@ -48,23 +48,23 @@ struct LineGroup {
 
 // The group as |count| contiguous lines: in place or in |buffer| of group_elements().
 template <typename T>
-const T* load_lines(Pace& pace, const Lines& lines, const LineGroup& group, pfrt_dtype dtype,
+const T* load_lines(StopPoll& pace, const Lines& lines, const LineGroup& group, pfrt_dtype dtype,
                     const void* base, T* buffer);
 // Address at which a kernel computes the group's lines of an output; store_lines completes it.
 template <typename T>
 T* place_lines(const Lines& lines, const LineGroup& group, pfrt_dtype dtype, void* base, T* buffer);
 template <typename T>
-void store_lines(Pace& pace, const Lines& lines, const LineGroup& group, pfrt_dtype dtype,
+void store_lines(StopPoll& pace, const Lines& lines, const LineGroup& group, pfrt_dtype dtype,
                  void* base, const T* placed);
 
 // The group's lines of output 0 are final.
 void finish_lines(const Run& run, const Lines& lines, const LineGroup& group);
 
-#define PFRT_LINES(T)                                                                        \
-  extern template const T* load_lines(Pace&, const Lines&, const LineGroup&, pfrt_dtype,     \
-                                      const void*, T*);                                      \
-  extern template T* place_lines(const Lines&, const LineGroup&, pfrt_dtype, void*, T*);     \
-  extern template void store_lines(Pace&, const Lines&, const LineGroup&, pfrt_dtype, void*, \
+#define PFRT_LINES(T)                                                                            \
+  extern template const T* load_lines(StopPoll&, const Lines&, const LineGroup&, pfrt_dtype,     \
+                                      const void*, T*);                                          \
+  extern template T* place_lines(const Lines&, const LineGroup&, pfrt_dtype, void*, T*);         \
+  extern template void store_lines(StopPoll&, const Lines&, const LineGroup&, pfrt_dtype, void*, \
                                    const T*);
 PFRT_LINES(float)
 PFRT_LINES(double)

@@ -78,7 +78,7 @@ PFRT_AVX2 int64_t scale_and_shift_avx2(const float* x, float center, float facto
 }
 
 template <bool kSquares, typename T, typename Fn>
-double add_up(Pace& pace, const T* x, int64_t n, double center, bool avx2, Fn&& fn) {
+double add_up(StopPoll& pace, const T* x, int64_t n, double center, bool avx2, Fn&& fn) {
   double sum = 0;
   in_chunks(pace, n, [&](int64_t begin, int64_t end) {
     if constexpr (std::is_same_v<T, float>)
@@ -94,18 +94,18 @@ double add_up(Pace& pace, const T* x, int64_t n, double center, bool avx2, Fn&& 
 }  // namespace
 
 template <typename T>
-double row_sum(Pace& pace, const T* x, int64_t n, bool avx2) {
+double row_sum(StopPoll& pace, const T* x, int64_t n, bool avx2) {
   return add_up<false>(pace, x, n, 0, avx2, [](double v) { return v; });
 }
 
 template <typename T>
-double row_squares(Pace& pace, const T* x, int64_t n, double center, bool avx2) {
+double row_squares(StopPoll& pace, const T* x, int64_t n, double center, bool avx2) {
   return add_up<true>(pace, x, n, center, avx2,
                       [center](double v) { return (v - center) * (v - center); });
 }
 
 template <typename T>
-double row_magnitudes(Pace& pace, const T* x, int64_t n) {
+double row_magnitudes(StopPoll& pace, const T* x, int64_t n) {
   return add_up<false>(pace, x, n, 0, false, [](double v) { return std::fabs(v); });
 }
 
@@ -121,12 +121,12 @@ void scale_and_shift(const T* x, T center, T factor, const T* scale, const T* bi
   }
 }
 
-template double row_sum(Pace&, const float*, int64_t, bool);
-template double row_sum(Pace&, const double*, int64_t, bool);
-template double row_squares(Pace&, const float*, int64_t, double, bool);
-template double row_squares(Pace&, const double*, int64_t, double, bool);
-template double row_magnitudes(Pace&, const float*, int64_t);
-template double row_magnitudes(Pace&, const double*, int64_t);
+template double row_sum(StopPoll&, const float*, int64_t, bool);
+template double row_sum(StopPoll&, const double*, int64_t, bool);
+template double row_squares(StopPoll&, const float*, int64_t, double, bool);
+template double row_squares(StopPoll&, const double*, int64_t, double, bool);
+template double row_magnitudes(StopPoll&, const float*, int64_t);
+template double row_magnitudes(StopPoll&, const double*, int64_t);
 template void scale_and_shift(const float*, float, float, const float*, const float*, float*,
                               int64_t, bool);
 template void scale_and_shift(const double*, double, double, const double*, const double*, double*,

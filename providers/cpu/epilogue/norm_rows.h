@@ -22,7 +22,7 @@ inline constexpr pfrt_dtype kNormType =
 // Returns |n| elements from |first| on as T: in place where that is their type, else converted into
 // |buffer|.
 template <typename T>
-const T* load_row(Pace& pace, pfrt_dtype dtype, const void* data, int64_t first, int64_t n,
+const T* load_row(StopPoll& pace, pfrt_dtype dtype, const void* data, int64_t first, int64_t n,
                   T* buffer) {
   if (dtype == kNormType<T>) return static_cast<const T*>(data) + first;
   in_chunks(pace, n, [&](int64_t begin, int64_t end) {
@@ -36,7 +36,8 @@ T* place_row(pfrt_dtype dtype, void* data, int64_t first, T* buffer) {
   return dtype == kNormType<T> ? static_cast<T*>(data) + first : buffer;
 }
 template <typename T>
-void store_row(Pace& pace, pfrt_dtype dtype, void* data, int64_t first, int64_t n, const T* row) {
+void store_row(StopPoll& pace, pfrt_dtype dtype, void* data, int64_t first, int64_t n,
+               const T* row) {
   if (dtype == kNormType<T>) return;
   in_chunks(pace, n, [&](int64_t begin, int64_t end) {
     store_fn<T>(dtype)(data, first + begin, row + begin, end - begin);
@@ -45,12 +46,12 @@ void store_row(Pace& pace, pfrt_dtype dtype, void* data, int64_t first, int64_t 
 
 // |avx2| says that AVX2 may be used; results have the same bits without it.
 template <typename T>
-double row_sum(Pace& pace, const T* x, int64_t n, bool avx2 = false);
+double row_sum(StopPoll& pace, const T* x, int64_t n, bool avx2 = false);
 // Sum of (x - center)^2.
 template <typename T>
-double row_squares(Pace& pace, const T* x, int64_t n, double center, bool avx2 = false);
+double row_squares(StopPoll& pace, const T* x, int64_t n, double center, bool avx2 = false);
 template <typename T>
-double row_magnitudes(Pace& pace, const T* x, int64_t n);
+double row_magnitudes(StopPoll& pace, const T* x, int64_t n);
 
 struct RowNormalisation {
   int64_t length;
@@ -67,8 +68,8 @@ void scale_and_shift(const T* x, T center, T factor, const T* scale, const T* bi
 // y = (x - mean) * scale / deviation + bias, without the mean where not centered; |bias| may be
 // null, |y| may be |x|. Gives the mean and 1 / deviation.
 template <typename T>
-void normalise_row(Pace& pace, const RowNormalisation& f, const T* x, const T* scale, const T* bias,
-                   T* y, double* out_mean, double* out_inverse) {
+void normalise_row(StopPoll& pace, const RowNormalisation& f, const T* x, const T* scale,
+                   const T* bias, T* y, double* out_mean, double* out_inverse) {
   const double n = static_cast<double>(std::max<int64_t>(f.length, 1));
   const double mean = f.centered ? row_sum(pace, x, f.length, f.avx2) / n : 0;
   const double inverse =

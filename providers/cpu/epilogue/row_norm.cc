@@ -76,7 +76,7 @@ void RowNorm::apply(void* const* buffers, int64_t begin, int64_t end) const {
       std::atomic_ref<uint32_t> done(static_cast<uint32_t*>(buffers[at_.counters])[row]);
       if (done.fetch_add(count, std::memory_order_acq_rel) + count < length_) continue;
     }
-    Pace pace;
+    StopPoll pace;
     double mean, inverse;
     normalise_row(pace, {length_, epsilon_, centered_, avx2_},
                   static_cast<const float*>(buffers[at_.x]) + row * length_, scale, bias,

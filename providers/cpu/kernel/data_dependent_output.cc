@@ -5,7 +5,7 @@
 
 namespace pfrt::cpu {
 
-Outlet::Outlet(const SnapshotNode& node, uint32_t output)
+DataDependentOutput::DataDependentOutput(const SnapshotNode& node, uint32_t output)
     : output_(output),
       dtype_(node.output_dtype(output)),
       wanted_(node.has_output(output)),
@@ -13,7 +13,8 @@ Outlet::Outlet(const SnapshotNode& node, uint32_t output)
   if (known_) dims_.assign(node.output_dims(output).begin(), node.output_dims(output).end());
 }
 
-pfrt_code Outlet::open(const Run& run, std::span<const int64_t> dims, void** out) const {
+pfrt_code DataDependentOutput::open(const Run& run, std::span<const int64_t> dims,
+                                    void** out) const {
   *out = nullptr;
   if (!wanted_) return PFRT_CODE_OK;
   const int64_t count = element_count(dims.data(), dims.size());

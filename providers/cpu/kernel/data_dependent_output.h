@@ -12,9 +12,9 @@
 
 namespace pfrt::cpu {
 
-class Outlet {
+class DataDependentOutput {
  public:
-  Outlet(const SnapshotNode& node, uint32_t output);
+  DataDependentOutput(const SnapshotNode& node, uint32_t output);
 
   bool wanted() const { return wanted_; }
   // Dimensions the host planned; null when it waits for the run.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Lets long loops ask whether the run is to stop, after every so much work, counted in
-// multiply-adds, elements or anything else that takes about a nanosecond. Each worker has a Pace of
-// its own.
+// multiply-adds, elements or anything else that takes about a nanosecond. Each worker has a
+// StopPoll of its own.
 #pragma once
 
 #include <algorithm>
@@ -12,10 +12,10 @@
 
 namespace pfrt::cpu {
 
-class Pace {
+class StopPoll {
  public:
-  Pace() = default;  // of what nobody stops
-  explicit Pace(const Run& run) : run_(&run) {}
+  StopPoll() = default;  // of what nobody stops
+  explicit StopPoll(const Run& run) : run_(&run) {}
   // Whether the run is to stop, before |work| more.
   bool stopped(int64_t work) {
     left_ -= work;
@@ -34,7 +34,7 @@ class Pace {
 // Calls fn(begin, end) for chunks of [0, n), until the run is to stop. A range shorter than a chunk
 // is done whole.
 template <typename Fn>
-void in_chunks(Pace& pace, int64_t n, Fn&& fn) {
+void in_chunks(StopPoll& pace, int64_t n, Fn&& fn) {
   constexpr int64_t kPaceChunk = 1 << 18;
   for (int64_t begin = 0; begin < n; begin += kPaceChunk) {
     const int64_t end = std::min(n, begin + kPaceChunk);

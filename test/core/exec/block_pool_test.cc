@@ -36,16 +36,16 @@ TEST(BlockPool, frees_what_was_given_before_a_time) {
   EXPECT_EQ(pool.usage().in_use, 0u);
 }
 
-TEST(Keeper, tends_until_it_goes) {
+TEST(Maintenance, tends_until_it_goes) {
   std::atomic<int> calls{0};
   {
-    Keeper keeper([&] { ++calls; });
-    EXPECT_TRUE(keeper.start());
-    EXPECT_TRUE(keeper.start());
+    Maintenance maintenance([&] { ++calls; });
+    EXPECT_TRUE(maintenance.start());
+    EXPECT_TRUE(maintenance.start());
     while (calls.load() < 2) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   const int last = calls.load();
-  Keeper idle([&] { ++calls; });
+  Maintenance idle([&] { ++calls; });
   EXPECT_EQ(calls.load(), last);
 }
 

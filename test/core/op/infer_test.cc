@@ -6,9 +6,9 @@
 #include "core/ir/verify.h"
 #include "core/op/engine/canonicalise.h"
 #include "core/op/engine/inference.h"
-#include "core/op/engine/knowable.h"
 #include "core/op/engine/lookup.h"
 #include "core/op/engine/operator_def.h"
+#include "core/op/engine/static_facts.h"
 #include "test/core/op/dtypes.h"
 
 namespace pfrt {
@@ -373,7 +373,7 @@ TEST_F(Infer, broadcasting_takes_the_number_where_one_side_is_a_symbol) {
   EXPECT_EQ(type("y"), "float32[4,M]");
 }
 
-TEST_F(Infer, knowable_tells_shapes_from_contents) {
+TEST_F(Infer, static_facts_tell_shapes_from_contents) {
   start(17);
   input("x", kFloat, {symbol("N"), 4});
   input("shape", kInt64, {2});
@@ -385,7 +385,7 @@ TEST_F(Infer, knowable_tells_shapes_from_contents) {
   run_ok();
   const auto order = graph->topological_order();
   ASSERT_TRUE(order.ok());
-  const Knowable known = knowable(*graph, order.value());
+  const StaticFacts known = static_facts(*graph, order.value());
   EXPECT_TRUE(known.data[graph->find("s")]);
   EXPECT_TRUE(known.dims[graph->find("same")]);
   EXPECT_FALSE(known.dims[graph->find("where")]);

@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define SPOIL .writes_past = 0
-#include "test/plugins/bad/twice.h"
+#include "test/plugins/bad/planted_op.h"

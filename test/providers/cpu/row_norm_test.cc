@@ -165,7 +165,7 @@ TEST(NormRows, vectors_have_the_bits_of_plain_code) {
       for (const bool has_bias : {false, true}) {
         const float* const added = has_bias ? of(bias) : nullptr;
         double mean[2], inverse[2];
-        cpu::Pace pace;
+        cpu::StopPoll pace;
         for (const bool avx2 : {false, true})
           cpu::normalise_row(pace, {n, 1e-5, centered, avx2}, of(x), of(scale), added,
                              avx2 ? of(vectors) : of(plain), &mean[avx2], &inverse[avx2]);

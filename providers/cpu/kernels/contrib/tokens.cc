@@ -185,8 +185,8 @@ Result<Kernel> make_bifurcation(const KernelRequest& node) {
   std::vector<int64_t> match_dims(node.input_dims(2).begin(), node.input_dims(2).end());
   Kernel kernel;
   kernel.width = 1;
-  kernel.run = [=, tokens_out = Outlet(node, 0),
-                match_out = Outlet(node, 1)](const Run& run) -> pfrt_code {
+  kernel.run = [=, tokens_out = DataDependentOutput(node, 0),
+                match_out = DataDependentOutput(node, 1)](const Run& run) -> pfrt_code {
     const int64_t *const source = run.input<int64_t>(0), *const pred = run.input<int64_t>(3);
     const int64_t start = *run.input<int64_t>(2);
     std::vector<int64_t> tokens(run.input<int64_t>(1), run.input<int64_t>(1) + current);
@@ -224,7 +224,7 @@ Result<Kernel> make_time_warping(const KernelRequest& node) {
   Kernel kernel;
   kernel.flops = 3 * static_cast<double>(m) * static_cast<double>(n);
   kernel.width = 1;
-  kernel.run = [=, outlet = Outlet(node, 0)](const Run& run) -> pfrt_code {
+  kernel.run = [=, outlet = DataDependentOutput(node, 0)](const Run& run) -> pfrt_code {
     const auto path = cheapest_path(run, run.input<float>(0), m, n);
     if (const pfrt_code code = run.stop()) return code;
     const int64_t count = static_cast<int64_t>(path.size());

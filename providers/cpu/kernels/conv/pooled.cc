@@ -113,7 +113,7 @@ Result<Kernel> make_conv_max_pool(const SnapshotNode& node, const SnapshotNode& 
       if (run.stopped()) return;
       const float* const bias = has_bias ? run.input<float>(2) + group * channels : nullptr;
       const int64_t line_length = plan->pool_rows.row_length();
-      Pace pace(run);
+      StopPoll pace(run);
       for (int64_t c = 0; c < channels; ++c) {
         const int64_t plane = (image * channels + c) * pooled;
         for (int64_t r = first; r < last; ++r) {

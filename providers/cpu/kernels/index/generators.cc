@@ -72,7 +72,7 @@ Result<Kernel> make_constant_of_shape(const KernelRequest& node) {
   }
   Kernel kernel;
   kernel.run = [value, size, dtype, rank = node.input_elements(0),
-                outlet = Outlet(node, 0)](const Run& run) {
+                outlet = DataDependentOutput(node, 0)](const Run& run) {
     const int64_t* dims = run.input<int64_t>(0);
     const std::span<const int64_t> shape(dims, static_cast<size_t>(rank));
     for (const int64_t d : shape)
@@ -129,7 +129,8 @@ T range_element(T start, T delta, int64_t i) {
 template <typename T>
 Kernel range_kernel(const SnapshotNode& node) {
   Kernel kernel;
-  kernel.run = [dtype = node.output_dtype(0), outlet = Outlet(node, 0)](const Run& run) {
+  kernel.run = [dtype = node.output_dtype(0),
+                outlet = DataDependentOutput(node, 0)](const Run& run) {
     const T start = load_scalar<T>(dtype, run.input(0)),
             limit = load_scalar<T>(dtype, run.input(1)),
             delta = load_scalar<T>(dtype, run.input(2));
@@ -194,7 +195,7 @@ Result<Kernel> make_eye_like(const KernelRequest& node) {
     constexpr char kZero = 0;  // all bits zero is 0 in every type here
     fill(run, y, static_cast<int64_t>(bytes), &kZero, 1);
     const float one = 1;
-    Pace pace(run);
+    StopPoll pace(run);
     if (run.stopped()) return run.stop();
     for (int64_t r = std::max<int64_t>(0, -k); r < rows && r + k < columns && !pace.stopped(64);
          ++r)
@@ -261,7 +262,7 @@ Result<Kernel> make_one_hot(const KernelRequest& node) {
   Kernel kernel;
   kernel.run = [layout = std::move(layout), index_type = node.input_dtype(0),
                 depth_type = node.input_dtype(1), size = dtype_size(node.output_dtype(0)),
-                outlet = Outlet(node, 0)](const Run& run) {
+                outlet = DataDependentOutput(node, 0)](const Run& run) {
     const int64_t depth = load_scalar<int64_t>(depth_type, run.input(1));
     if (depth < 0) return run.fail(Code::kINVALID_ARGUMENT, "depth is ", depth, ": not negative");
     std::vector<int64_t> out_dims = layout.index_dims;

@@ -34,8 +34,8 @@ void each_non_zero(pfrt_dtype dtype, const void* x, int64_t begin, int64_t end, 
 
 // Row-major order is kept: tasks are counted first, so that each knows where its positions go.
 template <typename T>
-pfrt_code non_zero(const Run& run, const Outlet& outlet, const std::vector<int64_t>& dims,
-                   pfrt_dtype dtype, int64_t elements) {
+pfrt_code non_zero(const Run& run, const DataDependentOutput& outlet,
+                   const std::vector<int64_t>& dims, pfrt_dtype dtype, int64_t elements) {
   const void* x = run.input(0);
   std::vector<int64_t> starts(static_cast<size_t>((elements + kTask - 1) / kTask) + 1);
   run.blocks(elements, kTask, [&](int64_t begin, int64_t end) {
@@ -70,7 +70,7 @@ Result<Kernel> make_non_zero(const KernelRequest& node) {
   Kernel kernel;
   kernel.run = [dims = std::vector<int64_t>(node.input_dims(0).begin(), node.input_dims(0).end()),
                 dtype = node.input_dtype(0), elements = node.input_elements(0),
-                outlet = Outlet(node, 0)](const Run& run) {
+                outlet = DataDependentOutput(node, 0)](const Run& run) {
     return with_compute_type(component_dtype(dtype), [&](auto zero) {
       return non_zero<decltype(zero)>(run, outlet, dims, dtype, elements);
     });
@@ -100,10 +100,10 @@ Result<Kernel> make_compress(const KernelRequest& node) {
   const int64_t slice = lines.inner * static_cast<int64_t>(dtype_size(node.input_dtype(0)));
   const int64_t conditions = std::min(node.input_elements(1), lines.length);
   Kernel kernel;
-  kernel.run = [=, outlet = Outlet(node, 0)](const Run& run) {
+  kernel.run = [=, outlet = DataDependentOutput(node, 0)](const Run& run) {
     const uint8_t* condition = run.input<uint8_t>(1);
     std::vector<int64_t> kept;
-    Pace pace(run);
+    StopPoll pace(run);
     for (int64_t i = 0; i < conditions && !pace.stopped(8); ++i)
       if (condition[i] != 0) kept.push_back(i);
     if (const pfrt_code code = run.stop()) return code;

@@ -115,7 +115,8 @@ Result<Kernel> make_suppression(const KernelRequest& node) {
                 classes = node.input_dims(1)[1];
   const Given given{node.has_input(2), node.has_input(3), node.has_input(4)};
   Kernel kernel;
-  kernel.run = [=, count_type = node.input_dtype(2), outlet = Outlet(node, 0)](const Run& run) {
+  kernel.run = [=, count_type = node.input_dtype(2),
+                outlet = DataDependentOutput(node, 0)](const Run& run) {
     const Limits limits = limits_of(run, given, count_type);
     std::vector<std::vector<int64_t>> kept(static_cast<size_t>(batch * classes));
     run.parallel(batch * classes, [&](int64_t i, uint32_t) {

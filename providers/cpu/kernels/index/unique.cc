@@ -57,7 +57,7 @@ Groups grouped(const Run& run, const T* slices, int64_t n, int64_t width, bool s
       }))
     return groups;
   groups.inverse.resize(order.size());
-  Pace pace(run);
+  StopPoll pace(run);
   for (const int64_t i : order) {
     if (pace.stopped(16)) return groups;
     if (groups.first.empty() || compared(at(groups.first.back()), at(i), width) != 0) {
@@ -97,12 +97,12 @@ struct UniqueJob {
   Lines lines;
   pfrt_dtype dtype = PFRT_DTYPE_UNSET;
   bool sorted = true;
-  std::vector<Outlet> outlets;  // values, indices, inverse, counts
+  std::vector<DataDependentOutput> outlets;  // values, indices, inverse, counts
 };
 
 // The input with the axis first: [length][outer * inner].
 template <typename T>
-std::unique_ptr<T[]> slices_of(Pace& pace, const UniqueJob& job, const void* x) {
+std::unique_ptr<T[]> slices_of(StopPoll& pace, const UniqueJob& job, const void* x) {
   const Lines& lines = job.lines;
   const int64_t components = components_of(job.dtype), width = lines.lines() * components;
   auto slices = std::make_unique_for_overwrite<T[]>(static_cast<size_t>(lines.length * width));
@@ -118,7 +118,7 @@ std::unique_ptr<T[]> slices_of(Pace& pace, const UniqueJob& job, const void* x) 
 template <typename T>
 pfrt_code unique(const Run& run, const UniqueJob& job) {
   const Lines& lines = job.lines;
-  Pace pace(run);
+  StopPoll pace(run);
   const Groups groups = [&] {
     const auto slices = slices_of<T>(pace, job, run.input(0));
     if (run.stopped()) return Groups();

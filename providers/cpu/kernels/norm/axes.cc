@@ -68,7 +68,7 @@ Kernel groups_kernel(const SnapshotNode& node, Groups groups, Fn change) {
     const int64_t count = static_cast<int64_t>(g.starts.size());
     const int64_t block = std::max<int64_t>(1, (1 << 12) / g.size());
     run.parallel((count + block - 1) / block, [&](int64_t b, uint32_t worker) {
-      Pace pace(run);
+      StopPoll pace(run);
       double* const values = run.scratch<double>(worker);
       for (int64_t i = b * block; i < std::min(count, (b + 1) * block); ++i) {
         const int64_t start = g.starts[static_cast<size_t>(i)];
@@ -108,7 +108,7 @@ Result<Kernel> make_lp_norm(const KernelRequest& node) {
   if (p != 1 && p != 2) return kernel_error("p is ", p, ", expected 1 or 2");
   std::vector<bool> reduced(dims.size());
   reduced[static_cast<size_t>(axis)] = true;
-  return groups_kernel(node, groups_of(dims, reduced), [p](Pace& pace, double* v, int64_t n) {
+  return groups_kernel(node, groups_of(dims, reduced), [p](StopPoll& pace, double* v, int64_t n) {
     const double norm = p == 1 ? row_magnitudes(pace, v, n) : std::sqrt(row_squares(pace, v, n, 0));
     in_chunks(pace, n, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) v[i] = norm == 0 ? 0 : v[i] / norm;
@@ -128,7 +128,7 @@ Result<Kernel> make_mean_variance_norm(const KernelRequest& node) {
     PFRT_ASSIGN(const int64_t axis, axis_of(a, dims.size()));
     reduced[static_cast<size_t>(axis)] = true;
   }
-  return groups_kernel(node, groups_of(dims, reduced), [](Pace& pace, double* v, int64_t n) {
+  return groups_kernel(node, groups_of(dims, reduced), [](StopPoll& pace, double* v, int64_t n) {
     constexpr double kEpsilon = 1e-9;  // the standard's, added to the deviation
     const double mean = row_sum(pace, v, n) / static_cast<double>(n);
     const double deviation =

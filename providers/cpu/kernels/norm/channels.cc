@@ -39,7 +39,7 @@ std::vector<T> read_all(const Run& run, uint32_t i, pfrt_dtype dtype, int64_t n)
 }
 
 template <typename T>
-void affine(Pace& pace, const T* x, T* y, int64_t n, T center, T factor, T shift) {
+void affine(StopPoll& pace, const T* x, T* y, int64_t n, T center, T factor, T shift) {
   in_chunks(pace, n, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) y[i] = (x[i] - center) * factor + shift;
   });
@@ -71,7 +71,7 @@ Result<Kernel> batch_kernel(const SnapshotNode& node) {
     // Small planes are taken many at a time.
     const int64_t group = std::max<int64_t>(1, (1 << 13) / block);
     run.parallel((planes * blocks + group - 1) / group, [&](int64_t task, uint32_t worker) {
-      Pace pace(run);
+      StopPoll pace(run);
       T* const buffer = run.scratch<T>(worker);
       const auto start = [&](int64_t i) { return i / blocks * p.pixels + i % blocks * block; };
       const int64_t end = std::min(planes * blocks, (task + 1) * group);
@@ -112,7 +112,7 @@ Result<Kernel> training_kernel(const SnapshotNode& node) {
   kernel.scratch_bytes = 2 * static_cast<uint64_t>(p.pixels) * sizeof(T);
   kernel.run = [=](const Run& run) -> pfrt_code {
     run.parallel(p.channels, [&](int64_t c, uint32_t worker) {
-      Pace pace(run);
+      StopPoll pace(run);
       T* const buffer = run.scratch<T>(worker);
       const auto plane = [&](int64_t n) { return (n * p.channels + c) * p.pixels; };
       const auto number = [&](uint32_t i) {
@@ -175,7 +175,7 @@ Result<Kernel> group_kernel(const SnapshotNode& node, const Planes& p, int64_t g
     const std::vector<T> scale = read_all<T>(run, 1, scale_type, p.channels / scale_span);
     const std::vector<T> bias = read_all<T>(run, 2, bias_type, p.channels / bias_span);
     run.parallel(p.batch * groups, [&](int64_t i, uint32_t worker) {
-      Pace pace(run);
+      StopPoll pace(run);
       T* const buffer = run.scratch<T>(worker);
       const T* const x = load_row(pace, p.dtype, run.input(0), i * size, size, buffer);
       T* const y = place_row(p.dtype, run.output(0), i * size, buffer + size);

@@ -138,7 +138,7 @@ Kernel rows_kernel(RowsForm form) {
     const RowReader<T> scales(f.scale, run, f.row.length), biases(f.bias, run, f.row.length);
     const int64_t block = std::max<int64_t>(1, (1 << 13) / std::max<int64_t>(f.row.length, 1));
     run.parallel((f.rows + block - 1) / block, [&](int64_t b, uint32_t worker) {
-      Pace pace(run);
+      StopPoll pace(run);
       T* const buffer = run.scratch<T>(worker);
       const int64_t end = std::min(f.rows, (b + 1) * block);
       for (int64_t r = b * block; r < end; ++r) {

@@ -130,7 +130,7 @@ Kernel average_planes(std::shared_ptr<const BytePlan> plan) {
     const int64_t together = std::clamp<int64_t>(kTask / std::max<int64_t>(row_work, 1), 1, all);
     const int64_t tasks = (all + together - 1) / together;
     run.parallel(plan->geometry.planes * tasks, [&](int64_t i, uint32_t worker) {
-      Pace pace(run);
+      StopPoll pace(run);
       auto** const starts = run.scratch<const uint8_t*>(worker);
       auto* const across = reinterpret_cast<int32_t*>(starts + plan->most_rows());
       int32_t* const sums = across + sums_of_row;
@@ -168,7 +168,7 @@ void finish_lines(const BytePlan& plan, const ByteAverages::Values& values, int6
 }
 
 // Rows [first, last) of 16 planes in nChw16c; |sums| has room for a row of lines.
-void average_lines(const BytePlan& plan, const ByteAverages::Values& values, Pace& pace,
+void average_lines(const BytePlan& plan, const ByteAverages::Values& values, StopPoll& pace,
                    int64_t first, int64_t last, const uint8_t* image, int32_t* sums, uint8_t* out) {
   const int64_t length = plan.rows.row_length(), work = length * plan.geometry.window.taps();
   for (int64_t r = first; r < last && !pace.stopped(work); ++r) {
@@ -189,7 +189,7 @@ Kernel average_nchw16c(std::shared_ptr<const BytePlan> plan) {
     const int64_t together = std::clamp<int64_t>(kTask / (length * kLine), 1, all);
     const int64_t tasks = (all + together - 1) / together;
     run.parallel(plan->geometry.planes / kLine * tasks, [&](int64_t i, uint32_t worker) {
-      Pace pace(run);
+      StopPoll pace(run);
       const int64_t first = i % tasks * together, last = std::min(first + together, all);
       average_lines(
           *plan, values, pace, first, last, run.input<uint8_t>(0) + i / tasks * pixels * kLine,
@@ -220,7 +220,7 @@ Kernel average_small_planes(std::shared_ptr<const BytePlan> plan) {
     const ByteAverages::Values values = plan->averages.read(run);
     const int64_t planes = plan->geometry.planes;
     run.parallel((planes + kLine - 1) / kLine, [&](int64_t i, uint32_t worker) {
-      Pace pace(run);
+      StopPoll pace(run);
       auto* const sums = run.scratch<int32_t>(worker);
       auto* const image = reinterpret_cast<uint8_t*>(sums + length * kLine);
       uint8_t* const averages = image + pixels * kLine;
@@ -296,7 +296,7 @@ Result<Kernel> global_average(const SnapshotNode& node, bool nchw16c) {
     const int64_t zeros = values.x_zero * pixels;
     run.blocks(planes / width, std::max<int64_t>(1, kTask / std::max<int64_t>(pixels * width, 1)),
                [&](int64_t begin, int64_t end) {
-                 Pace pace(run);
+                 StopPoll pace(run);
                  auto* const to = run.output<uint8_t>(0);
                  OneFactor sums(values, factor, to + begin * width);
                  for (int64_t i = begin; i < end && !pace.stopped(pixels * width); ++i) {

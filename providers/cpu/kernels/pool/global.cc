@@ -23,8 +23,8 @@ double sum_of(const double* v, int64_t n) {
   return (s[0] + s[1]) + (s[2] + s[3]);
 }
 
-double reduce(Pace& pace, Kind kind, double p, LoadFn<double> load, const void* data, int64_t first,
-              int64_t n) {
+double reduce(StopPoll& pace, Kind kind, double p, LoadFn<double> load, const void* data,
+              int64_t first, int64_t n) {
   double total = kind == Kind::kMax ? -std::numeric_limits<double>::infinity() : 0;
   for (int64_t i = 0; i < n && !pace.stopped(kChunk); i += kChunk) {
     double block[kChunk];
@@ -60,7 +60,7 @@ Result<Kernel> make_global(const SnapshotNode& node, Kind kind, double p) {
     const StoreFn<double> store = store_fn<double>(dtype);
     run.blocks(planes, std::max<int64_t>(1, (1 << 14) / std::max<int64_t>(pixels, 1)),
                [&](int64_t begin, int64_t end) {
-                 Pace pace(run);
+                 StopPoll pace(run);
                  for (int64_t i = begin; i < end; ++i) {
                    const double value =
                        reduce(pace, kind, p, load, run.input(0), i * pixels, pixels);

@@ -32,7 +32,7 @@ const T* load_plane(pfrt_dtype dtype, pfrt_dtype own, const void* data, int64_t 
 
 // Row |row| of the maxima under a window. |plane| begins at pixel |skipped| of the image; the row
 // sees no pixel before that.
-void max_pool_row(Pace& pace, const WindowRows& rows, int64_t row, const float* plane,
+void max_pool_row(StopPoll& pace, const WindowRows& rows, int64_t row, const float* plane,
                   int64_t skipped, float* line);
 
 // Taps of every position of one dimension that lie on the image, or on the image and its pads.

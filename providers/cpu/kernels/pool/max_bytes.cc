@@ -197,7 +197,7 @@ Result<std::optional<Kernel>> make_max_pool_bytes(const SnapshotNode& node) {
     const int64_t together = std::clamp<int64_t>(kTask / std::max<int64_t>(work, 1), 1, all);
     const int64_t tasks = (all + together - 1) / together;
     run.parallel(plan->planes * tasks, [&](int64_t i, uint32_t worker) {
-      Pace pace(run);
+      StopPoll pace(run);
       auto* const across = run.scratch<uint8_t>(worker);
       std::memset(across, 0, static_cast<size_t>(plan->block * plan->pitch));
       const int64_t first = i % tasks * together, last = std::min(first + together, all);

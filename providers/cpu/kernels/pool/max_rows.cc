@@ -68,7 +68,7 @@ PFRT_AVX2_INLINE inline void positions(const WindowRows& rows, std::span<const i
 
 // Positions [begin, end). The last vector may overlap the one before.
 template <typename Lanes, int Stride>
-PFRT_AVX2_INLINE inline void columns(Pace& pace, const WindowRows& rows,
+PFRT_AVX2_INLINE inline void columns(StopPoll& pace, const WindowRows& rows,
                                      std::span<const int64_t> starts, int64_t begin, int64_t end,
                                      const float* plane, float* line) {
   const int64_t taps = static_cast<int64_t>(starts.size()) * rows.row_taps();
@@ -79,7 +79,7 @@ PFRT_AVX2_INLINE inline void columns(Pace& pace, const WindowRows& rows,
 }
 
 template <int Stride>
-__attribute__((target("avx2"))) void inner(Pace& pace, const WindowRows& rows,
+__attribute__((target("avx2"))) void inner(StopPoll& pace, const WindowRows& rows,
                                            std::span<const int64_t> starts, int64_t begin,
                                            int64_t end, const float* plane, float* line) {
   if (end - begin >= Eight<Stride>::kCount)
@@ -109,7 +109,7 @@ MaxRows::MaxRows(const WindowRows& rows) : rows_(rows), inner_end_(rows.row_leng
   if (inner_end_ - inner_begin_ < FourOf<1>::kCount) inner_begin_ = inner_end_ = 0;
 }
 
-void MaxRows::run(Pace& pace, int64_t row, const float* plane, float* line) const {
+void MaxRows::run(StopPoll& pace, int64_t row, const float* plane, float* line) const {
   const auto at = [&](int64_t r) { return static_cast<size_t>(first_[static_cast<size_t>(r)]); };
   const std::span<const int64_t> starts(starts_.data() + at(row), at(row + 1) - at(row));
   const int64_t stride = rows_.stride();

@@ -18,7 +18,7 @@ class MaxRows {
   static bool takes(const WindowRows& rows);
   explicit MaxRows(const WindowRows& rows);
   // Row |row| of the positions.
-  void run(Pace& pace, int64_t row, const float* plane, float* line) const;
+  void run(StopPoll& pace, int64_t row, const float* plane, float* line) const;
 
  private:
   WindowRows rows_;

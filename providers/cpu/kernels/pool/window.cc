@@ -20,7 +20,7 @@ namespace {
 // Calls fn(tap column's first pixel, begin, end) for every tap of output row |row|: positions
 // [begin, end) see pixels first + position * stride.
 template <typename Fn>
-void each_tap(Pace& pace, const WindowRows& rows, int64_t row, Fn&& fn) {
+void each_tap(StopPoll& pace, const WindowRows& rows, int64_t row, Fn&& fn) {
   for (int64_t t = 0; t < rows.tap_rows(); ++t) {
     const int64_t start = rows.row_offset(row, t);
     if (pace.stopped(1)) return;
@@ -45,7 +45,7 @@ void finish_rows(const Run& run, int64_t row, int64_t between, int64_t rows, int
 }
 
 template <typename T>
-void max_row(Pace& pace, const WindowRows& rows, int64_t row, const T* plane, int64_t skipped,
+void max_row(StopPoll& pace, const WindowRows& rows, int64_t row, const T* plane, int64_t skipped,
              T* line) {
   std::fill(line, line + rows.row_length(), -std::numeric_limits<T>::infinity());
   const int64_t stride = rows.stride();
@@ -63,7 +63,7 @@ void max_row(Pace& pace, const WindowRows& rows, int64_t row, const T* plane, in
 // The maximum of each window with its index: the pixel of the first maximum, or of the first NaN; 0
 // for a window without pixels.
 template <typename T>
-void max_row_indices(Pace& pace, const WindowRows& rows, int64_t row, const T* plane, T* line,
+void max_row_indices(StopPoll& pace, const WindowRows& rows, int64_t row, const T* plane, T* line,
                      int64_t* indices) {
   std::fill(line, line + rows.row_length(), -std::numeric_limits<T>::infinity());
   std::fill(indices, indices + rows.row_length(), int64_t{-1});
@@ -122,7 +122,7 @@ Result<Kernel> make_max(const KernelRequest& node) {
     if (positions == 0) return 0;
     const int64_t between = std::clamp<int64_t>(16384 / length, 1, 64);  // rows
     run.parallel(plan->geometry.planes, [&](int64_t i, uint32_t worker) {
-      Pace pace(run);
+      StopPoll pace(run);
       T* const buffer = run.scratch<T>(worker);
       const T* const plane = load_plane<T>(plan->dtype, kOwn<T>, run.input(0), i, pixels, buffer);
       for (int64_t r = 0; r < plan->rows.rows(); ++r) {
@@ -159,7 +159,7 @@ struct SumPlan {
 };
 
 template <typename T>
-void sum_row(Pace& pace, const SumPlan& plan, int64_t row, const T* plane, double* line) {
+void sum_row(StopPoll& pace, const SumPlan& plan, int64_t row, const T* plane, double* line) {
   std::fill(line, line + plan.rows.row_length(), 0.0);
   const int64_t stride = plan.rows.stride();
   each_tap(pace, plan.rows, row, [&](int64_t first, int64_t begin, int64_t end) {
@@ -225,7 +225,7 @@ Result<Kernel> make_sum(const SnapshotNode& node, double power) {
     if (positions == 0) return 0;
     const int64_t between = std::clamp<int64_t>(16384 / length, 1, 64);  // rows
     run.parallel(plan->geometry.planes, [&](int64_t i, uint32_t worker) {
-      Pace pace(run);
+      StopPoll pace(run);
       double* const line = run.scratch<double>(worker);
       const T* const plane = load_plane<T>(plan->dtype, kOwn<T>, run.input(0), i, pixels,
                                            reinterpret_cast<T*>(line + length));
@@ -262,7 +262,7 @@ std::vector<int64_t> pool_tap_counts(const Window& w, size_t d, bool with_pads) 
   return counts;
 }
 
-void max_pool_row(Pace& pace, const WindowRows& rows, int64_t row, const float* plane,
+void max_pool_row(StopPoll& pace, const WindowRows& rows, int64_t row, const float* plane,
                   int64_t skipped, float* line) {
   max_row(pace, rows, row, plane, skipped, line);
 }

@@ -17,7 +17,7 @@ bool better(T x, T best) {
 }
 
 template <Wanted wanted, typename T>
-int64_t best_index(Pace& pace, const T* x, int64_t n, bool last) {
+int64_t best_index(StopPoll& pace, const T* x, int64_t n, bool last) {
   int64_t best = 0;
   in_chunks(pace, n, [&](int64_t begin, int64_t end) {
     for (int64_t i = std::max<int64_t>(begin, 1); i < end; ++i)
@@ -33,7 +33,7 @@ Kernel arg_kernel(const Lines& lines, pfrt_dtype dtype, bool last) {
   kernel.run = [=](const Run& run) {
     int64_t* y = run.output<int64_t>(0);
     run.parallel(lines.groups, [&](int64_t index, uint32_t worker) {
-      Pace pace(run);
+      StopPoll pace(run);
       const LineGroup group(lines, index);
       const T* x = load_lines(pace, lines, group, dtype, run.input(0), run.scratch<T>(worker));
       int64_t* out = y + group.slice * lines.inner + group.first;

@@ -31,7 +31,7 @@ struct Form {
 
 // |x| and |y| may be the same line. Floats accumulate in double.
 template <typename Op, typename T>
-void accumulate_line(Pace& pace, const T* x, T* y, int64_t n, Form form) {
+void accumulate_line(StopPoll& pace, const T* x, T* y, int64_t n, Form form) {
   using Total = std::conditional_t<std::is_same_v<T, float>, double, T>;
   Total total = Op::kIdentity;
   for (int64_t i = 0; i < n && !pace.stopped(1); ++i) {
@@ -45,7 +45,7 @@ void accumulate_line(Pace& pace, const T* x, T* y, int64_t n, Form form) {
 template <typename Op, typename T>
 void accumulate(const Run& run, const Lines& lines, pfrt_dtype dtype, Form form) {
   run.parallel(lines.groups, [&](int64_t index, uint32_t worker) {
-    Pace pace(run);
+    StopPoll pace(run);
     const LineGroup group(lines, index);
     T* buffer = run.scratch<T>(worker);
     const T* x = load_lines(pace, lines, group, dtype, run.input(0), buffer);

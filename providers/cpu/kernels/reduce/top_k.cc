@@ -30,7 +30,7 @@ struct Before {
 // The first |k| of |order|, a permutation of a line's indices. False when the run was stopped.
 template <typename T>
 bool select(const Run& run, const T* x, int64_t n, int64_t k, bool largest, int64_t* order) {
-  Pace pace(run);
+  StopPoll pace(run);
   in_chunks(pace, n,
             [&](int64_t begin, int64_t end) { std::iota(order + begin, order + end, begin); });
   if (n > 0 && run.stopped()) return false;
@@ -59,7 +59,7 @@ Kernel top_k_kernel(const SnapshotNode& node, const Lines& lines, int64_t k) {
       int64_t* index_buffer = order + lines.length;
       T* value_buffer = reinterpret_cast<T*>(index_buffer + out.group_elements());
       T* x_buffer = value_buffer + out.group_elements();
-      Pace pace(run);
+      StopPoll pace(run);
       const T* x = load_lines(pace, lines, group, dtype, run.input(0), x_buffer);
       T* y = values ? place_lines(out, group, dtype, values, value_buffer) : value_buffer;
       int64_t* at =

@@ -42,7 +42,7 @@ struct Stage {
   const double *cos, *sin;
 };
 
-void radix2(const Stage& s, Pace& pace) {
+void radix2(const Stage& s, StopPoll& pace) {
   for (int64_t p = 0; p < s.count && !pace.stopped(2 * s.stride); ++p) {
     const double c = s.cos[p * s.stride], w = s.sin[p * s.stride];
     const double *ar = s.from_re + s.stride * p, *ai = s.from_im + s.stride * p;
@@ -58,7 +58,7 @@ void radix2(const Stage& s, Pace& pace) {
   }
 }
 
-void radix4(const Stage& s, Pace& pace) {
+void radix4(const Stage& s, StopPoll& pace) {
   const int64_t step = s.stride * s.count;
   for (int64_t p = 0; p < s.count && !pace.stopped(4 * s.stride); ++p) {
     double c[4], w[4];
@@ -85,7 +85,7 @@ void radix4(const Stage& s, Pace& pace) {
   }
 }
 
-void any_radix(const Stage& s, Pace& pace) {
+void any_radix(const Stage& s, StopPoll& pace) {
   const int64_t r = s.radix, step = s.stride * s.count, root = s.length / r;
   for (int64_t p = 0; p < s.count; ++p) {
     for (int64_t k = 0; k < r && !pace.stopped(r * s.stride); ++k) {
@@ -110,7 +110,7 @@ void any_radix(const Stage& s, Pace& pace) {
 
 // Fills with zeros, a step at a time: the system maps memory when it is first written to, which
 // takes time. False once the run is to stop.
-bool grow(Pace& pace, std::vector<double>& list, size_t size) {
+bool grow(StopPoll& pace, std::vector<double>& list, size_t size) {
   constexpr size_t kStep = 1 << 17;
   list.reserve(size);
   while (list.size() < size && !pace.stopped(4 * kStep))
@@ -122,7 +122,7 @@ bool grow(Pace& pace, std::vector<double>& list, size_t size) {
 
 Fourier::Fourier(int64_t length, const Run& run) : length_(length), factors_(factors_of(length)) {
   const size_t n = static_cast<size_t>(length);
-  Pace pace(run);
+  StopPoll pace(run);
   for (std::vector<double>* const list : {&cos_, &sin_})
     if (!grow(pace, *list, n)) return;
   const bool direct = length == 1 || !factors_.empty();
@@ -165,7 +165,7 @@ void Fourier::transform(const Run& run, double* re, double* im, double* work) co
 }
 
 void Fourier::butterflies(const Run& run, double* re, double* im, double* work) const {
-  Pace pace(run);
+  StopPoll pace(run);
   Stage s{};
   s.length = length_;
   s.cos = cos_.data();
@@ -195,7 +195,7 @@ void Fourier::butterflies(const Run& run, double* re, double* im, double* work) 
 void Fourier::chirp(const Run& run, double* re, double* im, double* work) const {
   const int64_t size = inner_->length();
   double *a = work, *b = work + size, *rest = work + 2 * size;
-  Pace pace(run);
+  StopPoll pace(run);
   in_chunks(pace, 2 * size,
             [&](int64_t begin, int64_t end) { std::fill(a + begin, a + end, 0.0); });
   for (int64_t i = 0; i < length_ && !pace.stopped(4); ++i) {

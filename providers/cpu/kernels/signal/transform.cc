@@ -100,7 +100,7 @@ void transform_line(const Run& run, const Dft& dft, const DftLines& lines, const
   const int64_t first = (o * lines.in_length * lines.inner + i) * lines.in_components,
                 stride = lines.inner * lines.in_components;
   const LoadFn<double> load = load_fn<double>(dft.dtype);
-  Pace pace(run);
+  StopPoll pace(run);
   in_chunks(pace, n, [&](int64_t begin, int64_t end) {
     const int64_t there = std::clamp(held, begin, end);
     load(bench.re + begin, run.input(0), first + begin * stride, stride, there - begin);

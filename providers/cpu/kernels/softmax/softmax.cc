@@ -25,7 +25,7 @@ T greatest(const T* x, int64_t n) {
 
 // Lines of at least one element; |x| and |y| may be the same. Sums are taken in double.
 template <typename T>
-void softmax_line(Pace& pace, const T* x, T* y, int64_t n) {
+void softmax_line(StopPoll& pace, const T* x, T* y, int64_t n) {
   const T shift = greatest(x, n);
   double sum = 0;
   in_chunks(pace, n, [&](int64_t begin, int64_t end) {
@@ -41,7 +41,7 @@ void softmax_line(Pace& pace, const T* x, T* y, int64_t n) {
 }
 
 template <typename T>
-void log_softmax_line(Pace& pace, const T* x, T* y, int64_t n) {
+void log_softmax_line(StopPoll& pace, const T* x, T* y, int64_t n) {
   const T shift = greatest(x, n);
   double sum = 0;
   in_chunks(pace, n, [&](int64_t begin, int64_t end) {
@@ -55,7 +55,7 @@ void log_softmax_line(Pace& pace, const T* x, T* y, int64_t n) {
 
 // Writes 1 at the first greatest element, or at the first NaN.
 template <typename T>
-void hardmax_line(Pace& pace, const T* x, T* y, int64_t n) {
+void hardmax_line(StopPoll& pace, const T* x, T* y, int64_t n) {
   int64_t at = 0;
   in_chunks(pace, n, [&](int64_t begin, int64_t end) {
     for (int64_t i = std::max<int64_t>(begin, 1); i < end && x[at] == x[at]; ++i)
@@ -67,7 +67,7 @@ void hardmax_line(Pace& pace, const T* x, T* y, int64_t n) {
 
 // Computes |count| lines of |n|. A line's greatest element, its sum and a quotient take long to
 // come: other lines are worked on meanwhile.
-void softmax_floats(Pace& pace, const LineMath& math, const float* x, float* y, int64_t n,
+void softmax_floats(StopPoll& pace, const LineMath& math, const float* x, float* y, int64_t n,
                     int64_t count) {
   constexpr int64_t kTogether = 16, kElements = 4096;  // so many stay in the cache
   const int64_t most = std::clamp<int64_t>(kElements / std::max<int64_t>(n, 1), 1, kTogether);
@@ -94,11 +94,11 @@ void softmax_floats(Pace& pace, const LineMath& math, const float* x, float* y, 
 
 // A function of |count| lines of |n|.
 template <typename T>
-using LineLoop = std::function<void(Pace& pace, const T* x, T* y, int64_t n, int64_t count)>;
+using LineLoop = std::function<void(StopPoll& pace, const T* x, T* y, int64_t n, int64_t count)>;
 
 template <typename T>
-LineLoop<T> each(void (*line)(Pace& pace, const T* x, T* y, int64_t n)) {
-  return [line](Pace& pace, const T* x, T* y, int64_t n, int64_t count) {
+LineLoop<T> each(void (*line)(StopPoll& pace, const T* x, T* y, int64_t n)) {
+  return [line](StopPoll& pace, const T* x, T* y, int64_t n, int64_t count) {
     for (int64_t j = 0; j < count; ++j) line(pace, x + j * n, y + j * n, n);
   };
 }
@@ -110,7 +110,7 @@ Kernel line_kernel(const Lines& lines, pfrt_dtype dtype, LineLoop<T> loop) {
   kernel.may_alias = 0;
   kernel.run = [=](const Run& run) {
     run.parallel(lines.groups, [&](int64_t index, uint32_t worker) {
-      Pace pace(run);
+      StopPoll pace(run);
       const LineGroup group(lines, index);
       T* buffer = run.scratch<T>(worker);
       const T* x = load_lines(pace, lines, group, dtype, run.input(0), buffer);
@@ -142,7 +142,7 @@ Result<Kernel> make_lines(const SnapshotNode& node, LineLoop<float> f32, LineLoo
 }
 
 Result<Kernel> make_softmax(const KernelRequest& node) {
-  const auto lines = [math = LineMath::here()](Pace& pace, const float* x, float* y, int64_t n,
+  const auto lines = [math = LineMath::here()](StopPoll& pace, const float* x, float* y, int64_t n,
                                                int64_t count) {
     softmax_floats(pace, math, x, y, n, count);
   };

@@ -38,7 +38,7 @@ struct Block {
 // shift = log of the sum of exponentials, by classes in order.
 void log_sum_exp(const Run& run, const Loss& loss, Block& b) {
   double scores[kWide], top[kWide];
-  Pace pace(run);
+  StopPoll pace(run);
   const auto goes_on = [&](int64_t c) { return c < loss.classes && !pace.stopped(8 * b.n); };
   std::fill(top, top + b.n, -INFINITY);
   std::fill(b.shift, b.shift + b.n, 0.0);
@@ -67,7 +67,7 @@ void log_sum_exp(const Run& run, const Loss& loss, Block& b) {
 // Computes log_sum_exp where an image is one pixel: its scores are contiguous.
 void log_sum_exp_of_row(const Run& run, const Loss& loss, Block& b) {
   double scores[kWide], top = -INFINITY, sum = 0;
-  Pace pace(run);
+  StopPoll pace(run);
   const auto each_run = [&](auto&& fn) {
     for (int64_t c = 0; c < loss.classes && !pace.stopped(8 * kWide); c += kWide) {
       const int64_t n = std::min(kWide, loss.classes - c), at = b.image * loss.classes + c;

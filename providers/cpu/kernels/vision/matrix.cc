@@ -39,7 +39,7 @@ int64_t pivot_row(const double* a, int64_t n, int64_t width, int64_t k) {
 }
 
 // The result is of no use once the run is stopped.
-double determinant(Pace& pace, double* a, int64_t n) {
+double determinant(StopPoll& pace, double* a, int64_t n) {
   double product = 1;
   for (int64_t k = 0; k < n && !pace.stopped(n - k); ++k) {
     const int64_t p = pivot_row(a, n, n, k);
@@ -77,7 +77,7 @@ Result<Kernel> make_det(const KernelRequest& node) {
   kernel.run = [m](const Run& run) {
     const int64_t group = group_of(m), size = m.n * m.n;
     run.parallel((m.count + group - 1) / group, [&](int64_t task, uint32_t worker) {
-      Pace pace(run);
+      StopPoll pace(run);
       double* const a = run.scratch<double>(worker);
       for (int64_t i = task * group; i < std::min(m.count, (task + 1) * group); ++i) {
         if (run.stopped()) return;

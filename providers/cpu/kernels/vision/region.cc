@@ -98,7 +98,7 @@ bool place(const Regions& r, const Align& align, const double* roi, AlignedRegio
   return true;
 }
 
-void align_bin(const Run& run, Pace& pace, const Regions& r, const Align& align,
+void align_bin(const Run& run, StopPoll& pace, const Regions& r, const Align& align,
                const AlignedRegion& region, int64_t plane, int64_t channels, int64_t row,
                int64_t column, double* sums) {
   std::fill(sums, sums + channels, 0.0);
@@ -148,7 +148,7 @@ void for_bins(const Run& run, const Regions& r, int64_t region, int64_t channel,
               Fn&& fn) {
   const StoreFn<double> store = store_fn<double>(r.dtype);
   double sums[kChannels];
-  Pace pace(run);
+  StopPoll pace(run);
   for (int64_t row = 0; row < r.rows; ++row) {
     for (int64_t column = 0; column < r.columns; ++column) {
       if (pace.stopped(8 * channels)) return;
@@ -225,7 +225,7 @@ Result<Kernel> make_roi_align(const KernelRequest& node) {
       if (!place(r, align, roi, placed)) return;
       const int64_t plane = image(region) * r.channels + channel;
       for_bins(run, r, region, channel, channels,
-               [&](Pace& pace, int64_t row, int64_t column, double* sums) {
+               [&](StopPoll& pace, int64_t row, int64_t column, double* sums) {
                  align_bin(run, pace, r, align, placed, plane, channels, row, column, sums);
                });
     });
@@ -256,7 +256,7 @@ Result<Kernel> make_max_roi_pool(const KernelRequest& node) {
       for (int d = 1; d < 5; ++d) roi[d] = std::round(roi[d] * scale);
       const int64_t plane = image_of(r, roi[0]) * r.channels + channel;
       const LoadFn<double> load = load_fn<double>(r.dtype);
-      const auto bin = [&](Pace& pace, int64_t row, int64_t column, double* most) {
+      const auto bin = [&](StopPoll& pace, int64_t row, int64_t column, double* most) {
         const Span down = bin_span(roi[2], roi[4], row, r.rows, r.height),
                    across = bin_span(roi[1], roi[3], column, r.columns, r.width);
         const bool empty = down.first >= down.last || across.first >= across.last;

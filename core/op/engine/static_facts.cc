@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/op/engine/knowable.h"
+#include "core/op/engine/static_facts.h"
 
 #include <algorithm>
 #include <array>
@@ -89,7 +89,7 @@ class Analysis {
                         (data && propagates_data(node.op) && divides_safely(graph_, node)));
   }
 
-  Knowable take() && { return std::move(known_); }
+  StaticFacts take() && { return std::move(known_); }
 
  private:
   bool may_be_tensor(ValueId id) const {
@@ -98,12 +98,12 @@ class Analysis {
   }
 
   const Graph& graph_;
-  Knowable known_;
+  StaticFacts known_;
 };
 
 }  // namespace
 
-Knowable knowable(const Graph& graph, const std::vector<NodeId>& order) {
+StaticFacts static_facts(const Graph& graph, const std::vector<NodeId>& order) {
   Analysis analysis(graph);
   for (NodeId id : order)
     if (const Node* node = graph.node(id)) analysis.visit(*node);

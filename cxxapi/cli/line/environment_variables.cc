@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cxxapi/cli/line/variables.h"
+#include "cxxapi/cli/line/environment_variables.h"
 
 #include <unistd.h>
 

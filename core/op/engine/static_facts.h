@@ -11,9 +11,9 @@ namespace pfrt {
 
 // For each value: whether its dimensions follow from the dimensions (not the contents) of the
 // graph's inputs, and whether its contents do (Shape and arithmetic on it).
-struct Knowable {
+struct StaticFacts {
   std::vector<bool> dims, data;
 };
-Knowable knowable(const Graph& graph, const std::vector<NodeId>& order);
+StaticFacts static_facts(const Graph& graph, const std::vector<NodeId>& order);
 
 }  // namespace pfrt

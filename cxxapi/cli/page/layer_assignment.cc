@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cxxapi/cli/page/ranks.h"
+#include "cxxapi/cli/page/layer_assignment.h"
 
 #include <algorithm>
 
