@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The translation between C handles and the runtime's objects: what each handle holds, how statuses
-// cross, how sized structs are read and written. Only capi includes this.
+// The translation between C handles and the runtime's objects: the members of each handle,
+// statuses, and the reading and writing of sized structs. Only capi includes this.
 #pragma once
 
 #include <atomic>
@@ -62,11 +62,12 @@ void release(Handle* handle) {
   delete handle;
 }
 
-// Null on success; the immortal out-of-memory status when even the error cannot be allocated.
+// Returns null on success; the immortal out-of-memory status when even the error cannot be
+// allocated.
 pfrt_status* to_status(Status status) noexcept;
 pfrt_status* out_of_memory() noexcept;
 pfrt_status* unexpected(const char* what) noexcept;
-// The Status behind a handle, for host callbacks that got one from the tables; consumes it.
+// Returns the Status behind a handle, for host callbacks that got one from the tables; consumes it.
 Status from_status(pfrt_status* status);
 
 // Runs |fn| (returning Status) as the body of an ABI function: nothing it throws crosses, and the
@@ -82,12 +83,12 @@ pfrt_status* guard(Fn&& fn) noexcept {
     return out_of_memory();
   } catch (const std::exception& e) {
     return unexpected(e.what());
-  } catch (...) {  // of a client's function
+  } catch (...) {  // thrown by a client's function
     return unexpected("it is no std::exception");
   }
 }
 
-// A copy of a sized struct, fields the caller does not know being zero.
+// Copies a sized struct; fields the caller does not know are zero.
 template <typename T>
 T read(const T* from) {
   T out{};
@@ -104,8 +105,9 @@ void write(T* to, T from) {
   std::memcpy(static_cast<void*>(to), &from, std::min<size_t>(size, sizeof(T)));
 }
 
-// While it lives, memory that is borrowed on this thread belongs to a plug-in, whose library then
-// stays loaded until the memory is released: a value may outlive the environment.
+// Makes a plug-in own the memory that is borrowed on this thread during this object's life. The
+// plug-in's library then stays loaded until the memory is released: a value may outlive the
+// environment.
 class PluginScope {
  public:
   explicit PluginScope(std::shared_ptr<void> library) : library_(std::move(library)) {
@@ -126,8 +128,8 @@ class PluginScope {
   PluginScope* outer_ = innermost();
 };
 
-// The promise to call |release| once, whatever becomes of the call it was given to. Empty without
-// one.
+// Returns a promise to call |release_fn| once, whatever becomes of the call it was given to; empty
+// without |release_fn|.
 inline std::shared_ptr<void> release_later(pfrt_release_fn release_fn, void* user, void* data) {
   if (!release_fn) return nullptr;
   return std::shared_ptr<void>(user, [release_fn, data, library = PluginScope::current()](void* u) {
@@ -139,14 +141,14 @@ inline Status null_argument(const char* name) {
   return error(Code::kINVALID_ARGUMENT, "argument '", name, "' is NULL");
 }
 
-// Entries of the environment's table that services have to themselves (service.cc).
+// Entries of the environment's table that concern services (service.cc).
 pfrt_status* service_start(pfrt_env* env, pfrt_string name, const pfrt_key_value* options,
                            size_t option_count, pfrt_service** out);
 void service_stop(pfrt_service* service);
 pfrt_string service_address(const pfrt_service* service);
-// As above, for measuring (measure.cc).
+// Entry of the environment's table for measuring (measure.cc).
 pfrt_status* measure(pfrt_env* env, pfrt_string provider, const pfrt_measure_request* request);
-// As above, for asking (ask.cc).
+// Entries of the environment's table for questions (ask.cc).
 pfrt_status* ask(pfrt_env* env, const pfrt_ask_desc* desc, pfrt_reply** out);
 void release_reply(pfrt_reply* reply);
 pfrt_string reply_text(const pfrt_reply* reply);
@@ -154,7 +156,7 @@ size_t reply_count(const pfrt_reply* reply);
 pfrt_status* reply_at(const pfrt_reply* reply, size_t index, pfrt_string* out_name,
                       pfrt_value** out_value);
 
-// What getters of a graph or session hand out views of.
+// Storage of the views that getters of a graph or session hand out.
 struct InfoStorage {
   std::string name;
   std::vector<int64_t> dims;
@@ -169,7 +171,7 @@ Result<Type> type_from(const pfrt_value_info& info, SymbolTable& symbols);
 Status check_dims(std::string_view doing, const int64_t* dims, uint64_t rank);
 // Refuses a tensor on a device where its bytes are to be read.
 Status need_host(const Value& value, std::string_view doing);
-// Refuses a view that says what this version does not know; its offset goes into |data|.
+// Refuses a view with contents that this version does not know; adds its offset to |data|.
 Status settle_view(pfrt_tensor& view);
 Result<Tensor> tensor_from(pfrt_tensor view, bool borrow, std::function<void()> release);
 pfrt_tensor view_of(const Tensor& tensor);
@@ -184,7 +186,7 @@ struct pfrt_status {
 };
 
 namespace pfrt::capi {
-// Who sees what a run was asked for besides the model's outputs; |fn| null = nobody.
+// Function that sees a run's extra outputs; |fn| null = none.
 struct Observer {
   pfrt_observe_fn fn = nullptr;
   void* user = nullptr;
@@ -201,7 +203,7 @@ struct pfrt_options : pfrt::capi::Counted {
 struct pfrt_env : pfrt::capi::Counted {
   std::shared_ptr<pfrt::Environment> state;
   pfrt::capi::LoadedPlugins* loaded = nullptr;  // the state's
-  std::mutex mutex;                             // guards what listings hand out
+  std::mutex mutex;                             // guards storage of listings
   std::vector<std::shared_ptr<const pfrt::Plugin>> plugins;
   struct KernelList {
     std::string provider;
@@ -220,7 +222,7 @@ struct pfrt_env : pfrt::capi::Counted {
 struct pfrt_value : pfrt::capi::Counted {
   explicit pfrt_value(pfrt::ValuePtr v) : value(std::move(v)) {}
   ~pfrt_value();
-  // A handle for a part of this value that lives as long as this one.
+  // Returns a handle for a part of this value that lives as long as this one.
   pfrt_value* child(const pfrt::ValuePtr& part);
 
   pfrt::ValuePtr value;
@@ -233,15 +235,15 @@ struct pfrt_value : pfrt::capi::Counted {
 struct pfrt_graph : pfrt::capi::Counted {
   explicit pfrt_graph(std::shared_ptr<pfrt::Graph> g) : graph(std::move(g)) {}
   ~pfrt_graph();
-  // Counts the graph's revision up and drops what getters handed out.
+  // Increments the graph's revision and drops storage that getters handed out.
   void edited();
-  // Drops it when the graph was edited through another handle.
+  // Drops the storage when the graph was edited through another handle.
   void refresh();
-  // The handle of a constant that leaves the graph goes.
+  // Releases the handle of a constant that leaves the graph.
   void drop_value(const pfrt::Value* value);
 
   std::shared_ptr<pfrt::Graph> graph;
-  uint64_t revision = 0;  // of the graph that the storage below is about
+  uint64_t revision = 0;  // revision of the graph that the storage below describes
   struct NodeStorage {
     std::vector<pfrt_string> inputs, outputs;
     std::vector<pfrt_attr> attrs;
@@ -257,7 +259,7 @@ struct pfrt_graph : pfrt::capi::Counted {
   std::vector<pfrt::NodeId> ids;  // of live nodes, made on first use
   std::vector<pfrt::ValueId> initializers;
   bool listed = false;
-  std::unordered_map<std::string, size_t> metadata;  // where each key stands in the graph's list
+  std::unordered_map<std::string, size_t> metadata;  // index of each key in the graph's list
 };
 
 struct pfrt_model : pfrt::capi::Counted {
@@ -271,7 +273,7 @@ struct pfrt_session : pfrt::capi::Counted {
   std::shared_ptr<pfrt::Session> session;
   std::vector<std::unique_ptr<pfrt::capi::InfoStorage>> storage;
   std::vector<pfrt_value_info> inputs, outputs;
-  std::vector<std::optional<uint64_t>> output_bytes;  // of those whose dimensions are numbers
+  std::vector<std::optional<uint64_t>> output_bytes;  // of outputs whose dimensions are all numbers
   ~pfrt_session() { pfrt::capi::release(model_handle); }
 };
 
@@ -307,7 +309,7 @@ pfrt_status* provider_option_at(pfrt_env* env, pfrt_string provider, size_t inde
 pfrt_status* create_on(pfrt_session* session, pfrt_string provider, pfrt_dtype dtype,
                        const int64_t* dims, size_t rank, pfrt_value** out);
 pfrt_status* copy_value(const pfrt_value* from, pfrt_value* to);
-// Slots that have files of their own.
+// Entries of the environment's table that have files of their own.
 pfrt_status* register_operator(pfrt_env* env, const pfrt_custom_op* op);
 pfrt_status* unregister_operator(pfrt_env* env, pfrt_string domain, pfrt_string name);
 pfrt_status* custom_operator_count(pfrt_env* env, size_t* out_count);
