@@ -97,8 +97,8 @@ typedef struct pfrt_custom_op {
   uint32_t min_outputs, max_outputs; /* min 0 = 1; max 0 = min; PFRT_ANY_NUMBER */
   uint32_t content_inputs; /* bit i: infer wants the contents of input i (a shape, axes); i < 32 */
   pfrt_custom_op_flags flags; /* PFRT_OP_SERIAL and the like, or 0 */
-  /* May be NULL: the operator is then PFRT_OP_DATA_DEPENDENT. It must be pure: equal arguments
-   * give equal answers. */
+  /* Infers types and shapes of the outputs. May be NULL: the operator is then
+   * PFRT_OP_DATA_DEPENDENT. It must be pure: equal arguments give equal answers. */
   pfrt_code (*infer)(void* user, const pfrt_op_infer* context);
   /* Computes the outputs that are wanted. */
   pfrt_code (*compute)(void* user, const pfrt_op_compute* context);
@@ -123,7 +123,8 @@ typedef struct pfrt_client_provider {
   pfrt_string name; /* name that sessions use: "MyExecutionProvider" */
   pfrt_provider_features features; /* as a plug-in's; a bit without its function is refused */
   const pfrt_provider_table* table; /* its functions; open may be NULL when |open| here is not */
-  /* May be NULL: table->open is called. Otherwise called in its stead, with |user| first. */
+  /* Opens a device in place of table->open, with |user| first. May be NULL: table->open is
+   * called. */
   pfrt_code (*open)(void* user, pfrt_string device, const pfrt_key_value* options, size_t option_count,
                     const pfrt_sink* sink, pfrt_provider** out_provider);
   void (*release)(void* user); /* may be NULL */
@@ -161,7 +162,7 @@ typedef struct pfrt_custom_pass {
   pfrt_string name; /* unique among passes */
   pfrt_string after; /* runs right after the registered pass of that name; empty = last. In an optimizer: after those
                         of these names, separated by commas, where they are there */
-  pfrt_pass_level level; /* of sessions and optimizers from which on it runs */
+  pfrt_pass_level level; /* lowest level of sessions and optimizers at which it runs */
   uint32_t reserved;
   /* |graph| is a copy of the model's, to be edited through the graph table; constants are shared. It must keep the
    * graph's inputs and outputs. Edits count when *out_changed is set to non-zero: the graph is then validated. */

@@ -166,7 +166,7 @@ enum {
  * dimensions. */
 typedef struct pfrt_snapshot_value {
   pfrt_string name; /* empty where it has none */
-  pfrt_snapshot_value_flags flags; /* what it is besides an inner value */
+  pfrt_snapshot_value_flags flags; /* kinds of value that it is besides an inner one */
   pfrt_dtype dtype; /* UNSET where it is not known */
   int32_t rank; /* -1 unknown */
   const int64_t* dims; /* [rank]; NULL where the rank is not known */
@@ -282,7 +282,7 @@ typedef struct pfrt_region {
   const uint32_t* inputs; /* [input_count] */
   const uint32_t* outputs; /* [output_count] */
   uint32_t node_count, input_count, output_count, reserved;
-  pfrt_compile_hints hints; /* how to compile it; 0 = as the provider likes */
+  pfrt_compile_hints hints; /* wishes for its compilation; 0 = as the provider likes */
   const pfrt_compile_hints* node_hints; /* by position in |nodes|: the precision of each, in place of the one in
                                            |hints|; NULL = that of |hints| for all */
 } pfrt_region;
@@ -333,7 +333,7 @@ enum {
 #define PFRT_BYTES_UNKNOWN UINT64_MAX
 /* A buffer of a program: its kind and the memory it needs. */
 typedef struct pfrt_buffer {
-  pfrt_buffer_kind kind; /* whose memory it is */
+  pfrt_buffer_kind kind; /* owner and place of its memory */
   uint32_t index; /* index of the thing that |kind| names; unused for TEMP */
   uint64_t bytes;      /* PFRT_BYTES_UNKNOWN: the step calls alloc_output */
   uint32_t alignment;  /* for TEMP, a power of two; 0 = 64. Of INITIALIZER 1: read at any address, as bytes that lie in a file */
@@ -398,7 +398,7 @@ typedef struct pfrt_step {
   uint64_t flops, bytes; /* operations done, and bytes read and written, for reports */
   pfrt_string kernel; /* its name, for reports */
   pfrt_step_flags flags; /* PFRT_STEP_LONG and the like, or 0 */
-  pfrt_string detail;     /* what explain adds to why the step is as it is; may be empty */
+  pfrt_string detail;     /* addition of explain to the reason of the step; may be empty */
   /* Division of the work, where that was tuned; else empty. "NAME=NUMBER", separated by spaces:
    * the block sizes and the like by the kernel's own names, as "band=28 positions=512", then
    * |gain|, the default's time divided by this form's, and |measured|, the number of forms that
@@ -447,7 +447,7 @@ enum {
   PFRT_PROVIDER_REPORT = 4096,      /* has report() */
   PFRT_PROVIDER_FINGERPRINT = 8192, /* has fingerprint() */
   PFRT_PROVIDER_ASK = 16384,        /* has ask() */
-  /* Has export_executables() and import_executables(); needs FINGERPRINT. */
+  /* The provider has export_executables() and import_executables(); needs FINGERPRINT. */
   PFRT_PROVIDER_EXPORT = 32768,
   /* The provider may be asked for programs in which dimensions vary, as a decoder's that grows
    * by a token a run (pfrt_shapes.least). UNSUPPORTED then refuses these only, and the same is
@@ -484,7 +484,7 @@ typedef struct pfrt_device_copy {
   void* dst; /* destination */
   const void* src; /* source */
   uint64_t bytes; /* size of the copy; never 0 */
-  pfrt_direction direction; /* which side is the device's */
+  pfrt_direction direction; /* the side that is the device's */
   uint32_t reserved;
 } pfrt_device_copy;
 
@@ -591,8 +591,8 @@ typedef struct pfrt_provider_table {
                         void** out_memory);
   /* Frees memory. No step or copy that uses it is called any more. */
   void (*release_memory)(pfrt_provider* provider, void* memory);
-  /* All copies of a region's border in one direction come in one call, |copy_size| bytes apart; they do not overlap each
-   * other. */
+  /* Copies between host and device. All copies of a region's border in one direction come in one
+   * call, |copy_size| bytes apart; they do not overlap each other. */
   pfrt_code (*copy)(pfrt_provider* provider, uint64_t run, const pfrt_device_copy* copies, size_t copy_size, size_t count,
                     const pfrt_sink* sink);
   /* PFRT_PROVIDER_FENCES. signal gives a fence that is reached when all that was queued for |run| before is done. */
@@ -712,9 +712,9 @@ typedef struct pfrt_export_request {
   uint32_t abi;
   void* host;
   const pfrt_api* api; /* the client tables: the graph is read with them */
-  const pfrt_graph* graph; /* what to write */
+  const pfrt_graph* graph; /* graph to write */
   pfrt_string path; /* final name, for messages and for naming a sidecar */
-  const pfrt_key_value* info; /* as set_info */
+  const pfrt_key_value* info; /* keys and values as set_info takes them */
   size_t info_count;
   /* Appends to the file; the host renames it into place when save returns ok. |file| 0 is the model, others come
    * from add_sidecar. */

@@ -27,7 +27,7 @@ typedef struct pfrt_graph pfrt_graph;     /* an editable graph; not shared betwe
 typedef struct pfrt_model pfrt_model;     /* an immutable graph with its constants, shared by sessions */
 typedef struct pfrt_session pfrt_session; /* a model planned for its providers */
 typedef struct pfrt_report pfrt_report;   /* rows of explain */
-typedef struct pfrt_state pfrt_state;     /* what one run leaves for the next */
+typedef struct pfrt_state pfrt_state;     /* values that one run leaves for the next */
 typedef struct pfrt_service pfrt_service; /* a running service of a plug-in */
 
 /* Called when borrowed memory is no longer needed. */
@@ -38,13 +38,13 @@ typedef void (*pfrt_release_fn)(void* user, void* data);
 typedef struct pfrt_status_api {
   uint32_t struct_size;
   uint32_t abi;
-  /* OK for NULL. */
+  /* Code of a status; OK for NULL. */
   pfrt_code (*code)(const pfrt_status* status);
   /* Says what was attempted, on what, what was found and the nearest fix. Lives as long as the
    * status. */
   pfrt_string (*message)(const pfrt_status* status);
   size_t (*child_count)(const pfrt_status* status);
-  /* Borrowed; NULL when |index| is out of range. */
+  /* A child, borrowed; NULL when |index| is out of range. */
   const pfrt_status* (*child)(const pfrt_status* status, size_t index);
   void (*release)(PFRT_OWN pfrt_status* status);
   /* The fixed text of a code ("shape mismatch"); "unknown code" for one this library does not know. */
@@ -80,7 +80,7 @@ enum {
 /* An option of a kind's schema. Strings live as long as the library. */
 typedef struct pfrt_option_info {
   uint32_t struct_size;
-  pfrt_option_type type; /* of its value */
+  pfrt_option_type type; /* type of its value */
   pfrt_string key; /* the key that the setters take */
   pfrt_string default_value; /* as text */
   pfrt_string choices;       /* "none basic extended all", or empty */
@@ -108,15 +108,15 @@ typedef struct pfrt_options_api {
   pfrt_status* (*create)(pfrt_options_kind kind, PFRT_OWN pfrt_options** out_options);
   void (*retain)(pfrt_options* options);
   void (*release)(PFRT_OWN pfrt_options* options);
-  /* |value| 0 is false. */
+  /* Sets a key of type BOOL; |value| 0 is false. */
   pfrt_status* (*set_bool)(pfrt_options* options, pfrt_string key, uint32_t value);
-  /* For keys of type INT. */
+  /* Sets a key of type INT. */
   pfrt_status* (*set_int)(pfrt_options* options, pfrt_string key, int64_t value);
-  /* For keys of type FLOAT. */
+  /* Sets a key of type FLOAT. */
   pfrt_status* (*set_float)(pfrt_options* options, pfrt_string key, double value);
-  /* For keys of type STRING; the text is copied. */
+  /* Sets a key of type STRING; the text is copied. */
   pfrt_status* (*set_string)(pfrt_options* options, pfrt_string key, pfrt_string value);
-  /* For keys of type STRINGS; the texts are copied. */
+  /* Sets a key of type STRINGS; the texts are copied. */
   pfrt_status* (*set_strings)(pfrt_options* options, pfrt_string key, const pfrt_string* values, size_t count);
   /* Parses |text| by the key's type; lists are comma-separated. */
   pfrt_status* (*set_text)(pfrt_options* options, pfrt_string key, pfrt_string text);
@@ -153,8 +153,8 @@ typedef struct pfrt_plugin_info {
   pfrt_string name;   /* from the file name */
   pfrt_string path; /* of the file */
   pfrt_string version; /* the plug-in's own; empty when it was not opened */
-  pfrt_string reason; /* why it was rejected, or empty */
-  uint32_t abi_major, abi_minor; /* of the ABI that it was built with; 0 when it was not opened */
+  pfrt_string reason; /* reason of its rejection, or empty */
+  uint32_t abi_major, abi_minor; /* ABI version that it was built with; 0 when it was not opened */
 } pfrt_plugin_info;
 
 /* A provider that sessions can name. Strings live until refresh_plugins. */
@@ -163,15 +163,16 @@ typedef struct pfrt_provider_info {
   uint32_t available; /* 1 when its plug-in can be opened */
   pfrt_string name;    /* CPUExecutionProvider */
   pfrt_string devices; /* comma-separated device words */
-  pfrt_string path; /* of its plug-in; empty for one that the client registered */
-  pfrt_string reason;  /* why it is not available, or empty */
+  pfrt_string path; /* plug-in's file; empty for a provider that the client registered */
+  pfrt_string reason;  /* reason of its absence, or empty */
 } pfrt_provider_info;
 
 /* A kernel of a provider. Strings live as long as the environment. */
 typedef struct pfrt_kernel_info {
   uint32_t struct_size;
   uint32_t since, until; /* canonical opset range; until 0 = still current */
-  /* Its operator and domain ("" is ai.onnx), element types, own name, and the instruction set that it needs. */
+  /* Operator and domain ("" is ai.onnx), element types, own name, and the instruction set that
+   * it needs. */
   pfrt_string op, domain, types, name, isa;
 } pfrt_kernel_info;
 
@@ -181,7 +182,7 @@ typedef struct pfrt_operator_info {
   uint32_t since, until; /* opset range this row accepts; until 0 = still current */
   pfrt_string op, domain; /* its name and domain ("" is ai.onnx) */
   pfrt_string runs_in; /* provider or host */
-  pfrt_string note;    /* what was followed where the standard and its implementations differ, or empty */
+  pfrt_string note;    /* choice where the standard and its implementations differ, or empty */
 } pfrt_operator_info;
 
 /* Takes a line of the log, without its end. May be called from any thread, several at once. */
@@ -211,8 +212,8 @@ typedef struct pfrt_allocator {
 /* A buffer that a run works in, for a planner to place. */
 typedef struct pfrt_memory_item {
   uint32_t struct_size;
-  uint32_t alignment; /* of its offset: a power of two, 64 at least */
-  pfrt_string name;   /* of the value that it holds, or else of the node that uses it first; may be empty */
+  uint32_t alignment; /* alignment of its offset: a power of two, 64 at least */
+  pfrt_string name;   /* name of its value, or else of its first node; may be empty */
   uint64_t bytes;     /* size of the buffer */
   /* First and last step that use it, counted from 0; steps of one number may run at once. */
   uint32_t first, last;
@@ -287,7 +288,7 @@ typedef struct pfrt_measurement {
   pfrt_string name;
   pfrt_string unit;     /* GFLOP/s, GOP/s or GB/s, 10^9 each, of all threads together */
   pfrt_string note;     /* instructions, bytes walked through */
-  double median, best;  /* of several short bursts, spread over the whole time */
+  double median, best;  /* from several short bursts, spread over the whole time */
 } pfrt_measurement;
 
 /* Choice of what env->measure measures, and the callbacks that hear the figures. */
@@ -297,20 +298,21 @@ typedef struct pfrt_measure_request {
   double seconds;   /* time that a provider may take, about; 0 = 10 */
   pfrt_string only; /* prefix of the names to measure; empty = everything */
   void* user;
-  /* Both are called on the calling thread. Each name is reported once for each number of threads, or once with none. */
+  /* Hears a figure. Both functions are called on the calling thread. Each name is reported once
+   * for each number of threads, or once with none. */
   void (*report)(void* user, const pfrt_measurement* measurement);
-  /* May be NULL. |fraction| grows from 0 to 1; a code other than 0 ends the measurement, which
-   * fails with that code. */
+  /* Hears the progress; may be NULL. |fraction| grows from 0 to 1; a code other than 0 ends the
+   * measurement, which fails with that code. */
   pfrt_code (*progress)(void* user, double fraction);
 } pfrt_measure_request;
 
-typedef struct pfrt_reply pfrt_reply; /* what a device answered; immutable */
+typedef struct pfrt_reply pfrt_reply; /* a device's answer; immutable */
 
 /* A question to the device of a provider, which needs no model. All of it is borrowed for the call. */
 typedef struct pfrt_ask_desc {
   uint32_t struct_size;
   uint32_t reserved;
-  pfrt_string provider; /* as a session's list names it: "CPUExecutionProvider", "cpu" */
+  pfrt_string provider; /* name in a session's list: "CPUExecutionProvider", "cpu" */
   pfrt_string verb;     /* what to do, in the provider's own word; not empty */
   pfrt_string request;  /* how, in the form that the verb wants; may be empty */
   pfrt_value* const* values; /* [value_count], tensors in host memory that the verb works on */
@@ -358,7 +360,7 @@ typedef struct pfrt_env_api {
    * they have; those made later see the change.
    * INVALID_ARGUMENT naming both when there is an operator of that name and domain already, built in or registered. */
   pfrt_status* (*register_operator)(pfrt_env* env, const struct pfrt_custom_op* op);
-  /* NOT_FOUND when none of that name is registered. */
+  /* Removes an operator. NOT_FOUND when none of that name is registered. */
   pfrt_status* (*unregister_operator)(pfrt_env* env, pfrt_string domain, pfrt_string name);
   /* The registered operators, those of plug-ins of kind ops included (which are opened). Indices stay valid until one
    * is registered or unregistered. */
@@ -373,15 +375,16 @@ typedef struct pfrt_env_api {
    * NULL restores the library's own. The struct is copied; |release| is called for it also when
    * the call fails. INVALID_ARGUMENT when a function is missing. */
   pfrt_status* (*set_allocator)(pfrt_env* env, const pfrt_allocator* allocator);
-  /* Runs of this environment then start no thread of the library's. */
+  /* This environment's runs then start no thread of the library's. */
   pfrt_status* (*set_executor)(pfrt_env* env, const pfrt_executor* executor);
-  /* This environment's runs then use a pool of its own, whose threads these functions make; they end with the
-   * environment's last handle (where that goes inside a callback of run_async: when the library is used next, or
-   * unloaded). An executor goes first. */
+  /* Gives this environment's runs a pool of their own, whose threads these functions make. The
+   * threads end with the environment's last handle (where that goes inside a callback of
+   * run_async: when the library is used next, or unloaded). An executor goes first. */
   pfrt_status* (*set_thread_hooks)(pfrt_env* env, const pfrt_thread_hooks* hooks);
-  /* Has |provider| (empty = every one that can) measure its device's peaks, with threads of its own that are gone
-   * afterwards. Figures are the machine's only while it does nothing else. UNSUPPORTED when the provider, or every one,
-   * has no such function; INVALID_ARGUMENT when it cannot have so many threads. */
+  /* Makes |provider| (empty = each that can) measure its device's peak rates, with threads of
+   * its own that are gone afterwards. The figures are right only while the machine does nothing
+   * else. UNSUPPORTED when the provider, or every one, has no such function; INVALID_ARGUMENT
+   * when it cannot have so many threads. */
   pfrt_status* (*measure)(pfrt_env* env, pfrt_string provider, const pfrt_measure_request* request);
   /* Opens the device for the call, or shares it with sessions that have it open, and returns its
    * answer. UNSUPPORTED when the provider takes no questions (the message lists those that do)
@@ -413,7 +416,7 @@ typedef struct pfrt_value_api {
   uint32_t abi;
   void (*retain)(pfrt_value* value);
   void (*release)(PFRT_OWN pfrt_value* value);
-  /* UNSET for NULL. */
+  /* Kind of a value; UNSET for NULL. */
   pfrt_value_kind (*kind)(const pfrt_value* value);
   /* A tensor of its own memory, zeroed (strings: empty), 64-byte aligned. */
   pfrt_status* (*create_tensor)(pfrt_dtype dtype, const int64_t* dims, size_t rank, PFRT_OWN pfrt_value** out_value);
@@ -428,16 +431,18 @@ typedef struct pfrt_value_api {
   pfrt_status* (*count)(const pfrt_value* value, size_t* out_count);
   /* The element of a sequence or optional, borrowed. */
   pfrt_status* (*element)(const pfrt_value* value, size_t index, pfrt_value** out_element);
-  /* |element_dtype| types an empty sequence of tensors; elements are retained. */
+  /* Creates a sequence. |element_dtype| types an empty one of tensors; elements are retained. */
   pfrt_status* (*create_sequence)(pfrt_dtype element_dtype, pfrt_value* const* elements, size_t count,
                                   PFRT_OWN pfrt_value** out_value);
-  /* |element| NULL makes an empty optional. */
+  /* Creates an optional; |element| NULL makes an empty one. */
   pfrt_status* (*create_optional)(pfrt_value* element, PFRT_OWN pfrt_value** out_value);
-  /* |keys| is a rank-1 tensor (strings or integers), |values| a tensor with as many rows. */
+  /* Creates a map. |keys| is a rank-1 tensor (strings or integers), |values| a tensor with as
+   * many rows. */
   pfrt_status* (*create_map)(pfrt_value* keys, pfrt_value* values, PFRT_OWN pfrt_value** out_value);
   /* Keys and values of a map, as create_map takes them; borrowed. */
   pfrt_status* (*map_parts)(const pfrt_value* value, pfrt_value** out_keys, pfrt_value** out_values);
-  /* COO: |indices| int64 [nnz, rank] (or [nnz] of linear indices), |values| [nnz]. */
+  /* Creates a sparse tensor in COO form: |indices| int64 [nnz, rank] (or [nnz] of linear
+   * indices), |values| [nnz]. */
   pfrt_status* (*create_sparse)(pfrt_value* values, pfrt_value* indices, const int64_t* dims, size_t rank,
                                 PFRT_OWN pfrt_value** out_value);
   /* The arguments of create_sparse; borrowed. */
@@ -532,9 +537,9 @@ typedef struct pfrt_graph_api {
    * captured from |outer|. */
   pfrt_status* (*create_subgraph)(pfrt_graph* outer, pfrt_string name, PFRT_OWN pfrt_graph** out_graph);
 
-  /* Unless set, each domain has the newest opset this library knows. */
+  /* Sets the opset of a domain. A domain without one has the newest opset this library knows. */
   pfrt_status* (*set_opset)(pfrt_graph* graph, pfrt_string domain, int64_t version);
-  /* Replaces an entry of the same key. */
+  /* Sets a metadata entry, replacing one of the same key. */
   pfrt_status* (*set_metadata)(pfrt_graph* graph, pfrt_string key, pfrt_string value);
   /* Adds an input at the end. VALIDATION when a value of that name is made already. */
   pfrt_status* (*add_input)(pfrt_graph* graph, const pfrt_value_info* info);
@@ -545,11 +550,13 @@ typedef struct pfrt_graph_api {
   /* Copies the tensor (COPY: |release| NULL and |borrow| 0) or borrows its memory until |release| is called. */
   pfrt_status* (*add_initializer)(pfrt_graph* graph, pfrt_string name, const pfrt_tensor* tensor, uint32_t borrow,
                                   pfrt_release_fn release, void* user);
-  /* Retains |value| (a tensor or sparse tensor). */
+  /* Adds or replaces an initializer; retains |value| (a tensor or sparse tensor). */
   pfrt_status* (*add_initializer_value)(pfrt_graph* graph, pfrt_string name, pfrt_value* value);
-  /* Names may refer to values that are added later; validate says what is missing. |out_id| may be NULL. */
+  /* Adds a node. Its names may refer to values that are added later; validate says what is
+   * missing. |out_id| may be NULL. */
   pfrt_status* (*add_node)(pfrt_graph* graph, const pfrt_node* node, uint32_t* out_id);
-  /* Replaces an attribute of the same name; everything in |attr| is copied, values and bodies are retained. */
+  /* Sets an attribute, replacing one of the same name; everything in |attr| is copied, values
+   * and bodies are retained. */
   pfrt_status* (*set_attr)(pfrt_graph* graph, uint32_t node_id, const pfrt_attr* attr);
   /* Removes a node. Its outputs then have no producer: validate names the nodes that still take
    * them. */
@@ -583,14 +590,14 @@ typedef struct pfrt_graph_api {
   /* Makes a graph of its own with the same ids; constants are shared. Cloning a body gives a
    * body. */
   pfrt_status* (*clone)(const pfrt_graph* graph, PFRT_OWN pfrt_graph** out_graph);
-  /* |name| may be empty. */
+  /* Sets the graph's name, which may be empty. */
   pfrt_status* (*set_name)(pfrt_graph* graph, pfrt_string name);
-  /* NOT_FOUND when the domain is not imported, or the metadata has no such key. */
+  /* Removes the import of a domain. NOT_FOUND when the domain is not imported. */
   pfrt_status* (*remove_opset)(pfrt_graph* graph, pfrt_string domain);
-  /* NOT_FOUND when there is no such key. */
+  /* Removes a metadata entry. NOT_FOUND when there is no such key. */
   pfrt_status* (*remove_metadata)(pfrt_graph* graph, pfrt_string key);
 
-  /* NOT_FOUND once the node is removed. */
+  /* Reads the node of that id. NOT_FOUND once the node is removed. */
   pfrt_status* (*node_by_id)(const pfrt_graph* graph, uint32_t id, pfrt_node* out_node);
   /* The first node of that name; NOT_FOUND when there is none. */
   pfrt_status* (*find_node)(const pfrt_graph* graph, pfrt_string name, uint32_t* out_id);
@@ -604,14 +611,14 @@ typedef struct pfrt_graph_api {
    * the next call of consumers or the next edit. */
   pfrt_status* (*consumers)(pfrt_graph* graph, pfrt_string value, const uint32_t** out_ids, size_t* out_count);
 
-  /* |name| may be empty. */
+  /* Sets a node's name, which may be empty. */
   pfrt_status* (*rename_node)(pfrt_graph* graph, uint32_t id, pfrt_string name);
   /* Puts another list in place of the node's; names as in add_node. An output that another node makes already, or
    * that is an input or initializer, is VALIDATION. */
   pfrt_status* (*set_node_inputs)(pfrt_graph* graph, uint32_t id, const pfrt_string* names, size_t count);
   /* Puts another list in place of the node's outputs, otherwise like set_node_inputs. */
   pfrt_status* (*set_node_outputs)(pfrt_graph* graph, uint32_t id, const pfrt_string* names, size_t count);
-  /* NOT_FOUND when the node has no such attribute. */
+  /* Removes an attribute. NOT_FOUND when the node has no such attribute. */
   pfrt_status* (*remove_attr)(pfrt_graph* graph, uint32_t id, pfrt_string name);
 
   /* Nodes (but for |except|; PFRT_NO_NODE = none), their bodies and the graph's outputs that use |from| use |to|. Where
@@ -635,7 +642,7 @@ typedef struct pfrt_graph_api {
 
   /* Initializers by name; add_initializer and add_initializer_value replace one of the same name. */
   pfrt_status* (*initializer)(const pfrt_graph* graph, pfrt_string name, pfrt_value** out_value);
-  /* NOT_FOUND when there is none of that name. */
+  /* Removes an initializer. NOT_FOUND when there is none of that name. */
   pfrt_status* (*remove_initializer)(pfrt_graph* graph, pfrt_string name);
   /* The dense tensor with memory of the graph's own: copied first when a model, another graph or a retained value
    * shares it, or when it is mapped or borrowed. It may be written until the graph is cloned, made a model of, or the
@@ -668,13 +675,14 @@ typedef struct pfrt_reader {
   uint32_t reserved;
   uint64_t size;    /* size of the whole model */
   pfrt_string name; /* for messages, and its extension for the format; may be empty */
-  /* Puts up to |bytes| (at least 1) bytes from |offset| on at |out| and their number at |out_read|. 0 says that there
-   * are no more: short of |size| that is DATA_LOSS. A code other than 0 ends the load with that code. */
+  /* Writes up to |bytes| (at least 1) bytes from |offset| on to |out| and their number to
+   * |out_read|. 0 says that there are no more: before |size| that is DATA_LOSS. A code other
+   * than 0 ends the load with that code. */
   pfrt_code (*read_at)(void* user, uint64_t offset, uint64_t bytes, void* out, uint64_t* out_read);
-  /* May be NULL: the model then has no files beside it. Fills |out_reader| (struct_size set by the library) for the
-   * bytes of the file that the model calls |location|, or gives NOT_FOUND. */
+  /* Fills |out_reader| (struct_size set by the library) for the bytes of the file that the model
+   * calls |location|, or gives NOT_FOUND. May be NULL: the model then has no files beside it. */
   pfrt_code (*open_beside)(void* user, pfrt_string location, struct pfrt_reader* out_reader);
-  /* May be NULL. Called once when the library needs the reader no more, also on failure. */
+  /* Called once when the library needs the reader no more, also on failure. May be NULL. */
   void (*release)(void* user);
   void* user;
 } pfrt_reader;
@@ -701,7 +709,8 @@ typedef struct pfrt_model_api {
   /* The format is found by extension, then by content. |options| of kind LOAD or NULL. The file is mapped (environment
    * option guard_mapped_files): once it was written to, runs are DATA_LOSS. Renaming another over it does no harm. */
   pfrt_status* (*load_file)(pfrt_env* env, pfrt_string path, const pfrt_options* options, PFRT_OWN pfrt_model** out_model);
-  /* COPY needs |data| during the call only. BORROW keeps views into it until |release| is called (also on failure). */
+  /* Loads a model from bytes. COPY needs |data| during the call only. BORROW keeps views into it
+   * until |release| is called (also on failure). */
   pfrt_status* (*load_memory)(pfrt_env* env, const void* data, size_t size, pfrt_memory_mode mode,
                               pfrt_release_fn release, void* user, const pfrt_options* options,
                               PFRT_OWN pfrt_model** out_model);
@@ -712,7 +721,7 @@ typedef struct pfrt_model_api {
   void (*release)(PFRT_OWN pfrt_model* model);
   /* Writes the model as loaded; the format is that of the extension. The old file stays until the new one is whole. */
   pfrt_status* (*save)(pfrt_env* env, const pfrt_model* model, pfrt_string path);
-  /* An editable copy. */
+  /* Gives an editable copy of the model's graph. */
   pfrt_status* (*graph)(const pfrt_model* model, PFRT_OWN pfrt_graph** out_graph);
   /* Fills |out_info|, whose struct_size is set. */
   pfrt_status* (*info)(const pfrt_model* model, pfrt_model_info* out_info);
@@ -860,9 +869,9 @@ typedef struct pfrt_session_api {
    * CANCELLED and DEADLINE by |desc->options|.
    *
    * On a processor with AMX, the CPU provider asks the system for its tiles, for the whole process
-   * and until it ends. The system then refuses, in the host's threads too, a sigaltstack that has no
-   * room for a tile's registers: one of fewer bytes than getauxval(AT_MINSIGSTKSZ), about 11,000.
-   * With PFRT_ISA=avx512_bf16 in the environment no tiles are asked for. */
+   * and until it ends. The system then refuses, in the host's threads too, a sigaltstack that has
+   * no room for a tile's registers: one of fewer bytes than getauxval(AT_MINSIGSTKSZ), about
+   * 11,000. With PFRT_ISA=avx512_bf16 in the environment no tiles are asked for. */
   pfrt_status* (*create)(pfrt_env* env, const pfrt_session_desc* desc, PFRT_OWN pfrt_session** out_session);
   void (*retain)(pfrt_session* session);
   void (*release)(PFRT_OWN pfrt_session* session);
@@ -877,8 +886,9 @@ typedef struct pfrt_session_api {
   pfrt_status* (*output_index)(const pfrt_session* session, pfrt_string name, size_t* out_index);
   size_t (*provider_count)(const pfrt_session* session); /* opened when the session was made */
   pfrt_string (*provider_at)(const pfrt_session* session, size_t index);
-  /* Both arrays are in session order; |options| of kind RUN or NULL. Safe from many threads at once. On failure no
-   * output value is returned; memory given for outputs may have been written. */
+  /* Runs the model. Both arrays are in session order; |options| of kind RUN or NULL. Safe from
+   * many threads at once. On failure no output value is returned; memory given for outputs may
+   * have been written. */
   pfrt_status* (*run)(pfrt_session* session, const pfrt_io* inputs, size_t input_count, pfrt_io* outputs,
                       size_t output_count, const pfrt_options* options);
   /* Runs the model with inputs and outputs by name: |inputs| is in the order of |input_names|,
