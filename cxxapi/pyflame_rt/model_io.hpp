@@ -44,7 +44,7 @@ struct LoadOptions {
 class Reader {
  public:
   virtual ~Reader() = default;
-  // Size of the whole model in bytes.
+  // Number of all bytes.
   virtual uint64_t size() const = 0;
   // Writes up to |bytes| (at least 1) bytes from |offset| on to |out| and returns their number; 0
   // at the end.

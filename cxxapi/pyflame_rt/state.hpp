@@ -15,7 +15,7 @@ namespace pyflame_rt {
 // The way a value's dimensions change from run to run.
 enum class StateGrowth : uint32_t {
   ByNames = PFRT_STATE_BY_NAMES,   // along the axis whose dimension has another name in the output
-  Replaced = PFRT_STATE_REPLACED,  // stays as it is; each run replaces the value
+  Replaced = PFRT_STATE_REPLACED,  // along no axis: each run replaces the value
   Grows = PFRT_STATE_GROWS,        // along StatePair::axis
 };
 

@@ -128,7 +128,7 @@ typedef struct pfrt_tuning {
   uint64_t (*left_ns)(const struct pfrt_tuning* tuning, uint64_t spent_ns);
 } pfrt_tuning;
 
-/* Reports of a plug-in's call go here, and the question whether its result is still wanted.
+/* Takes the reports of a plug-in's call, and tells whether the call is still wanted.
  * Valid during the call, on the thread of the call. |node| is an index into the snapshot at
  * hand, or PFRT_NO_INDEX. The host copies the message. fail returns |code|, so that `return
  * sink->fail(...)` reads well. */
@@ -591,8 +591,8 @@ typedef struct pfrt_provider_table {
                         void** out_memory);
   /* Frees memory. No step or copy that uses it is called any more. */
   void (*release_memory)(pfrt_provider* provider, void* memory);
-  /* Copies between host and device. All copies of a region's border in one direction come in one
-   * call, |copy_size| bytes apart; they do not overlap each other. */
+  /* Copies to, from or within device memory. All copies of a region's border in one direction come
+   * in one call, |copy_size| bytes apart; they do not overlap each other. */
   pfrt_code (*copy)(pfrt_provider* provider, uint64_t run, const pfrt_device_copy* copies, size_t copy_size, size_t count,
                     const pfrt_sink* sink);
   /* PFRT_PROVIDER_FENCES. signal gives a fence that is reached when all that was queued for |run| before is done. */

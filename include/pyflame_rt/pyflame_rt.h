@@ -164,7 +164,7 @@ typedef struct pfrt_provider_info {
   pfrt_string name;    /* CPUExecutionProvider */
   pfrt_string devices; /* comma-separated device words */
   pfrt_string path; /* plug-in's file; empty for a provider that the client registered */
-  pfrt_string reason;  /* reason of its absence, or empty */
+  pfrt_string reason;  /* reason that it is not available, or empty */
 } pfrt_provider_info;
 
 /* A kernel of a provider. Strings live as long as the environment. */
@@ -318,7 +318,8 @@ typedef struct pfrt_ask_desc {
   pfrt_value* const* values; /* [value_count], tensors in host memory that the verb works on */
   size_t value_count;
   /* Options of kind ASK, or NULL: the provider's own by "provider.<word>.<key>", as a session
-   * takes them; the index of its device; a timeout. They may be cancelled, and hear of progress. */
+   * takes them; the word of one of its devices; a timeout. They may be cancelled, and hear of
+   * progress. */
   const pfrt_options* options;
 } pfrt_ask_desc;
 
@@ -404,7 +405,7 @@ typedef struct pfrt_env_api {
    * blocks and pools. */
   pfrt_status* (*trim)(pfrt_env* env, uint64_t* out_bytes);
   /* Sets the planner, as set_allocator sets an allocator, for plans that runs make from now on.
-   * Plans that sessions have stay: sessions share an environment's planner. */
+   * Plans that sessions already have stay. All sessions of an environment share its planner. */
   pfrt_status* (*set_memory_planner)(pfrt_env* env, const pfrt_memory_planner* planner);
 } pfrt_env_api;
 
@@ -673,7 +674,7 @@ enum { PFRT_MEMORY_MODE_UNSET = 0, PFRT_COPY = 1, PFRT_BORROW = 2, PFRT_MEMORY_M
 typedef struct pfrt_reader {
   uint32_t struct_size;
   uint32_t reserved;
-  uint64_t size;    /* size of the whole model */
+  uint64_t size;    /* number of all bytes */
   pfrt_string name; /* for messages, and its extension for the format; may be empty */
   /* Writes up to |bytes| (at least 1) bytes from |offset| on to |out| and their number to
    * |out_read|. 0 says that there are no more: before |size| that is DATA_LOSS. A code other
@@ -767,9 +768,9 @@ typedef struct pfrt_session_desc {
 typedef uint64_t pfrt_io_flags;
 enum {
   PFRT_IO_SKIP = 1,     /* an output that is not wanted */
-  /* An output whose memory may also be that of one input, given to both: the cache before and
-   * after a step. The result is the same as with memory of its own. Where the output can be made
-   * in place nothing is copied, and a run that fails has spoilt it. */
+  /* An output whose memory may be exactly that of an input, such as a cache before and after a
+   * step. The result is the same as with memory of its own. Where the output can be made in place
+   * nothing is copied, and a run that fails has spoilt it. */
   PFRT_IO_IN_PLACE = 4,
   PFRT_IO_ON_DEVICE = 2 /* an output that the run allocates stays in the memory of the device that makes it; without
                            the flag, and where no device made it, it comes to host memory */
@@ -951,7 +952,7 @@ typedef struct pfrt_session_api {
 typedef uint32_t pfrt_state_growth;
 enum {
   PFRT_STATE_BY_NAMES = 0, /* it grows along the axis whose dimension has another name in the output, if there is one */
-  PFRT_STATE_REPLACED = 1, /* stays as it is; each run replaces the value */
+  PFRT_STATE_REPLACED = 1, /* along no axis: each run replaces the value */
   PFRT_STATE_GROWS = 2,    /* it grows along |axis| */
   PFRT_STATE_GROWTH_FORCE32 = 0x7fffffff
 };
@@ -1024,7 +1025,8 @@ typedef struct pfrt_report_row {
   pfrt_string kernel; /* the provider's name for it */
   pfrt_string reason;   /* why this provider */
   pfrt_string refused;  /* who refused it and why, or empty */
-  uint64_t bytes, flops; /* read and written; arithmetic operations; as the provider counts */
+  /* Bytes read and written, and arithmetic operations, as the provider counts them. */
+  uint64_t bytes, flops;
   double estimated_ns; /* the provider's estimate; 0 = none */
   double measured_ns;   /* 0 = not measured */
   double started_ns; /* start in the measured run, since the report's first step */
@@ -1224,8 +1226,8 @@ typedef struct pfrt_cache_api {
   pfrt_status* (*open)(pfrt_env* env, const pfrt_cache_config* config, PFRT_OWN pfrt_cache** out_cache);
   void (*retain)(pfrt_cache* cache);
   void (*release)(PFRT_OWN pfrt_cache* cache);
-  /* Opens a cache for loads and sessions of the environment that do not set cache_dir; NULL
-   * restores that of PFRT_CACHE_DIR. */
+  /* Sets the cache, as open does, of the environment's loads and sessions that do not set
+   * cache_dir; NULL restores that of PFRT_CACHE_DIR. */
   pfrt_status* (*set_default)(pfrt_env* env, const pfrt_cache_config* config);
   /* Computes the key under which any cache keeps a session of the model at |path| with |options|
    * (of kind SESSION, or NULL). It differs for other bytes, options, providers or processors.
@@ -1246,7 +1248,7 @@ typedef struct pfrt_cache_api {
   /* Removes all entries. |out_removed| (may be NULL) is their number. */
   pfrt_status* (*clear)(pfrt_cache* cache, uint64_t* out_removed);
   /* Removes entries that are too old or beyond the limits, as adding an entry does.
-   * |out_removed| is their number. */
+   * |out_removed| (may be NULL) is their number. */
   pfrt_status* (*evict)(pfrt_cache* cache, uint64_t* out_removed);
   /* Calls |fn| for each entry, those used last first. |check| 0 reads only the files' heads;
    * else whole files are read. */
@@ -1261,7 +1263,7 @@ typedef struct pfrt_cache_api {
  * are joined with their free neighbours, and the smallest that fits is taken. */
 typedef struct pfrt_memory_pool pfrt_memory_pool;
 
-/* Things that a pool is not to do. */
+/* Restrictions of a pool. */
 enum {
   PFRT_POOL_ONE_THREAD = 1, /* externally synchronised */
   PFRT_POOL_NO_STATS = 2,   /* pool_stats is zero */
