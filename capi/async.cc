@@ -28,7 +28,7 @@ class AsyncRun {
     PFRT_TRY(prepare_run(*session_, inputs, input_count, outputs, output_count, options_, run_));
     if (run_.control.profile) asked_ns_ = os::monotonic_ns();
     if (output_count == 0) return {};
-    // In elements of the caller's size, who gets them back.
+    // The outputs that the callee gets, in elements of the caller's size.
     outputs_.resize(output_count * (outputs->struct_size / sizeof(uint64_t)));
     for (size_t i = 0; i < output_count; ++i) {
       std::memcpy(outputs_.data() + i * (outputs->struct_size / sizeof(uint64_t)),
@@ -44,7 +44,7 @@ class AsyncRun {
   const std::shared_ptr<const Replacements>& replacements() const { return run_.own; }
   int64_t priority() const { return run_.priority; }
 
-  // A Task.
+  // Runs as a Task.
   static void run_and_call_done(void* self) {
     const Inside library;  // the callee may release the last handle
     const std::unique_ptr<AsyncRun> run(static_cast<AsyncRun*>(self));
@@ -55,7 +55,7 @@ class AsyncRun {
     pfrt_status* status =
         guard([&] { return carry_out(*run->session_, run->run_, run->output(0)); });
     run->run_.values.clear();
-    // From here on the callee owns the values.
+    // The callee owns the values from here on.
     const size_t count = std::exchange(run->count_, 0);
     call_foreign([&] { run->done_(run->user_, status, run->output(0), count); });
   }
@@ -85,18 +85,18 @@ pfrt_status* run_async(pfrt_session* session, const pfrt_io* inputs, size_t inpu
     if (!session || !done) return null_argument(session ? "done" : "session");
     auto run = std::make_unique<AsyncRun>(session, options, done, user);
     PFRT_TRY(run->prepare(inputs, input_count, outputs, output_count));
-    // Once it is added the run may be over, and its callback have released everything.
+    // The run may be over as soon as it is added, and its callback may have released everything.
     const std::shared_ptr<Environment> env = session->env;
     const std::shared_ptr<const Replacements> own = run->replacements();
     Executor* const executor = run->executor();
     RunQueue& waiting = env->waiting_runs();
     PFRT_TRY(waiting.add(run->priority(), &AsyncRun::run_and_call_done, run.get()));
-    // A thread that comes takes the first of those that wait, which keeps the queue alive.
+    // A thread that starts serves the first waiting run, which keeps the queue alive.
     const auto serve = [](void* queue) { static_cast<RunQueue*>(queue)->serve(); };
     Status submitted = executor ? executor->submit(serve, &waiting) : submit(serve, &waiting);
     if (!submitted.ok() && waiting.remove(run.get())) return submitted;
     static_cast<void>(run.release());  // run_and_call_done deletes it
-    // Another one's thread has this run, so that the other waits for one.
+    // Another run's thread has taken this run, so this thread serves a waiting one in return.
     if (!submitted.ok()) waiting.serve();
     return {};
   });

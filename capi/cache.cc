@@ -54,7 +54,7 @@ pfrt_status* set_default(pfrt_env* env, const pfrt_cache_config* config) {
   });
 }
 
-// Calls |fn| with what a handle stands for, and the text of |key|.
+// Calls |fn| with the object behind a handle, and the text of |key|.
 template <typename Fn>
 pfrt_status* with_key(pfrt_cache* cache, pfrt_string key, Fn fn) {
   return guard([&]() -> Status {

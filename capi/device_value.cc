@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Values in the memory of devices: made, copied from and to, and kept out of where bytes are read.
+// Values in the memory of devices: they are made, copied from and to, and refused where bytes are
+// read.
 #include "capi/handle/guard.h"
 #include "capi/handle/session.h"
 #include "capi/handle/slots.h"

@@ -88,7 +88,7 @@ pfrt_status* set_metadata(pfrt_graph* graph, pfrt_string key, pfrt_string value)
     const auto known = places.find(std::string(view(key)));
     const bool moved = known != places.end() && (known->second >= g.metadata.size() ||
                                                  g.metadata[known->second].first != view(key));
-    if (moved || places.size() > g.metadata.size()) places.clear();  // edited through another
+    if (moved || places.size() > g.metadata.size()) places.clear();  // edited elsewhere
     for (size_t i = places.size(); i < g.metadata.size(); ++i)
       places.try_emplace(g.metadata[i].first, i);
     const auto [at, fresh] = places.try_emplace(std::string(view(key)), g.metadata.size());
@@ -142,7 +142,7 @@ pfrt_status* add_input(pfrt_graph* graph, const pfrt_value_info* info) {
 
 pfrt_status* add_output(pfrt_graph* graph, const pfrt_value_info* info) {
   return edit(graph, [&](Graph& g) -> Status {
-    // Of an input that is an output too, what is said as an input counts.
+    // For an input that is an output too, the description as an input counts.
     const ValueId known = info ? g.find(view(read(info).name)) : kNoId;
     const bool is_input = known != kNoId && g.is_input(known);
     const GraphValue said = is_input ? g.at(known) : GraphValue();
@@ -194,7 +194,7 @@ pfrt_status* add_initializer_value(pfrt_graph* graph, pfrt_string name, pfrt_val
   });
 }
 
-// A body fits where it is deeper than the graph: so no graph comes to be inside itself.
+// A body fits where it is deeper than the graph; so no graph can contain itself.
 Status check_body(const pfrt_attr& from, const Graph& outer, const Graph& body) {
   if (body.symbols == outer.symbols && body.depth > outer.depth) return {};
   return error(Code::kINVALID_ARGUMENT, "setting attribute '", from.name, "': body '", body.name,
@@ -280,7 +280,7 @@ pfrt_status* add_node(pfrt_graph* graph, const pfrt_node* node, uint32_t* out_id
     const char* attrs = reinterpret_cast<const char*>(from.attrs);
     const size_t stride = from.attr_count ? from.attrs->struct_size : 0;
     constexpr size_t kFew = 16;
-    std::unordered_map<std::string, size_t> places;  // where there are many
+    std::unordered_map<std::string, size_t> places;  // index by name, where there are many
     for (size_t i = 0; i < from.attr_count; ++i) {
       PFRT_ASSIGN(Attribute a,
                   attribute_from(read(reinterpret_cast<const pfrt_attr*>(attrs + i * stride)), g));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the functions of the graph table share, and those of graph_edit.cc that stand in it. Only
-// graph.cc and graph_edit.cc include this.
+// Functions shared by graph.cc and graph_edit.cc, which together make the graph table. Only these
+// two include this.
 #pragma once
 
 #include "capi/handle/graph.h"
@@ -9,7 +9,7 @@
 
 namespace pfrt::capi {
 
-// The body of a function that edits: what getters handed out ends.
+// Runs |fn| as the body of a function that edits: storage that getters handed out ends.
 template <typename Fn>
 pfrt_status* edit(pfrt_graph* graph, Fn fn) {
   return guard([&]() -> Status {
@@ -19,13 +19,13 @@ pfrt_status* edit(pfrt_graph* graph, Fn fn) {
   });
 }
 
-// For getters, whose storage is in the handle: brought up to date with the graph.
+// Returns the handle, brought up to date with the graph, for getters whose storage is in it.
 pfrt_graph* mutable_handle(const pfrt_graph* graph);
 pfrt_value* value_handle(pfrt_graph* g, const ValuePtr& value);
 void give_node(pfrt_graph* g, const Node& from, pfrt_node* out);
 // The value that |info| names, with the type it gives.
 Result<ValueId> described(Graph& g, const pfrt_value_info* info, const char* doing);
-// NOT_FOUND once it is removed.
+// Returns NOT_FOUND once the node is removed.
 Result<Node*> live_node(Graph& g, uint32_t id);
 
 pfrt_status* clone(const pfrt_graph* graph, pfrt_graph** out);

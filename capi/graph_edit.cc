@@ -41,7 +41,7 @@ Status check_index(const char* doing, size_t index, size_t count) {
   return error(Code::kINVALID_ARGUMENT, doing, " ", index, " of ", count);
 }
 
-// The value that takes a place in a list; its type is what |info| says now.
+// Describes a value that takes a place in a list; its type becomes that of |info|.
 Result<ValueId> described_anew(Graph& g, const pfrt_value_info* info, const char* doing) {
   PFRT_ASSIGN(const ValueId id, described(g, info, doing));
   GraphValue& value = g.at(id);
@@ -309,8 +309,8 @@ pfrt_status* initializer_for_write(pfrt_graph* graph, pfrt_string name, pfrt_val
     if (constant->kind != PFRT_VALUE_TENSOR)
       return error(Code::kUNSUPPORTED, "writing initializer '", name,
                    "': it is sparse; put another in its place with add_initializer_value");
-    // Written where it lies only if nobody holds it but this graph, and the handle that was given
-    // out for it before when nobody has retained that.
+    // The constant is written in place only if this graph alone holds it, and nobody has retained
+    // the handle that was given out for it before.
     const auto handle = graph->values.find(constant.get());
     const long here = handle == graph->values.end() ? 1 : 2;
     const bool alone = constant.use_count() == here && constant->tensor.buffer &&

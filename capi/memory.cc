@@ -39,7 +39,7 @@ pfrt_status* create_pool(const pfrt_pool_config* config, const pfrt_allocator* b
   });
 }
 
-// Calls |fn| with what |pool| stands for.
+// Calls |fn| with the object behind |pool|.
 template <typename Handle, typename Fn>
 pfrt_status* with_pool(Handle* pool, Fn&& fn) {
   return guard([&]() -> Status { return pool ? fn(*pool->pool) : null_argument("pool"); });

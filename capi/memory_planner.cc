@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A client's function that places what runs work in.
+// A client's function that places the buffers of runs.
 #include "capi/handle/env.h"
 #include "capi/handle/guard.h"
 #include "capi/handle/plugin_scope.h"

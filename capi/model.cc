@@ -47,7 +47,7 @@ pfrt_status* load_file(pfrt_env* env, pfrt_string path, const pfrt_options* opti
 pfrt_status* load_memory(pfrt_env* env, const void* data, size_t size, pfrt_memory_mode mode,
                          pfrt_release_fn release_fn, void* user, const pfrt_options* options,
                          pfrt_model** out) {
-  // From here on |release_fn| is called when the last view goes, whatever happens.
+  // |release_fn| is always called from here on, when the last view goes.
   std::shared_ptr<void> keep;
   return guard([&]() -> Status {
     if (mode == PFRT_BORROW) {
@@ -85,7 +85,7 @@ pfrt_status* load_memory(pfrt_env* env, const void* data, size_t size, pfrt_memo
 
 pfrt_status* load_reader(pfrt_env* env, const pfrt_reader* reader, const pfrt_options* options,
                          pfrt_model** out) {
-  // From here on |reader| is released, whatever happens.
+  // |reader| is always released from here on.
   const ReaderSource bytes(reader);
   return guard([&]() -> Status {
     if (!env || !reader || !out)
@@ -132,7 +132,7 @@ pfrt_status* save_with(pfrt_env* env, const pfrt_model* model, pfrt_string path_
     const std::string path(view(path_view));
     Status saved = save_model(*env->state, *model->model, path, progress);
     if (!saved.ok()) return std::move(saved.prepend("saving '" + path + "'"));
-    (void)progress.at(1.0).ok();  // it is written: too late to cancel
+    (void)progress.at(1.0).ok();  // too late to cancel: the file is written
     return {};
   });
 }

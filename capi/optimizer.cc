@@ -43,7 +43,7 @@ namespace {
 
 class CustomPass final : public Pass {
  public:
-  // |after|: the passes that it follows in its optimizer.
+  // |after| names the passes that it follows in its optimizer.
   explicit CustomPass(std::shared_ptr<const ClientPass> pass, std::vector<std::string> after = {})
       : pass_(std::move(pass)),
         after_names_(std::move(after)),
@@ -171,8 +171,8 @@ pfrt_string pass_at(const pfrt_optimizer* o, size_t index) {
   return o && index < o->names.size() ? to_c(o->names[index]) : to_c("");
 }
 
-// The source opens the device that dataflow.device names, where it is of the provider that
-// dataflow.target_backend does.
+// Makes |source| open the device of dataflow.device, where that belongs to the provider of
+// dataflow.target_backend.
 Status choose_device(const Options& options, ProviderSource& source) {
   const std::string target = options.get(optimizer_option::kDataflowTargetBackend);
   const std::string device = options.get(optimizer_option::kDataflowDevice);
@@ -186,7 +186,8 @@ Status choose_device(const Options& options, ProviderSource& source) {
   return {};
 }
 
-// Providers that passes ask: those of the options, and the backends that passes are for.
+// Returns the providers that passes ask: those of the options, and the backends that passes are
+// for.
 Result<std::vector<Candidate>> candidates_of(pfrt_optimizer& o) {
   std::vector<Candidate> out;
   const auto open = [&](const std::string& asked) -> Status {

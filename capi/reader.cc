@@ -23,7 +23,8 @@ ReaderSource::~ReaderSource() {
 
 std::string ReaderSource::name() const { return std::string(view(reader_.name)); }
 
-// |tell| false: the bytes are a part of another stage, but cancelling stops them.
+// |tell| is false for bytes that are part of another stage, whose progress is not told; cancelling
+// stops them too.
 Result<std::shared_ptr<Buffer>> ReaderSource::read_all(Progress& progress, bool tell) const {
   if (!reader_.read_at) return error(Code::kINVALID_ARGUMENT, "the reader has no read_at function");
   PFRT_ASSIGN(auto buffer, Buffer::allocate(reader_.size, false));

@@ -15,16 +15,16 @@ namespace pfrt::capi {
 
 class ReaderSource {
  public:
-  // Takes over what |reader| (may be NULL) says; calls its release at the end.
+  // Takes over |reader| (may be NULL); calls its release at the end.
   explicit ReaderSource(const pfrt_reader* reader) noexcept;
   ~ReaderSource();
   ReaderSource(const ReaderSource&) = delete;
   ReaderSource& operator=(const ReaderSource&) = delete;
 
   std::string name() const;
-  // All bytes; |progress| hears how far it is.
+  // Reads all bytes; |progress| hears how far it is.
   Result<std::shared_ptr<Buffer>> read_bytes(Progress& progress) const;
-  // All bytes of the file that the model calls |location|.
+  // Reads all bytes of the file that the model calls |location|.
   Result<std::shared_ptr<Buffer>> read_beside(std::string_view location, Progress& progress) const;
 
  private:

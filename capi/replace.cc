@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a client may put in the place of the library's own memory and threads.
+// Replacement of the library's own memory and threads by a client's.
 #include <array>
 #include <atomic>
 #include <memory>
@@ -52,7 +52,7 @@ class ClientExecutor final : public Executor {
     const auto words = static_cast<size_t>((n + 63) / 64);
     std::unique_ptr<std::atomic<uint64_t>[]> many;
     if (words > few.size()) many.reset(new (std::nothrow) std::atomic<uint64_t>[words]());
-    if (words > few.size() && !many) {  // without memory to check the client's threads, on this one
+    if (words > few.size() && !many) {  // no memory to check the client's threads: use this one
       for (uint64_t i = 0; i < n; ++i) body(arg, i, 0);
       return true;
     }

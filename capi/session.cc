@@ -34,7 +34,7 @@ Result<std::vector<NamedValues>> samples_of(const pfrt_session_desc& desc) {
   return out;
 }
 
-// Of a tensor whose dimensions are numbers.
+// Bytes of a tensor whose dimensions are all numbers.
 std::optional<uint64_t> bytes_of(const pfrt_value_info& port) {
   if (port.rank < 0 || port.dtype == PFRT_DTYPE_UNSET) return std::nullopt;
   const auto rank = static_cast<size_t>(port.rank);
@@ -106,7 +106,7 @@ pfrt_status* output_at(const pfrt_session* s, size_t index, pfrt_value_info* out
   return port_at(s, &pfrt_session::outputs, "output", index, out);
 }
 
-// Where a port of that name stands; as many as there are when there is none.
+// Index of the port of that name; the number of ports when there is none.
 size_t find_port(const std::vector<pfrt_value_info>& ports, std::string_view name) {
   const auto it = std::ranges::find(ports, name, [](const auto& p) { return view(p.name); });
   return static_cast<size_t>(it - ports.begin());
@@ -154,7 +154,7 @@ pfrt_string provider_at(const pfrt_session* s, size_t index) {
 
 struct Range {
   uintptr_t begin, end;
-  const Device* device;  // null = host: addresses of different memories say nothing of each other
+  const Device* device;  // null = host; addresses in different memories cannot be compared
   bool overlaps(const Range& other) const {
     return device == other.device && begin < other.end && other.begin < end;
   }
@@ -210,7 +210,7 @@ pfrt_dtype given_dtype(const pfrt_io& io) {
   return io.value ? io.value->value->tensor.dtype : io.tensor.dtype;
 }
 
-// Whether |range| is that of one of the first |inputs|, and touches nothing else.
+// Whether |range| equals that of one of the first |inputs|, and touches no other.
 bool is_one_input(const std::pmr::vector<Range>& ranges, size_t inputs, const Range& range) {
   size_t touched = 0, same = 0;
   for (size_t i = 0; i < ranges.size(); ++i) {
@@ -264,7 +264,8 @@ Status read_outputs(const pfrt_session& s, const pfrt_io* outputs, size_t count,
   return {};
 }
 
-// Puts the results where the caller wants them. Nothing is handed out unless everything fits.
+// Writes the results to the places that the caller gave. Nothing is handed out unless everything
+// fits.
 Status give_outputs(const pfrt_session& s, pfrt_io* outputs,
                     const std::vector<OutputRequest>& requests, std::vector<ValuePtr>& values) {
   std::array<std::byte, 256> near;
@@ -294,7 +295,7 @@ Status give_outputs(const pfrt_session& s, pfrt_io* outputs,
   return {};
 }
 
-// The session's run, timed where the log is to have it.
+// Runs the session, timed where the log is to have the time.
 Status compute_unobserved(pfrt_session& s, const PreparedRun& run,
                           const std::vector<ValuePtr>& inputs,
                           const std::vector<OutputRequest>& requests,
@@ -309,14 +310,14 @@ Status compute_unobserved(pfrt_session& s, const PreparedRun& run,
   return status;
 }
 
-// What a session gives besides the model's outputs begins here.
+// Index of the first output beyond the model's own.
 size_t first_extra(const pfrt_session& s) { return s.session->model()->signature().outputs.size(); }
 
 Status observe(const pfrt_session& s, const Observer& observer,
                const std::vector<ValuePtr>& results) {
   for (size_t i = first_extra(s); i < results.size(); ++i) {
     const std::string_view name = view(s.outputs[i].name);
-    auto* const value = new pfrt_value(results[i]);  // which the observer may retain
+    auto* const value = new pfrt_value(results[i]);  // the observer may retain it
     pfrt_code code = PFRT_CODE_OK;
     const bool threw = !call_foreign([&] { code = observer.fn(observer.user, to_c(name), value); });
     release(value);
@@ -327,7 +328,7 @@ Status observe(const pfrt_session& s, const Observer& observer,
   return {};
 }
 
-// The same, and its observer sees what it shall see.
+// Computes the outputs, and calls the observer for the extra ones.
 Status compute(pfrt_session& s, const PreparedRun& run, const std::vector<ValuePtr>& inputs,
                const std::vector<OutputRequest>& requests, std::vector<ValuePtr>& results) {
   if (!run.observer.fn) return compute_unobserved(s, run, inputs, requests, results);
@@ -340,7 +341,7 @@ Status compute(pfrt_session& s, const PreparedRun& run, const std::vector<ValueP
   return observe(s, run.observer, results);
 }
 
-// The state has the run's values once the caller has the results.
+// Runs with a state, which has the run's values once the caller has the results.
 Status carry_out_with_state(pfrt_session& s, PreparedRun& run, pfrt_io* outputs) {
   std::vector<ValuePtr> inputs = std::move(run.values), results;
   std::vector<OutputRequest> requests = run.requests;
@@ -374,7 +375,8 @@ pfrt_status* run(pfrt_session* s, const pfrt_io* inputs, size_t n_inputs, pfrt_i
   });
 }
 
-// Puts what is given by name where its port stands; |places| says where that is.
+// Puts |given|, which is named by |names|, in the order of the ports; |places| gets the index of
+// each.
 Status in_session_order(const std::vector<pfrt_value_info>& ports, const char* what,
                         const pfrt_string* names, const pfrt_io* given, size_t count,
                         std::pmr::vector<pfrt_io>& out, std::pmr::vector<size_t>& places) {

@@ -15,8 +15,8 @@ pfrt_status make_immortal() {
   return status;
 }
 
-// Never destroyed and never allocated: it is what is returned when there is no memory for anything
-// else.
+// Returns the status for a failure when there is no memory for anything else. It is never allocated
+// and never destroyed.
 pfrt_status& immortal() {
   alignas(pfrt_status) static unsigned char room[sizeof(pfrt_status)];
   static pfrt_status* status = new (room) pfrt_status(make_immortal());

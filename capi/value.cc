@@ -46,7 +46,7 @@ void gather(const char* from, const int64_t* dims, const int64_t* strides, uint3
            element, to);
 }
 
-// Bytes from the first to past the last element; fails where a stride is negative.
+// Returns the bytes from the first to past the last element; fails where a stride is negative.
 Result<uint64_t> strided_bytes(const pfrt_tensor& t, size_t element) {
   uint64_t last = 0;
   for (uint32_t i = 0; i < t.rank; ++i) {
@@ -280,7 +280,7 @@ bool aligned(const pfrt_tensor& t) {
   return reinterpret_cast<uintptr_t>(t.data) % element == 0;
 }
 
-// Type and dimensions of what |t|, which is settled, has the memory for.
+// Returns a tensor of |t|'s type and dimensions, after checks that |t| has memory for them.
 Result<Tensor> described(pfrt_tensor& t) {
   PFRT_TRY(settle_view(t));
   PFRT_TRY(check_view(t));

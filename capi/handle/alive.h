@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A live handle keeps this library loaded: the first takes a reference to it, as dlopen gives one,
-// and the release of the last gives it back, which may unload the code that does so. So the
+// and the release of the last gives it back, which may unload the code that does so. Therefore
 // functions of the tables that release end with a jump to dlclose. Thread-safe; a client that has
 // closed the library must not release the last handle while another thread is in a call.
 #pragma once
@@ -10,7 +10,7 @@
 
 namespace pfrt::capi {
 
-// A member of what a handle stands for.
+// Counts as a live handle. Objects behind handles have one as a member.
 class Alive {
  public:
   Alive() noexcept;
@@ -19,7 +19,7 @@ class Alive {
   ~Alive();
 };
 
-// While it lives, this thread will return into the library's code.
+// Marks, during its life, that this thread will return into the library's code.
 class Inside {
  public:
   Inside() noexcept;
@@ -28,11 +28,12 @@ class Inside {
   Inside& operator=(const Inside&) = delete;
 };
 
-// The reference to give back, where nothing is alive any more and this thread is about to leave;
-// else nullptr. What is not given back waits for the next handle or release.
+// Returns the reference to give back when nothing is alive any more and this thread is about to
+// leave the library; else nullptr. A reference that is not given back waits for the next handle or
+// release.
 void* owed_reference() noexcept;
 
-// |Release| as an entry of a table.
+// Wraps |Release| as an entry of a table.
 template <auto Release, typename Handle>
 #ifndef __clang__
 __attribute__((optimize("optimize-sibling-calls")))

@@ -17,15 +17,15 @@
 struct pfrt_graph : pfrt::capi::Counted {
   explicit pfrt_graph(std::shared_ptr<pfrt::Graph> g) : graph(std::move(g)) {}
   ~pfrt_graph();
-  // Counts the graph's revision up and drops what getters handed out.
+  // Increments the graph's revision and drops storage that getters handed out.
   void edited();
-  // Drops it when the graph was edited through another handle.
+  // Drops the storage when the graph was edited through another handle.
   void refresh();
-  // The handle of a constant that leaves the graph goes.
+  // Releases the handle of a constant that leaves the graph.
   void drop_value(const pfrt::Value* value);
 
   std::shared_ptr<pfrt::Graph> graph;
-  uint64_t revision = 0;  // of the graph that the storage below is about
+  uint64_t revision = 0;  // revision of the graph that the storage below describes
   struct NodeStorage {
     std::vector<pfrt_string> inputs, outputs;
     std::vector<pfrt_attr> attrs;
@@ -41,5 +41,5 @@ struct pfrt_graph : pfrt::capi::Counted {
   std::vector<pfrt::NodeId> ids;  // of live nodes, made on first use
   std::vector<pfrt::ValueId> initializers;
   bool listed = false;
-  std::unordered_map<std::string, size_t> metadata;  // where each key stands in the graph's list
+  std::unordered_map<std::string, size_t> metadata;  // index of each key in the graph's list
 };

@@ -17,11 +17,12 @@
 
 namespace pfrt::capi {
 
-// Null on success; the immortal out-of-memory status when even the error cannot be allocated.
+// Returns null on success; the immortal out-of-memory status when even the error cannot be
+// allocated.
 pfrt_status* to_status(Status status) noexcept;
 pfrt_status* out_of_memory() noexcept;
 pfrt_status* unexpected(const char* what) noexcept;
-// The Status behind a handle, for host callbacks that got one from the tables; consumes it.
+// Returns the Status behind a handle, for host callbacks that got one from the tables; consumes it.
 Status from_status(pfrt_status* status);
 
 // Runs |fn| (returning Status) as the body of an ABI function: nothing it throws crosses, and the
@@ -37,12 +38,12 @@ pfrt_status* guard(Fn&& fn) noexcept {
     return out_of_memory();
   } catch (const std::exception& e) {
     return unexpected(e.what());
-  } catch (...) {  // of a client's function
+  } catch (...) {  // thrown by a client's function
     return unexpected("it is no std::exception");
   }
 }
 
-// A copy of a sized struct, fields the caller does not know being zero.
+// Copies a sized struct; fields the caller does not know are zero.
 template <typename T>
 T read(const T* from) {
   T out{};

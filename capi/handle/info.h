@@ -11,7 +11,7 @@
 
 namespace pfrt::capi {
 
-// What getters of a graph or session hand out views of.
+// Storage of the views that getters of a graph or session hand out.
 struct InfoStorage {
   std::string name;
   std::vector<int64_t> dims;

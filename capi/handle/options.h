@@ -13,7 +13,7 @@ class State;
 }
 
 namespace pfrt::capi {
-// Who sees what a run was asked for besides the model's outputs; |fn| null = nobody.
+// Function that sees a run's extra outputs; |fn| null = none.
 struct Observer {
   pfrt_observe_fn fn = nullptr;
   void* user = nullptr;

@@ -12,8 +12,9 @@
 
 namespace pfrt::capi {
 
-// While it lives, memory that is borrowed on this thread belongs to a plug-in, whose library then
-// stays loaded until the memory is released: a value may outlive the environment.
+// Makes a plug-in own the memory that is borrowed on this thread during this object's life. The
+// plug-in's library then stays loaded until the memory is released: a value may outlive the
+// environment.
 class PluginScope {
  public:
   explicit PluginScope(std::shared_ptr<void> library) : library_(std::move(library)) {
@@ -34,8 +35,8 @@ class PluginScope {
   PluginScope* outer_ = innermost();
 };
 
-// The promise to call |release| once, whatever becomes of the call it was given to. Empty without
-// one.
+// Returns a promise to call |release_fn| once, whatever becomes of the call it was given to; empty
+// without |release_fn|.
 inline std::shared_ptr<void> release_later(pfrt_release_fn release_fn, void* user, void* data) {
   if (!release_fn) return nullptr;
   return std::shared_ptr<void>(user, [release_fn, data, library = PluginScope::current()](void* u) {

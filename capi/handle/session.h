@@ -18,6 +18,6 @@ struct pfrt_session : pfrt::capi::Counted {
   std::shared_ptr<pfrt::Session> session;
   std::vector<std::unique_ptr<pfrt::capi::InfoStorage>> storage;
   std::vector<pfrt_value_info> inputs, outputs;
-  std::vector<std::optional<uint64_t>> output_bytes;  // of those whose dimensions are numbers
+  std::vector<std::optional<uint64_t>> output_bytes;  // of outputs whose dimensions are all numbers
   ~pfrt_session() { pfrt::capi::release(model_handle); }
 };

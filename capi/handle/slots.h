@@ -8,14 +8,14 @@
 
 namespace pfrt::capi {
 
-// Entries of the environment's table that services have to themselves (service.cc).
+// Entries of the environment's table that concern services (service.cc).
 pfrt_status* service_start(pfrt_env* env, pfrt_string name, const pfrt_key_value* options,
                            size_t option_count, pfrt_service** out);
 void service_stop(pfrt_service* service);
 pfrt_string service_address(const pfrt_service* service);
-// As above, for measuring (measure.cc).
+// Entry of the environment's table for measuring (measure.cc).
 pfrt_status* measure(pfrt_env* env, pfrt_string provider, const pfrt_measure_request* request);
-// As above, for asking (ask.cc).
+// Entries of the environment's table for questions (ask.cc).
 pfrt_status* ask(pfrt_env* env, const pfrt_ask_desc* desc, pfrt_reply** out);
 void release_reply(pfrt_reply* reply);
 pfrt_string reply_text(const pfrt_reply* reply);
@@ -31,7 +31,7 @@ pfrt_status* provider_option_at(pfrt_env* env, pfrt_string provider, size_t inde
 pfrt_status* create_on(pfrt_session* session, pfrt_string provider, pfrt_dtype dtype,
                        const int64_t* dims, size_t rank, pfrt_value** out);
 pfrt_status* copy_value(const pfrt_value* from, pfrt_value* to);
-// Slots that have files of their own.
+// Entries of the environment's table that have files of their own.
 pfrt_status* register_operator(pfrt_env* env, const pfrt_custom_op* op);
 pfrt_status* unregister_operator(pfrt_env* env, pfrt_string domain, pfrt_string name);
 pfrt_status* custom_operator_count(pfrt_env* env, size_t* out_count);

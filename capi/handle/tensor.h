@@ -15,7 +15,7 @@ namespace pfrt::capi {
 Status check_dims(std::string_view doing, const int64_t* dims, uint64_t rank);
 // Refuses a tensor on a device where its bytes are to be read.
 Status need_host(const Value& value, std::string_view doing);
-// Refuses a view that says what this version does not know; its offset goes into |data|.
+// Refuses a view with contents that this version does not know; adds its offset to |data|.
 Status settle_view(pfrt_tensor& view);
 Result<Tensor> tensor_from(pfrt_tensor view, bool borrow, std::function<void()> release);
 pfrt_tensor view_of(const Tensor& tensor);

@@ -14,7 +14,7 @@
 struct pfrt_value : pfrt::capi::Counted {
   explicit pfrt_value(pfrt::ValuePtr v) : value(std::move(v)) {}
   ~pfrt_value();
-  // A handle for a part of this value that lives as long as this one.
+  // Returns a handle for a part of this value that lives as long as this one.
   pfrt_value* child(const pfrt::ValuePtr& part);
 
   pfrt::ValuePtr value;

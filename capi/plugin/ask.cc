@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Questions to devices, and what they answered.
+// Questions to devices, and their answers.
 #include "capi/handle/counted.h"
 #include "capi/handle/env.h"
 #include "capi/handle/guard.h"

@@ -21,7 +21,7 @@ Result<std::shared_ptr<const ClientPass>> client_pass(const pfrt_custom_pass& gi
                  "': it needs a name, a function, and a level from 1 to ", PFRT_PASS_ALL, ", not ",
                  given.level);
   made->level = static_cast<int>(std::max<uint32_t>(given.level, PFRT_PASS_BASIC));
-  // Whoever runs it holds the environment's state for as long.
+  // A caller of the pass holds the environment's state during the call.
   made->run = [given, keep = std::move(keep), log = &logger](
                   const Graph& graph, const Stop& stop,
                   PassResult& result) -> Result<std::shared_ptr<Graph>> {

@@ -12,7 +12,7 @@
 
 namespace pfrt::capi {
 
-// It holds |keep|, and uses |logger|, which outlives it. |doing| begins an error.
+// Makes a pass that holds |keep| and uses |logger|, which must outlive it. |doing| begins an error.
 Result<std::shared_ptr<const ClientPass>> client_pass(const pfrt_custom_pass& given,
                                                       std::shared_ptr<void> keep, Logger& logger,
                                                       std::string_view doing);

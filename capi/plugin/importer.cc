@@ -11,7 +11,7 @@
 #include "core/environment/export.h"
 #include "core/environment/import.h"
 
-// What a plug-in sees as a file: bytes and what keeps them.
+// A file as a plug-in sees it, with the owner of its bytes.
 struct pfrt_file : pfrt::capi::Counted {
   std::shared_ptr<void> keep;
 };
@@ -56,7 +56,7 @@ pfrt_code open_beside(const pfrt_import_request* request, pfrt_string location,
 void warn(const pfrt_import_request* request, pfrt_string text) {
   try {
     call_of(request).warnings.emplace_back(view(text));
-  } catch (const std::bad_alloc&) {  // a warning less is better than a failed load
+  } catch (const std::bad_alloc&) {  // losing a warning is better than failing the load
   }
 }
 
@@ -67,7 +67,7 @@ void set_info(const pfrt_import_request* request, pfrt_string key, pfrt_string v
   }
 }
 
-// ---- of a save ----
+// ---- the host's side of a save ----
 
 ExportCall& call_of(const pfrt_export_request* request) {
   return *static_cast<ExportCall*>(request->host);
@@ -114,7 +114,7 @@ class PluginImporter final : public Importer {
 
   Status load(ImportCall& call, const std::shared_ptr<Graph>& graph) const override {
     const ModelSource& source = call.source();
-    // The plug-in may keep references to either.
+    // The plug-in may keep references to both.
     const GraphHandle handle(new pfrt_graph(graph), release);
     const std::unique_ptr<pfrt_file, void (*)(pfrt_file*)> file(new pfrt_file, release);
     file->keep = source.keep;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An importer plug-in as core calls it: what crosses the plug-in's table is translated here.
+// An importer plug-in as core calls it. All that crosses the plug-in's table is translated here.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace pfrt::capi {
 
-// |plugin| is of kind import and accepted.
+// Returns the importer of |plugin|, which is of kind import and accepted.
 std::shared_ptr<const Importer> importer_of(std::shared_ptr<const Plugin> plugin);
 
 }  // namespace pfrt::capi

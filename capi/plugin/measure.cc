@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Providers measure their devices.
+// Measuring of devices by their providers.
 #include <algorithm>
 
 #include "capi/handle/env.h"

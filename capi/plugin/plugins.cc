@@ -14,7 +14,7 @@ ProviderSource source_of(const Plugin& plugin) {
   ProviderSource source;
   source.name = plugin.name;
   source.path = plugin.path;
-  // The first of its devices, unless the session names another.
+  // The first of its devices is the default; a session may name another.
   const std::string_view devices = view(plugin.provider()->devices);
   source.device = devices.substr(0, devices.find(','));
   source.table = plugin.provider();

@@ -12,7 +12,7 @@ namespace pfrt::capi {
 
 class LoadedPlugins final : public PluginSource {
  public:
-  // |logger| outlives it.
+  // |logger| must outlive the object.
   LoadedPlugins(std::vector<PluginFolder> folders, Logger& logger)
       : loader_(std::move(folders), &logger), logger_(logger) {}
 

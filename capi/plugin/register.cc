@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What clients register with an environment (custom.h).
+// Registration of a client's operators, providers and passes with an environment (custom.h).
 #include "capi/handle/env.h"
 #include "capi/handle/guard.h"
 #include "capi/handle/slots.h"
@@ -10,7 +10,7 @@
 namespace pfrt::capi {
 
 pfrt_status* register_operator(pfrt_env* env, const pfrt_custom_op* op) {
-  // Every failure releases, when no lock is held any more.
+  // Released on every failure, after all locks are given up.
   std::shared_ptr<void> keep;
   return guard([&]() -> Status {
     if (!op) return null_argument("op");

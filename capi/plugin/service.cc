@@ -40,7 +40,7 @@ void sink_log(const pfrt_sink* sink, pfrt_log_level level, pfrt_string text) {
   if (logger.wants(level)) logger.write(level, view(text));
 }
 
-// By the name in the file name first, so that others need not be opened.
+// Tries the plug-in whose file has that name first, so that others need not be opened.
 Result<std::shared_ptr<const Plugin>> find_service(PluginLoader& loader, std::string_view name) {
   PFRT_ASSIGN(auto named, loader.open_short("service", name));
   if (!named) return loader.find("service", name);
@@ -78,7 +78,7 @@ pfrt_status* service_start(pfrt_env* env, pfrt_string name, const pfrt_key_value
     service->sink.host = service.get();
     service->sink.fail = sink_fail;
     service->sink.log = sink_log;
-    // A service is started at once or not, and goes on until it is stopped.
+    // A start is never cancelled, and a service goes on until it is stopped.
     service->sink.stop = [](const pfrt_sink*) -> pfrt_code { return PFRT_CODE_OK; };
     service->sink.progress = [](const pfrt_sink*, double) {};
     pfrt_service_request request{};

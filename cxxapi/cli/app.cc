@@ -511,7 +511,7 @@ void define_completion(CLI::App* app, std::function<int()>* action) {
                          "pfrt completion fish > ~/.config/fish/completions/pfrt.fish"});
 }
 
-// An empty word is what a script's unset variable leaves; no option means anything by it.
+// Refuses empty words, which a script's unset variable leaves; no option gives them a meaning.
 void refuse_empty_values(CLI::App* app) {
   for (CLI::App* command : app->get_subcommands({}))
     for (CLI::Option* option : command->get_options())

@@ -8,7 +8,8 @@
 
 namespace cli {
 
-// Adds all to |app|. Parsing sets |action| to what the command does, which gives the exit code.
+// Adds all commands to |app|. Parsing sets |action| to a function that runs the command and returns
+// its exit code.
 void define(CLI::App* app, std::function<int()>* action);
 
 }  // namespace cli

@@ -31,7 +31,7 @@ using pyflame_rt::Tensor;
 constexpr auto kBlock = std::chrono::milliseconds(100);
 constexpr auto kPause = std::chrono::milliseconds(50);
 constexpr auto kChildTimeout = std::chrono::minutes(15);
-constexpr int kInterrupted = 130;  // as shells say it of a program that Ctrl-C ended
+constexpr int kInterrupted = 130;  // shells report this for a program that Ctrl-C ended
 constexpr auto kWarmUp = std::chrono::milliseconds(200);
 
 using Inputs = std::vector<std::pair<std::string, Tensor>>;
@@ -84,7 +84,7 @@ Inputs make_inputs(const std::vector<InputSpec>& specs) {
   return tensors_of(Feeder(args, sources, {}).feed({}), args);
 }
 
-// Our side as a user of the C API who binds buffers once would drive it.
+// Our side, driven as a user of the C API who binds buffers once would do it.
 class Ours {
  public:
   Ours(const std::string& model, const SessionArgs& args)
@@ -114,7 +114,7 @@ class Ours {
       output.value = nullptr;
     }
   }
-  // Of the last run; an invalid tensor where the output is not one.
+  // Outputs of the last run; an invalid tensor where an output is not a tensor.
   std::vector<Tensor> outputs() const {
     std::vector<Tensor> out;
     for (const auto& handle : results_) {
@@ -139,14 +139,14 @@ class Ours {
   std::vector<pyflame_rt::detail::Handle<pfrt_value>> results_;
 };
 
-// ---- what is measured in a child of its own
+// ---- measurements in a child process
 
 struct Load {
   double seconds = 0, first_run_seconds = 0;
   uint64_t peak_bytes = 0;
 };
 
-// What a child has found out.
+// Results of a child process.
 struct Child {
   Load load;
   std::vector<InputSpec> specs;
@@ -267,7 +267,7 @@ void run_block(Side* side) {
   side->total += std::chrono::duration<double>(before - start).count();
 }
 
-// In turns, until each side has run for |seconds| or Ctrl-C; the side that begins alternates.
+// Runs the sides in turns, until each has run for |seconds| or Ctrl-C; they take turns to begin.
 void interleave(std::vector<Side>* sides, double seconds, ProgressLine* line) {
   for (Side& side : *sides) warm_up(&side);
   for (size_t round = 0;; ++round) {
@@ -291,7 +291,7 @@ double quantile(std::vector<double>* sorted, double q) {
 
 struct Latency {
   double median = 0, p99 = 0;
-  size_t runs = 0;  // 0 = not measured, for it was interrupted
+  size_t runs = 0;  // 0 = not measured because of an interruption
 };
 
 Latency latency_of(Side* side) {

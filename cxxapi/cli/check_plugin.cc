@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// pfrt check-plugin: runs the trials of a file and prints rule by rule what came of it.
+// `pfrt check-plugin`: runs the trials of a file and prints the result of each rule.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -17,13 +17,13 @@ namespace {
 
 using namespace check;
 
-// A trial may take so long, and one that only loads the plug-in and asks what it is, or that
-// follows one that took too long, so long.
+// Limit of a trial, and of a short one: it only loads the plug-in and asks for its description, or
+// follows a trial that took too long.
 constexpr int kSeconds = 120, kFewSeconds = 10;
 
 struct Outcome {
   bool tested = false;
-  std::vector<std::string> found;  // different ones
+  std::vector<std::string> found;  // without repetitions
 };
 
 class Account {

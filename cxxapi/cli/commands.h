@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The commands of the tool: what each takes, and the function that does it. A command returns the
-// exit code: 0 done, 1 the work failed, 130 interrupted; bad input is thrown as UsageError or a
+// The commands of the tool: the arguments of each, and the function that does it. A command returns
+// the exit code: 0 done, 1 the work failed, 130 interrupted; bad input is thrown as UsageError or a
 // PyFlameRTError.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace cli {
 
-// What commands that open a session share.
+// Arguments of all commands that open a session.
 struct SessionArgs {
   std::vector<std::string> providers;
   std::string device;                // empty = the default
@@ -57,23 +57,23 @@ int bench_command(const BenchArgs& args);
 
 struct InspectArgs {
   bool json = false;
-  bool memory = false;      // what a session of the model takes, too
+  bool memory = false;      // reports the memory of a session, too
   std::string model, html;  // html: the file that receives the page
   SessionArgs session;      // its level: of the page's second graph
 };
 int inspect_command(const InspectArgs& args);
 
 struct CacheArgs {
-  bool json = false, check = false;  // check: files are read as a whole
+  bool json = false, check = false;  // check: reads files as a whole
   std::string action, folder;        // list, clear or warm
   std::vector<std::string> models;   // of warm
-  SessionArgs session;               // likewise
+  SessionArgs session;               // for warm
 };
 int cache_command(const CacheArgs& args);
 
 struct TuneArgs {
   bool json = false;
-  std::string model, folder;               // of what is found; empty = that of PFRT_CACHE_DIR
+  std::string model, folder;               // folder: empty = that of PFRT_CACHE_DIR
   std::string budget, search, iterations;  // empty = the session's defaults
   std::vector<std::string> inputs, dims;
   SessionArgs session;
@@ -92,7 +92,7 @@ struct ProfileArgs {
   bool json = false;
   std::string model, output = "trace.json", html;
   int runs = 10;
-  bool measure = true;  // the machine, for the page
+  bool measure = true;  // measures the machine, for the page
   std::vector<std::string> inputs, dims;
   SessionArgs session;
 };
@@ -123,8 +123,8 @@ int check_plugin_command(const CheckPluginArgs& args);
 
 struct ListArgs {
   bool json = false;
-  bool kernels = false;  // of providers
-  bool notes = false;    // on operators
+  bool kernels = false;  // lists kernels of providers
+  bool notes = false;    // lists notes on operators
 };
 int providers_command(const ListArgs& args);
 int ops_command(const ListArgs& args);
@@ -137,10 +137,10 @@ struct WseArgs {
   std::string chips, arithmetic, fabric;  // empty = the provider's defaults
   bool silicon = false;
   std::vector<std::string> dims, options;  // NAME=N, KEY=VALUE
-  std::string picture;                     // the file that receives it
+  std::string picture;                     // path of the picture's file
   std::vector<std::string> changes;        // of validate: NUMBER=VALUE
   std::string gemm, gemv, grid, algorithm, group;
-  bool values = false;  // of --gemm: computed too
+  bool values = false;  // for --gemm: computes values too
   bool language_model = false;
   std::vector<std::string> sizes;  // of a language model: KEY=VALUE
 };
@@ -148,17 +148,17 @@ int wse_command(const WseArgs& args);
 
 struct DoctorArgs {
   bool json = false;
-  bool measure = false;  // the machine's peaks; the rest says how
+  bool measure = false;  // measures the machine's peaks; the rest says how
   double seconds = 10;
   int threads = 0;
-  std::string only;  // what names must begin with
+  std::string only;  // prefix of the names to measure
 };
 int doctor_command(const DoctorArgs& args);
 
 struct AskArgs {
   bool json = false;
   std::string provider, verb, request;
-  std::string device;  // of the provider; empty = the first
+  std::string device;  // word of one of the provider's devices; empty = the first
 };
 int ask_command(const AskArgs& args);
 

@@ -55,7 +55,7 @@ void write_measurements(const std::vector<Measurement>& measured, Json* json) {
   json->end();
 }
 
-// Rows of one provider from |first| on; returns where the next one's begin.
+// Prints the rows of one provider from |first| on; returns where those of the next begin.
 size_t print_provider(const std::vector<Measurement>& measured, size_t first) {
   uint32_t most = 1;
   size_t end = first;
@@ -89,7 +89,7 @@ size_t print_provider(const std::vector<Measurement>& measured, size_t first) {
   return end;
 }
 
-// Where the library looks for plug-ins when nothing is set; empty when that cannot be known.
+// Folder in which the library looks for plug-ins when nothing is set; empty when it is unknown.
 std::string default_folder() {
   Dl_info info{};
   if (::dladdr(&pyflame_rt::api(), &info) == 0) return {};
@@ -97,7 +97,7 @@ std::string default_folder() {
   return (library / "pyflame_rt" / "plugins").string();
 }
 
-// What keeps this installation from working as it was set up.
+// Finds faults that keep this installation from working as it was set up.
 std::vector<std::string> find_problems(const char* plugin_path,
                                        const std::vector<PluginInfo>& plugins) {
   namespace fs = std::filesystem;

@@ -34,14 +34,14 @@ void write_values(const char* name, const std::vector<TensorInfo>& values, Json*
   json->end();
 }
 
-// Of a session of |model| that has run once, where random inputs suit it.
+// Reports the memory of a session of |model| that has run once, where random inputs suit it.
 MemoryReport memory_of(const Model& model) {
   const InferenceSession session(model);
   try {
     const Feeder feeder(session.get_inputs(), {}, {});
     (void)fit_sizes(feeder, run_once(session));
   } catch (const std::exception&) {
-    // The report is of what the session has without a run.
+    // The report is then about a session that has not run.
   }
   return session.memory_report();
 }
@@ -158,8 +158,8 @@ int explain_command(const ExplainArgs& args) {
   pyflame_rt::SessionOptions options = session_options(args.session);
   options.enable_profiling = true;
   const InferenceSession session(args.model, options);
-  // Steps and their times are those of a run; a model that random inputs do not suit is explained
-  // without.
+  // Steps and their times come from a run. A model that refuses random inputs is explained without
+  // one.
   std::string unrun;
   Dims assumed;
   const Dims dims = parse_dims(args.dims);

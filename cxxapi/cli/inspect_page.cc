@@ -16,7 +16,7 @@ namespace {
 
 using pyflame_rt::Graph;
 
-// Shapes are for people; a graph that contradicts itself is shown without.
+// Infers shapes, for people; a graph that contradicts itself is shown without them.
 void infer(Graph* graph) {
   try {
     graph->infer_shapes();

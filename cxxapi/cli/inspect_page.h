@@ -9,7 +9,7 @@
 
 namespace cli {
 
-// The exit code; a UsageError when the page cannot be written.
+// Writes the page and returns the exit code. Throws UsageError when the page cannot be written.
 int write_page(const InspectArgs& args, const pyflame_rt::Model& model,
                const pyflame_rt::Graph& graph);
 

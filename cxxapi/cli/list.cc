@@ -14,7 +14,7 @@ using pyflame_rt::KernelInfo;
 using pyflame_rt::OperatorInfo;
 using pyflame_rt::ProviderInfo;
 
-// "9-12", or "13-" for a range that is still current.
+// Writes "9-12", or "13-" for a range that is still current.
 std::string range_text(uint32_t since, uint32_t until) {
   return std::to_string(since) + "-" + (until == 0 ? std::string() : std::to_string(until));
 }
@@ -96,7 +96,7 @@ int providers_command(const ListArgs& args) {
 
 namespace {
 
-// The same for all opsets of an operator, whose rows follow each other.
+// Prints notes for all opsets of an operator, whose rows follow each other.
 void print_notes(const std::vector<OperatorInfo>& operators) {
   const OperatorInfo* last = nullptr;
   for (const OperatorInfo& op : operators) {

@@ -22,7 +22,7 @@ namespace {
 constexpr int kDone = 0;
 constexpr int kFailed = 1;
 constexpr int kUsage = 2;
-// As it was typed: a command line that cannot be parsed is to fail in JSON too.
+// Whether --json was typed: a command line that cannot be parsed is to fail in JSON too.
 bool json_asked(int argc, char** argv) {
   for (int i = 1; i < argc && std::strcmp(argv[i], "--") != 0; ++i)
     if (std::strcmp(argv[i], "--json") == 0) return true;

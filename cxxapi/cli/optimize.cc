@@ -21,7 +21,7 @@ using pyflame_rt::opt::PassManagerConfig;
 using pyflame_rt::opt::PassReport;
 using pyflame_rt::opt::PassResult;
 
-// "FusedConvBN 20, Gemm 1"
+// Writes "FusedConvBN 20, Gemm 1".
 std::string rules_text(const PassReport& report) {
   std::string out;
   for (const auto& [rule, count] : report.stats.rules)

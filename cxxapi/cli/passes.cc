@@ -14,7 +14,7 @@ using pyflame_rt::OptLevel;
 using pyflame_rt::opt::Pass;
 using pyflame_rt::opt::RuleInfo;
 
-// In the order in which they run, then those of no level.
+// Returns the passes in the order in which they run, then those of no level.
 std::vector<std::unique_ptr<Pass>> built_in_passes() {
   std::vector<std::unique_ptr<Pass>> out;
   out.push_back(std::make_unique<pyflame_rt::opt::ConstantFoldingPass>());
@@ -67,7 +67,7 @@ void print_text(const std::vector<RuleInfo>& rules) {
   std::printf("%zu rewrites\n", rules.size());
 }
 
-// For a cell of a table in Markdown.
+// Writes the text of a cell in a Markdown table.
 std::string cell(const std::string& text) {
   std::string out;
   for (const char c : text) {

@@ -15,7 +15,7 @@ namespace cli {
 
 class Peer {
  public:
-  // UsageError when |library| is not ONNX Runtime or refuses the model.
+  // Throws UsageError when |library| is not ONNX Runtime or refuses the model.
   Peer(const std::string& library, const std::string& model, int threads);
   ~Peer();
   Peer(const Peer&) = delete;
@@ -23,11 +23,12 @@ class Peer {
 
   const std::string& version() const { return version_; }
   double load_seconds() const { return load_seconds_; }
-  // The tensors are borrowed and must outlive the runs.
+  // Borrows the tensors, which must outlive the runs.
   void bind(std::vector<std::pair<std::string, pyflame_rt::Tensor>> inputs,
             std::vector<std::string> output_names);
   void run();
-  // Of the last run, copied; an invalid tensor where the output is not a tensor of numbers.
+  // Copies of the last run's outputs; an invalid tensor where the output is not a tensor of
+  // numbers.
   std::vector<pyflame_rt::Tensor> outputs();
 
  private:

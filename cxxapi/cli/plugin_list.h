@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Plug-ins as commands show them. Pure functions but for the printing.
+// Lists of plug-ins that commands show. Pure functions but for the printing.
 #pragma once
 
 #include <pyflame_rt/env.hpp>

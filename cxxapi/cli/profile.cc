@@ -29,8 +29,8 @@ using pyflame_rt::InferenceSession;
 constexpr int kWarmUps = 3;
 constexpr double kMeasureSeconds = 2;
 
-// Where the library writes the profile, whose file has a name of its own; gone with the object, and
-// so with what a session writes when a run fails.
+// A temporary folder for the library's profile, whose file has a name of its own. It is removed
+// with the object, together with a profile that a session writes when a run fails.
 class ProfileFolder {
  public:
   ProfileFolder() {
@@ -90,7 +90,7 @@ std::vector<KernelTime> by_kernel(const std::vector<ExplainStep>& steps) {
   return out;
 }
 
-// From the first step's start to the last one's end.
+// Time from the first step's start to the last one's end.
 double span_ns(const std::vector<ExplainStep>& steps) {
   double end = 0;
   for (const ExplainStep& step : steps) end = std::max(end, step.started_ns + step.measured_ns);

@@ -40,7 +40,7 @@ svg path { fill: none; stroke: var(--c); stroke-width: 1.5; vector-effect: non-s
 svg path.results { stroke: var(--b); }
 )css";
 
-// What comes from the model is set as text, never as markup.
+// Names from the model are set as text, never as markup.
 constexpr char kProfileScript[] = R"js(
 'use strict';
 const read = id => JSON.parse(document.getElementById(id).textContent);
@@ -238,7 +238,7 @@ std::string profile_page(const std::string& model, const std::string& trace,
 <script type="application/json" id="roof">)");
   out.data(roof).raw("</script>\n<script type=\"application/json\" id=\"trace\">");
   std::string text = out.str();
-  for (const char c : trace) {  // a "<" is always in a string
+  for (const char c : trace) {  // a "<" only occurs in strings
     if (c == '<')
       text += "\\u003c";
     else

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `pfrt profile --html`: a profile as a page for people who would rather look: steps by time and
-// how near they come to what the machine can do, the last run's time line, memory, and what was
-// done before the first run. The page refers to nothing outside of itself.
+// `pfrt profile --html`: a profile as a page: steps by time and how near they come to the machine's
+// limits, the last run's time line, memory, and the work before the first run. The page refers to
+// nothing outside of itself.
 #pragma once
 
 #include <cstdint>
@@ -11,21 +11,21 @@
 
 namespace cli {
 
-// What the machine can do at most, on as many threads as the runs had; 0 = not measured.
+// Peak rates of the machine, on as many threads as the runs had; 0 = not measured.
 struct Roofline {
   double gflops = 0;  // float32
   struct Level {
     std::string name;    // "read L2"
-    uint64_t bytes = 0;  // that it holds
-    double gbytes = 0;   // a second
+    uint64_t bytes = 0;  // its capacity
+    double gbytes = 0;   // gigabytes read per second
   };
   std::vector<Level> levels;  // the nearest first; the last holds everything
 };
 
-// Measures for about |seconds|; nothing where no provider can.
+// Measures for about |seconds|; returns no figures where no provider can measure.
 Roofline measure_roofline(uint32_t threads, double seconds);
 
-// |trace|: the text of the file that end_profiling wrote.
+// Returns the page. |trace| is the text of the file that end_profiling wrote.
 std::string profile_page(const std::string& model, const std::string& trace,
                          const Roofline& roofline);
 

@@ -60,7 +60,7 @@ std::vector<std::string> files_read(const RunArgs& args) {
   return out;
 }
 
-// Before the run, which may take long.
+// Checks the output's path before the run, which may take long.
 void check_output(const RunArgs& args, const InferenceSession& session) {
   if (!is_npy_file(args.output)) {
     for (const NodeArg& output : session.get_outputs())

@@ -40,7 +40,7 @@ struct Outcome {
   std::string reason;
 };
 
-// Every folder below |root| with a model.onnx, by name.
+// Finds every folder below |root| with a model.onnx, by name.
 std::vector<Case> find_cases(const std::string& root) {
   std::error_code error;
   if (!fs::is_directory(root, error)) throw UsageError("'" + root + "' is not a folder");
@@ -71,7 +71,7 @@ std::vector<fs::path> data_sets(const fs::path& folder) {
   return sets;
 }
 
-// input_0.pb, input_1.pb, ... of |set| in order.
+// Finds input_0.pb, input_1.pb, ... of |set| in order.
 std::vector<fs::path> numbered(const fs::path& set, const std::string& stem) {
   std::vector<fs::path> files;
   for (size_t i = 0;; ++i) {
@@ -87,7 +87,8 @@ const NodeArg* by_name(const std::vector<NodeArg>& args, const std::string& name
   return found == args.end() ? nullptr : &*found;
 }
 
-// By the names inside the files where each names another input, else by position.
+// Assigns files to inputs by the names inside the files where each names another input, else by
+// position.
 Feed read_feed(const std::vector<fs::path>& files, const std::vector<NodeArg>& inputs) {
   if (files.size() > inputs.size()) {
     throw UsageError("the case has " + std::to_string(files.size()) + " inputs, the model " +
@@ -106,14 +107,14 @@ Feed read_feed(const std::vector<fs::path>& files, const std::vector<NodeArg>& i
       feed[inputs[i].name] = read[i].value;
     } else if (read[i].name == inputs[i].name) {
       feed[read[i].name] = read[i].value;
-    } else {  // read once more: the kind of value is that of another input
+    } else {  // read once more, as the kind of value is that of another input
       feed[read[i].name] = read_pb(files[i].string(), *by_name(inputs, read[i].name)).value;
     }
   }
   return feed;
 }
 
-// Empty when every output of the data set matches.
+// Returns an empty text when every output of the data set matches.
 std::string run_set(const InferenceSession& session, const fs::path& set,
                     const Tolerance& tolerance) {
   const Feed feed = read_feed(numbered(set, "input"), session.get_inputs());
@@ -134,7 +135,7 @@ std::string run_set(const InferenceSession& session, const fs::path& set,
   return {};
 }
 
-// What --verify found: wrong rewrites, which the session has undone.
+// Lists wrong rewrites that --verify found and that the session has undone.
 std::string undone(const InferenceSession& session) {
   std::string text;
   for (const std::string& note : session.explain().notes)
@@ -172,7 +173,7 @@ Outcome run_case(const Case& test, const TestArgs& args) {
   return outcome;
 }
 
-// Tabs and line breaks would break the report's columns.
+// Replaces tabs and line breaks, which would break the report's columns.
 std::string cell(std::string text) {
   std::replace(text.begin(), text.end(), '\t', ' ');
   return one_line(text);

@@ -20,7 +20,8 @@ using pyflame_rt::ExplainStep;
 using pyflame_rt::Explanation;
 using pyflame_rt::InferenceSession;
 
-// What follows "tuned: " or "not tuned: " in why a step is as it is; empty where neither is there.
+// Returns the text that follows "tuned: " or "not tuned: " in a step's reason; empty where neither
+// is there.
 std::string outcome_of(const ExplainStep& step) {
   const size_t at = step.reason.find("tuned: ");
   if (at == std::string::npos) return {};
@@ -28,7 +29,7 @@ std::string outcome_of(const ExplainStep& step) {
   return no ? step.reason.substr(at - 4) : step.reason.substr(at + 7);
 }
 
-// "band=28 positions=512" without what was measured of it.
+// Returns "band=28 positions=512", without the figures that follow.
 std::string parameters_of(const ExplainStep& step) {
   return step.tuning.substr(0, step.tuning.find(" gain="));
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `pfrt wse`: what a model, a product or a language model takes on a simulated wafer, and how its
-// model of the machine compares with published figures. The provider says all of it; this asks.
+// `pfrt wse`: the cost of a model, a product or a language model on a simulated wafer, and a
+// comparison of its model of the machine with published figures. The provider computes all of it;
+// this asks.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -39,7 +40,7 @@ std::map<std::string, std::string> device_options(const WseArgs& args) {
   return out;
 }
 
-// A machine is one of the provider's words or a file.
+// Whether the machine is a file, and not one of the provider's words.
 bool is_file(const std::string& machine) { return machine.find('.') != std::string::npos; }
 
 pyflame_rt::Answer ask(const WseArgs& args, const std::string& verb, std::string request,
@@ -82,8 +83,8 @@ void write_picture(const WseArgs& args, const std::string& svg) {
   if (!args.json) std::printf("picture written to %s\n", args.picture.c_str());
 }
 
-// Dimensions become known with a run, which ends where values would be computed. What there is to
-// say of them.
+// Makes dimensions known by a run, which ends where values would be computed. Returns a note for
+// the user.
 std::string plan_dimensions(const InferenceSession& session, const WseArgs& args) {
   const Dims dims = parse_dims(args.dims);
   check_dims(session.get_inputs(), dims);
@@ -113,7 +114,7 @@ void print_others(const InferenceSession& session) {
   std::printf("\non the CPU:\n%s", others.c_str());
 }
 
-// "4096x128x64"
+// Parses "4096x128x64".
 std::vector<int64_t> sizes_of(const std::string& product) {
   std::vector<int64_t> out;
   std::istringstream parts(product);
@@ -129,8 +130,8 @@ std::vector<float> random_numbers(int64_t count, uint32_t seed) {
   return out;
 }
 
-// The product in a session on a fabric of that size: how long the simulator takes, and how far its
-// results are from fp64's.
+// Computes the product in a session on a fabric of that size, and reports the time of the simulator
+// and the difference of its results from fp64's.
 void compute_product(const WseArgs& args) {
   const std::vector<int64_t> sizes = sizes_of(args.gemm);
   const int64_t m = sizes[0], k = sizes[1], n = sizes[2];

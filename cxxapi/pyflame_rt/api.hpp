@@ -30,13 +30,13 @@ inline const pfrt_api* open_api() {
 
 }  // namespace detail
 
-// The table of the library. PyFlameRTError when it implements another version.
+// Returns the library's table. Throws PyFlameRTError when it implements another version.
 inline const pfrt_api& api() {
   static const pfrt_api* const table = detail::open_api();
   return *table;
 }
 
-// "0.1.0"
+// Version of the library, such as "0.1.0".
 inline std::string version() {
   pfrt_abi_info info{};
   info.struct_size = sizeof(info);
@@ -59,7 +59,7 @@ inline void collect_faults(const pfrt_status* status, std::vector<std::string>* 
   }
 }
 
-// Takes |status|; the message of a failure, its faults in |faults|.
+// Takes over |status|; holds the message of a failure, and its faults in |faults|.
 struct Failure {
   explicit Failure(PFRT_OWN pfrt_status* status)
       : code(api().status->code(status)), message(str(api().status->message(status))) {
@@ -71,7 +71,7 @@ struct Failure {
   std::vector<std::string> faults;
 };
 
-// Takes |status| and throws what it says, unless it is success.
+// Takes over |status| and throws its error, unless it is success.
 inline void check(PFRT_OWN pfrt_status* status) {
   if (status == nullptr) return;
   Failure failure(status);
@@ -97,7 +97,7 @@ PFRT_CXX_HANDLE_OPS(pfrt_state, state)
 PFRT_CXX_HANDLE_OPS(pfrt_cache, cache)
 #undef PFRT_CXX_HANDLE_OPS
 
-// One reference to a C object, or none.
+// Holds a reference to a C object, or none.
 template <class T>
 class Handle {
  public:
@@ -125,7 +125,7 @@ class Handle {
   explicit operator bool() const noexcept { return handle_ != nullptr; }
   // Gives the reference away.
   PFRT_OWN T* detach() noexcept { return std::exchange(handle_, nullptr); }
-  // For an out-parameter; drops what was held.
+  // Returns the place for an out-parameter; drops the reference held before.
   T** out() noexcept {
     *this = Handle();
     return &handle_;
@@ -137,7 +137,8 @@ class Handle {
 
 }  // namespace detail
 
-// Share a body between a node's attribute and a Graph object (Graph::shared, Node::set_attr).
+// Handle of a body, shared between a node's attribute and a Graph object (Graph::shared,
+// Node::set_attr).
 using GraphHandle = detail::Handle<pfrt_graph>;
 
 }  // namespace pyflame_rt

@@ -15,33 +15,33 @@
 
 namespace pyflame_rt {
 
-// What a device is asked.
+// A question to a device.
 struct Question {
-  // As sessions name it: "CPUExecutionProvider" or "cpu".
+  // Provider, by a name that sessions use: "CPUExecutionProvider" or "cpu".
   std::string provider;
   std::string verb;             // what to do, in the provider's own word
   std::string request;          // how, in the form that the verb wants
-  std::vector<Tensor> tensors;  // that the verb works on, in host memory
-  std::string device;           // of the provider, by its word; empty = the first
-  // The provider's own, by their keys without "provider.<word>.".
+  std::vector<Tensor> tensors;  // arguments of the verb, in host memory
+  std::string device;           // word of one of the provider's devices; empty = the first
+  // Options of the provider, by their keys without "provider.<word>.".
   std::map<std::string, std::string> options;
   int64_t timeout_ms = 0;  // TimeoutError after so many; 0 = never
-  // Hears how far the device is, from 0 to 1. Returning false, or throwing, stops it:
+  // Hears the device's progress, from 0 to 1. Returning false, or throwing, stops it:
   // CancelledError, or what was thrown.
   std::function<bool(double fraction)> progress;
 };
 
-// What it answered.
+// The answer of a device.
 struct Answer {
-  // May be empty.
+  // Text of the answer; may be empty.
   std::string text;
-  // By their names, which differ.
+  // Tensors with their names, which differ.
   std::vector<std::pair<std::string, Tensor>> tensors;
 };
 
 namespace detail {
 
-// The options of one question, and what its callback threw.
+// Holds the options of one question, and the exception of its callback.
 struct AskCall {
   explicit AskCall(const Question& from) : question(from) {
     check(api().options->create(PFRT_OPTIONS_ASK, c.out()));
@@ -55,7 +55,7 @@ struct AskCall {
   AskCall(const AskCall&) = delete;
   AskCall& operator=(const AskCall&) = delete;
 
-  // Takes |status|.
+  // Takes over |status|.
   void finish(PFRT_OWN pfrt_status* status) const {
     if (thrown) {
       api().status->release(status);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Execution of graphs by code of the program's own. A registered backend is a provider: sessions
-// that name it give it the stretches of their graph that it supports, and what it does not support
-// goes to the next provider in the list.
+// Execution of graphs by the program's own code. A registered backend is a provider: sessions that
+// name it give it the parts of their graph that it supports; the rest goes to the next provider in
+// the list.
 #pragma once
 
 #include <deque>
@@ -23,15 +23,17 @@ class Backend {
  public:
   virtual ~Backend() = default;
 
-  // As sessions name it: "MyExecutionProvider".
+  // Name that sessions use: "MyExecutionProvider".
   virtual const std::string& name() const = 0;
-  // Operators of ONNX's domain, as of the newest opset. Called from any thread.
+  // Whether the backend runs an operator of ONNX's domain, as of the newest opset. Called from any
+  // thread.
   virtual bool supports_op(const std::string& op_type) const = 0;
-  // For lists; what sessions ask is supports_op.
+  // Operators for lists to show; sessions ask supports_op.
   virtual std::vector<std::string> get_supported_ops() const = 0;
-  // The values |output_names| (empty: the graph's outputs) in that order. The graph holds supported
-  // operators alone, its constants as initializers; tensors of |input_feed| live during the call.
-  // Sessions call it from one thread at a time for each backend. An exception fails the run.
+  // Returns the values |output_names| (empty: the graph's outputs) in that order. The graph holds
+  // only supported operators, with its constants as initializers; tensors of |input_feed| live
+  // during the call. Sessions call it from one thread at a time for each backend. An exception
+  // fails the run.
   virtual std::vector<Tensor> execute(const Graph& graph,
                                       const std::unordered_map<std::string, Tensor>& input_feed,
                                       const std::vector<std::string>& output_names = {}) = 0;
@@ -47,18 +49,18 @@ class BackendRegistry {
   BackendRegistry(const BackendRegistry&) = delete;
   BackendRegistry& operator=(const BackendRegistry&) = delete;
 
-  // SessionOptions::providers may name it from now on. It is kept until the process ends.
+  // Registers a backend for SessionOptions::providers. It is kept until the process ends. Throws
   // InputError when the name is taken.
   void register_backend(std::shared_ptr<Backend> backend);
-  // Null when there is none of that name.
+  // Returns null when there is no backend of that name.
   std::shared_ptr<Backend> get(const std::string& name) const {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto it = backends_.find(name);
     return it == backends_.end() ? nullptr : it->second->backend;
   }
-  // Whether one of that name is registered.
+  // Whether a backend of that name is registered.
   bool has(const std::string& name) const { return get(name) != nullptr; }
-  // Sorted.
+  // Names of all backends, sorted.
   std::vector<std::string> list() const {
     const std::lock_guard<std::mutex> lock(mutex_);
     std::vector<std::string> names;
@@ -72,7 +74,7 @@ class BackendRegistry {
   struct Entry {
     std::shared_ptr<Backend> backend;
     std::string name;
-    std::mutex mutex;  // of execute
+    std::mutex mutex;  // guards execute
     pfrt_provider_table table{};
   };
   class Executable;
@@ -98,7 +100,7 @@ class BackendRegistry {
   std::map<std::string, std::unique_ptr<Entry>> backends_;
 };
 
-// A region as a graph.
+// A region, held as a graph.
 class BackendRegistry::Executable {
  public:
   Executable(Entry& entry, const pfrt_snapshot& snapshot, const pfrt_region& region)
@@ -165,7 +167,7 @@ class BackendRegistry::Executable {
   std::vector<uint32_t> nodes_;
 };
 
-// One step: the whole region.
+// A program of one step, which runs the whole region.
 class BackendRegistry::Program {
  public:
   Program(Executable& executable, const pfrt_shapes& shapes) : executable_(executable) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How long runs of a model take.
+// Measures the time of a model's runs.
 //
 //   pyflame_rt::Benchmark benchmark("model.onnx");
 //   double median = benchmark.run({{"input", tensor}}).p50;
@@ -19,30 +19,30 @@
 
 namespace pyflame_rt {
 
-// Of the runs that were timed, in seconds. Quantiles lie between two runs where they have to.
+// Times of the measured runs, in seconds. Quantiles are interpolated between two runs.
 struct BenchmarkResult {
-  // |std| is of all runs, not estimated of more.
+  // |std| is that of these runs, not an estimate for a larger set.
   double mean = 0, std = 0, min = 0, max = 0;
-  // The median, and what all runs but one in a hundred stay below.
+  // The median, and the 99th percentile.
   double p50 = 0, p99 = 0;
-  // That were timed.
+  // Number of measured runs.
   size_t runs = 0;
 };
 
 // Times runs of a session, one after another. For one thread at a time.
 class Benchmark {
  public:
-  // Throws as InferenceSession does.
+  // Throws what InferenceSession throws.
   explicit Benchmark(const std::string& path, const SessionOptions& options = {})
       : session_(path, options) {}
-  // Takes the session.
+  // Takes over the session.
   explicit Benchmark(InferenceSession session) : session_(std::move(session)) {}
 
-  // The one that is timed.
+  // The session that is measured.
   const InferenceSession& session() const noexcept { return session_; }
 
   // Runs |warmup_runs| times, which also plans new shapes, then |num_runs| times with a clock.
-  // InvalidArgumentError for no runs; what InferenceSession::run throws.
+  // Throws InvalidArgumentError for no runs, and what InferenceSession::run throws.
   BenchmarkResult run(const std::unordered_map<std::string, Value>& input_feed,
                       size_t num_runs = 100, size_t warmup_runs = 10,
                       const RunOptions& options = {}) const {
@@ -59,7 +59,7 @@ class Benchmark {
     return of(std::move(seconds));
   }
 
-  // The figures of runs that took so long; all zero where there are none.
+  // Returns the figures of runs that took |seconds| each; all zero where there are none.
   static BenchmarkResult of(std::vector<double> seconds) {
     BenchmarkResult out;
     out.runs = seconds.size();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Graphs run once, on the CPU. Each call prepares the graph anew: what runs more than once wants an
-// InferenceSession.
+// Graphs run once, on the CPU. Each call prepares the graph anew: use an InferenceSession to run a
+// graph more than once.
 #pragma once
 
 #include <pyflame_rt/backend.hpp>
@@ -13,14 +13,14 @@
 
 namespace pyflame_rt {
 
-// Thread-safe.
+// A backend that runs graphs with a session of the CPU provider. Thread-safe.
 class CPUExecutor : public Backend {
  public:
   const std::string& name() const override { return name_; }
   bool supports_op(const std::string& op_type) const override {
     return OperatorRegistry::instance().has(op_type);
   }
-  // Sorted.
+  // Names of all operators, sorted.
   std::vector<std::string> get_supported_ops() const override {
     return OperatorRegistry::instance().list_ops();
   }

@@ -16,32 +16,32 @@
 
 namespace pyflame_rt {
 
-// Empty strings and 0 mean "the default".
+// Options of the environment. Empty strings and 0 mean "the default".
 struct EnvironmentOptions {
   std::string plugin_path;  // folders, colon-separated, searched before PFRT_PLUGIN_PATH
   std::string log_level;    // "debug", "info", "warning", "error", "off"
-  // most threads of a run; 0 = what affinity and quota allow
+  // Most threads of a run; 0 = as many as affinity and quota allow.
   int num_threads = 0;
   // Further keys of the library's schema, as text: "memory_limit", "memory_pressure",
-  // "memory_idle_s" and others. Throws InputError for one that there is not.
+  // "memory_idle_s" and others. An unknown key throws InputError.
   std::map<std::string, std::string> extra = {};
 };
 
 // A file of the plug-in search path.
 struct PluginInfo {
-  // What it brings ("provider"), its name, file and version; the version is empty when it was not
+  // Kind ("provider"), name, file and version of the plug-in; the version is empty when it was not
   // opened.
   std::string kind, name, path, version;
   std::string reason;  // why it was rejected, or empty
   // Whether it was opened and accepted.
   bool loaded = false;
-  // Of the ABI that it was built with; 0 when it was not opened.
+  // ABI version that the plug-in was built with; 0 when it was not opened.
   uint32_t abi_major = 0, abi_minor = 0;
 };
 
 // A provider that sessions can name.
 struct ProviderInfo {
-  // As sessions name it, and its plug-in's file.
+  // Name that sessions use, and the plug-in's file.
   std::string name, path;
   std::string devices;  // comma-separated
   std::string reason;   // why it is not available, or empty
@@ -49,28 +49,29 @@ struct ProviderInfo {
   bool available = false;
 };
 
-// Opset ranges are inclusive; |until| 0 means "still current".
+// A kernel of a provider. Opset ranges are inclusive; |until| 0 means "still current".
 struct KernelInfo {
   // Operator, its domain ("" is ai.onnx), element types, the kernel's own name, and the instruction
   // set that it needs.
   std::string op, domain, types, name, isa;
-  // Opsets of the domain.
+  // Range of opsets of the domain.
   uint32_t since = 0, until = 0;
 };
 
 // An operator that the library knows.
 struct OperatorInfo {
-  // Its name and domain ("" is ai.onnx).
+  // Name and domain ("" is ai.onnx).
   std::string op, domain;
   std::string runs_in;  // "provider" or "host"
-  std::string note;     // what was followed where standard and implementations differ
-  // Opsets of the domain; |until| 0 means "still current".
+  std::string note;     // which was followed where standard and implementations differ
+  // Range of opsets of the domain; |until| 0 means "still current".
   uint32_t since = 0, until = 0;
 };
 
-// What a provider adds to SessionOptions::extra: key as given there, type as in the C table.
+// An option of a provider for SessionOptions::extra: the key as given there, the type as in the C
+// table.
 struct ProviderOption {
-  // The key, its default as text, and what it does.
+  // The key, its default as text, and a sentence on its effect.
   std::string key, default_value, doc;
   std::string choices;  // space-separated; empty = any
   // PFRT_OPTION_INT and the like.
@@ -80,13 +81,13 @@ struct ProviderOption {
 struct Question;  // ask.hpp
 struct Answer;
 class IExecutor;     // executor.hpp
-class IThreadHooks;  // likewise
+class IThreadHooks;  // executor.hpp
 namespace memory {
 class IAllocator;      // memory/allocator.hpp
 class IMemoryPlanner;  // memory/planner.hpp
 }  // namespace memory
 
-// How severe a line of the log is.
+// Severity of a line of the log.
 enum class LogLevel : uint32_t {
   Debug = PFRT_LOG_DEBUG,
   Info = PFRT_LOG_INFO,
@@ -96,8 +97,8 @@ enum class LogLevel : uint32_t {
 
 namespace detail {
 
-// What a program registers, also in its static initialisers before there is an environment: kept,
-// and made with the environment when that comes.
+// Registrations that a program makes, also in its static initialisers before there is an
+// environment. They are kept, and applied when the environment is made.
 class Registrations {
  public:
   using Apply = std::function<void(pfrt_env*)>;
@@ -106,7 +107,8 @@ class Registrations {
     static Registrations* const all = new Registrations;  // exit() with live sessions is legal
     return *all;
   }
-  // Throws what |apply| throws; then nothing is kept. The result is for remove.
+  // Adds a registration; the result is for remove. Throws what |apply| throws; then nothing is
+  // kept.
   size_t add(Apply apply) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (env_ != nullptr) apply(env_);
@@ -133,14 +135,15 @@ class Registrations {
 
 }  // namespace detail
 
-// What everything in the process shares; made when it is first asked for.
+// The state that everything in the process shares; made when it is first asked for.
 class Environment {
  public:
-  // Takes a line without its end; from any thread. What it throws is lost with the line.
+  // Takes a line without its end; called from any thread. An exception that it throws is lost with
+  // the line.
   using Logger = std::function<void(LogLevel, const std::string&)>;
 
-  // The environment of the process. |options| count on the first call, wherever it comes from;
-  // later ones ignore them (has_instance() tells).
+  // Returns the environment of the process. |options| count on the first call in the process only;
+  // later ones are ignored (has_instance() tells).
   static Environment& instance(const EnvironmentOptions& options = {}) {
     const std::lock_guard<std::mutex> lock(slot().mutex);
     Slot& s = slot();
@@ -151,7 +154,7 @@ class Environment {
     }
     return *s.environment;
   }
-  // Whether there is one already.
+  // Whether the environment exists already.
   static bool has_instance() {
     const std::lock_guard<std::mutex> lock(slot().mutex);
     return slot().environment != nullptr;
@@ -160,7 +163,7 @@ class Environment {
   Environment(const Environment&) = delete;
   Environment& operator=(const Environment&) = delete;
 
-  // Log lines go to |logger|, from any thread, instead of stderr; an empty one restores stderr.
+  // Sends log lines to |logger|, from any thread, instead of stderr; an empty one restores stderr.
   void set_logger(Logger logger) {
     const bool restore = !logger;
     {
@@ -170,8 +173,8 @@ class Environment {
     detail::check(api().env->set_logger(env_.get(), restore ? nullptr : &forward_log, this));
   }
 
-  // Looks through the plug-in folders again and opens what is there, so that each row says whether
-  // it would load.
+  // Looks through the plug-in folders again and opens the files there, so that each row says
+  // whether it would load.
   void refresh_plugins() { detail::check(api().env->refresh_plugins(env_.get())); }
   // Every file of the plug-in search path, opened to see whether it would load.
   std::vector<PluginInfo> plugins() const;
@@ -182,27 +185,30 @@ class Environment {
   // The options of a provider, by its name.
   std::vector<ProviderOption> provider_options(const std::string& provider) const;
   static std::vector<OperatorInfo> operators();  // the built-in ones
-  // Those registered by the program or brought by plug-ins of kind ops, which are opened.
+  // Operators registered by the program or brought by plug-ins of kind ops, which are opened.
   std::vector<OperatorInfo> custom_operators() const;
-  // What a device answers, which is opened for the call or shared with sessions that have it open
-  // (ask.hpp). UnsupportedError when it takes no questions or does not know the verb.
+  // Returns a device's answer. The device is opened for the call or shared with sessions that have
+  // it open (ask.hpp). Throws UnsupportedError when it takes no questions or does not know the
+  // verb.
   Answer ask(const Question& question) const;
 
-  // Where bytes of models and runs that begin afterwards come from; null restores the library's own
-  // (memory/allocator.hpp). It is kept until the last of them has been given back.
+  // Makes |allocator| the source of memory for models and runs that begin afterwards; null restores
+  // the library's own (memory/allocator.hpp). It is kept until its last allocation has been given
+  // back.
   void set_allocator(std::shared_ptr<memory::IAllocator> allocator);
-  // Who places what runs work in, for plans that are made from now on; null restores the library's
-  // own (memory/planner.hpp).
+  // Makes |planner| place the buffers of runs, for plans that are made from now on; null restores
+  // the library's own (memory/planner.hpp).
   void set_memory_planner(std::shared_ptr<memory::IMemoryPlanner> planner);
-  // Whose threads runs that begin afterwards use, which then start none of the library's; null
-  // restores these (executor.hpp).
+  // Makes runs that begin afterwards use the threads of |executor| instead of the library's; null
+  // restores the library's (executor.hpp).
   void set_executor(std::shared_ptr<IExecutor> executor);
-  // Who starts and joins the threads of a pool of this environment's own; null goes back to the
-  // process's pool (executor.hpp). An executor goes first.
+  // Gives this environment a pool of its own, whose threads |hooks| start and join; null restores
+  // the process's pool (executor.hpp). An executor goes first.
   void set_thread_hooks(std::shared_ptr<IThreadHooks> hooks);
 
-  // Gives back what can be made again: plans and idle blocks of all sessions, idle memory of the
-  // global pool and of the C library. How many bytes of blocks and pools this was.
+  // Frees memory whose contents can be made again: plans and idle blocks of all sessions, idle
+  // memory of the global pool and of the C library. Returns the bytes of blocks and pools that were
+  // freed.
   uint64_t trim() const {
     uint64_t bytes = 0;
     detail::check(api().env->trim(env_.get(), &bytes));

@@ -14,8 +14,8 @@
 
 namespace pyflame_rt {
 
-// The base of all exceptions of the API. what() says what was attempted, on what, what was found
-// and the nearest fix.
+// Base of all exceptions of the API. what() says what was attempted, on what, what was found and
+// the nearest fix.
 class PyFlameRTError : public std::runtime_error {
  public:
   explicit PyFlameRTError(const std::string& message, pfrt_code code = PFRT_CODE_INTERNAL)
@@ -64,20 +64,20 @@ class DTypeMismatchError : public PyFlameRTError {
       : PyFlameRTError(message, code) {}
 };
 
-// A graph that is not well formed; errors() has one sentence a fault.
+// A graph that is not well formed; errors() has a sentence for each fault.
 class ValidationError : public PyFlameRTError {
  public:
   explicit ValidationError(const std::string& message, std::vector<std::string> errors = {},
                            pfrt_code code = PFRT_CODE_VALIDATION)
       : PyFlameRTError(message, code), errors_(std::move(errors)) {}
-  // One sentence a fault.
+  // A sentence for each fault.
   const std::vector<std::string>& errors() const noexcept { return errors_; }
 
  private:
   std::vector<std::string> errors_;
 };
 
-// A provider that failed, a lost device, a plug-in that was rejected, a run that was stopped.
+// A failed provider, a lost device, a rejected plug-in, or a run that was stopped.
 class BackendError : public PyFlameRTError {
  public:
   explicit BackendError(const std::string& message, pfrt_code code = PFRT_CODE_PROVIDER)
@@ -113,14 +113,14 @@ class TimeoutError : public BackendError {
       : BackendError(message, code) {}
 };
 
-// A provider, option, value or name that there is not.
+// An unknown provider, option, value or name.
 class NotFoundError : public PyFlameRTError {
  public:
   explicit NotFoundError(const std::string& message, pfrt_code code = PFRT_CODE_NOT_FOUND)
       : PyFlameRTError(message, code) {}
 };
 
-// A model file that there is not.
+// A model file that does not exist.
 class ModelNotFoundError : public NotFoundError {
  public:
   explicit ModelNotFoundError(const std::string& message, pfrt_code code = PFRT_CODE_NOT_FOUND)
@@ -134,7 +134,7 @@ class UnsupportedError : public PyFlameRTError {
       : PyFlameRTError(message, code) {}
 };
 
-// Memory that could not be had.
+// Memory that could not be allocated.
 class OutOfMemoryError : public PyFlameRTError {
  public:
   explicit OutOfMemoryError(const std::string& message, pfrt_code code = PFRT_CODE_OUT_OF_MEMORY)
@@ -148,7 +148,7 @@ class DataError : public PyFlameRTError {
       : PyFlameRTError(message, code) {}
 };
 
-// Something is in use by a run, or as many runs wait as may: later it will do.
+// An object that a run uses, or a full queue of runs. A later call may succeed.
 class BusyError : public PyFlameRTError {
  public:
   explicit BusyError(const std::string& message, pfrt_code code = PFRT_CODE_BUSY)
@@ -157,7 +157,7 @@ class BusyError : public PyFlameRTError {
 
 namespace detail {
 
-// The one place where codes become types. Codes without a type of their own are the base class.
+// Throws the exception type of a code. Codes without a type of their own become the base class.
 [[noreturn]] inline void throw_error(pfrt_code code, const std::string& message,
                                      std::vector<std::string> faults = {}) {
   switch (code) {

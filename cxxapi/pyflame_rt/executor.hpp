@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A client's own threads in the place of the library's. What they derive from is called from any
-// thread, several at once; nothing may be thrown out of it but where it says so.
+// A client's own threads in place of the library's. Derived classes are called from any thread,
+// several at once, and may throw only where a comment says so.
 #pragma once
 
 #include <cstdint>
@@ -21,15 +21,15 @@ class IExecutor {
   using Task = std::function<void()>;
 
   virtual ~IExecutor() = default;
-  // How many there are, for runs that do not say how many they want; 0 = what the processor's
-  // affinity and quota allow.
+  // Number of threads, for runs that do not set theirs; 0 = as many as the processor's affinity and
+  // quota allow.
   virtual uint32_t width() const { return 0; }
   // Calls body(i, worker) for every i < n, on this thread or others, and returns when all calls
   // have. |worker| is below |workers|, and calls that overlap in time have different ones. It is
-  // also called inside of such a call. ProviderError for the run where calls are missing, a worker
-  // is out of range, or this throws.
+  // also called inside of such a call. The run fails with ProviderError where calls are missing, a
+  // worker is out of range, or this throws.
   virtual void loop(uint32_t workers, uint64_t n, const Body& body) = 0;
-  // Has |task| called once, later, on another thread. False, or what it throws, refuses it: the
+  // Has |task| called once, later, on another thread. Returning false, or throwing, refuses it: the
   // asynchronous run fails. By default all are refused.
   virtual bool submit(Task task) {  // NOLINT(performance-unnecessary-value-param): others keep it
     (void)task;
@@ -37,14 +37,14 @@ class IExecutor {
   }
 };
 
-// How the threads of an environment's own pool come and go.
+// Functions that start and end the threads of an environment's own pool.
 class IThreadHooks {
  public:
   virtual ~IThreadHooks() = default;
-  // Starts a thread that calls main() once, and gives what join knows it by. Where it throws there
-  // is none, and runs go on with fewer.
+  // Starts a thread that calls main() once, and returns a handle for join. When it throws there is
+  // no thread, and runs go on with fewer.
   virtual void* create(std::function<void()> main) = 0;
-  // Waits until |thread| has returned from its main; once for every one.
+  // Waits until |thread| has returned from its main; called once for every thread.
   virtual void join(void* thread) = 0;
 };
 
@@ -93,7 +93,7 @@ inline pfrt_thread_hooks c_thread_hooks(std::shared_ptr<IThreadHooks> hooks) {
   c.join = [](void* user, void* thread) {
     try {
       (*static_cast<Kept*>(user))->join(thread);
-    } catch (...) {  // nobody takes it
+    } catch (...) {  // nobody can receive the exception
     }
   };
   c.release = [](void* user) { delete static_cast<Kept*>(user); };

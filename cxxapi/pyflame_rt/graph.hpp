@@ -20,7 +20,7 @@ namespace pyflame_rt {
 // A graph, its nodes and constants.
 class Graph {
  public:
-  // An empty graph.
+  // Makes an empty graph.
   explicit Graph(const std::string& name = {}) {
     detail::check(api().graph->create(detail::text(name), graph_.out()));
   }
@@ -31,43 +31,44 @@ class Graph {
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
 
-  // Itself: what load_model gives may be used as if it were a pointer.
+  // Returns the graph itself, so that the result of load_model may be used as if it were a pointer.
   Graph& operator*() noexcept { return *this; }
-  // The same.
+  // Returns the graph itself, as above.
   const Graph& operator*() const noexcept { return *this; }
-  // Likewise.
+  // Returns the graph itself, as above.
   Graph* operator->() noexcept { return this; }
-  // Likewise.
+  // Returns the graph itself, as above.
   const Graph* operator->() const noexcept { return this; }
 
-  // A graph of its own with the same node ids; constants are shared.
+  // Returns a graph of its own with the same node ids; constants are shared.
   Graph clone() const;
-  // The part that computes |outputs| from |inputs|, which may be any values, as a graph that runs
-  // alone; constants are shared. Inputs of this graph that it needs besides are its inputs too.
-  // NotFound for names that there are not as PyFlameRTError, InvalidArgumentError for an input that
-  // nothing in between reads.
+  // Returns the part that computes |outputs| from |inputs|, which may be any values, as a graph
+  // that runs alone; constants are shared. Further inputs of this graph that the part needs follow
+  // |inputs|. Throws PyFlameRTError (not found) for unknown names, and InvalidArgumentError for an
+  // input that nothing in between reads.
   Graph extract(const std::vector<std::string>& inputs,
                 const std::vector<std::string>& outputs) const;
-  // A body for a node of this graph; names that it does not define are this graph's.
+  // Returns a body for a node of this graph; names that it does not define are this graph's.
   Graph create_subgraph(const std::string& name) {
     GraphHandle body;
     detail::check(api().graph->create_subgraph(handle(), detail::text(name), body.out()));
     return Graph(std::move(body));
   }
 
-  // May be empty.
+  // Name of the graph; may be empty.
   std::string name() const { return detail::str(api().graph->name(handle())); }
   // |name| may be empty.
   void set_name(const std::string& name) {
     detail::check(api().graph->set_name(handle(), detail::text(name)));
   }
 
-  // Unless set, each domain has the newest opset that the library knows. "" is ONNX's own domain.
+  // Sets the opset of a domain; "" is ONNX's own. A domain without one has the newest opset that
+  // the library knows.
   void set_opset(const std::string& domain, int64_t version) {
     detail::check(api().graph->set_opset(handle(), detail::text(domain), version));
   }
   void set_opset(int64_t version) { set_opset({}, version); }
-  // PyFlameRTError (not found) when the domain is not imported.
+  // Throws PyFlameRTError (not found) when the domain is not imported.
   void remove_opset(const std::string& domain) {
     detail::check(api().graph->remove_opset(handle(), detail::text(domain)));
   }
@@ -77,36 +78,37 @@ class Graph {
   void set_metadata(const std::string& key, const std::string& value) {
     detail::check(api().graph->set_metadata(handle(), detail::text(key), detail::text(value)));
   }
-  // PyFlameRTError (not found) when there is no such key.
+  // Throws PyFlameRTError (not found) when there is no such key.
   void remove_metadata(const std::string& key) {
     detail::check(api().graph->remove_metadata(handle(), detail::text(key)));
   }
-  // All entries.
+  // All metadata entries.
   std::map<std::string, std::string> metadata() const;
 
-  // At the end. ValidationError when a node or an initializer makes a value of that name.
+  // Adds an input at the end. Throws ValidationError when a node or an initializer makes a value of
+  // that name.
   void add_input(const TensorInfo& info) {
     detail::check(api().graph->add_input(handle(), detail::InfoArg(info).get()));
   }
-  // At the end; the value may be added later.
+  // Adds an output at the end; its value may be added later.
   void add_output(const TensorInfo& info) {
     detail::check(api().graph->add_output(handle(), detail::InfoArg(info).get()));
   }
-  // In order, those with initializers among them; copies.
+  // Copies of the inputs, in order, those with initializers included.
   std::vector<TensorInfo> inputs() const;
-  // In order; copies.
+  // Copies of the outputs, in order.
   std::vector<TensorInfo> outputs() const;
-  // By position in inputs() and outputs().
+  // Replaces inputs()[index].
   void replace_input(size_t index, const TensorInfo& info) {
     detail::check(api().graph->replace_input(handle(), index, detail::InfoArg(info).get()));
   }
-  // By position; nodes that take the value stay as they are.
+  // Removes inputs()[index]; nodes that take the value stay as they are.
   void remove_input(size_t index) { detail::check(api().graph->remove_input(handle(), index)); }
-  // By position in outputs().
+  // Replaces outputs()[index].
   void replace_output(size_t index, const TensorInfo& info) {
     detail::check(api().graph->replace_output(handle(), index, detail::InfoArg(info).get()));
   }
-  // By position; what makes the value stays.
+  // Removes outputs()[index]; the node that makes the value stays.
   void remove_output(size_t index) { detail::check(api().graph->remove_output(handle(), index)); }
   // Type and shape of any named value, as far as they are known.
   TensorInfo get_tensor_info(const std::string& value_name) const {
@@ -120,14 +122,14 @@ class Graph {
     detail::check(api().graph->set_value_info(handle(), detail::InfoArg(info).get()));
   }
 
-  // Shares the tensor's memory. Replaces one of the same name.
+  // Adds a constant, which shares the tensor's memory, or replaces one of the same name.
   void add_initializer(const std::string& name, const Tensor& tensor) {
     detail::check(
         api().graph->add_initializer_value(handle(), detail::text(name), tensor.handle()));
   }
-  // Dense ones; sparse initializers are read through the C API.
+  // Dense initializers; sparse ones are read through the C API.
   std::map<std::string, Tensor> initializers() const;
-  // PyFlameRTError (not found) when there is none of the name.
+  // Throws PyFlameRTError (not found) when there is no initializer of that name.
   Tensor initializer(const std::string& name) const {
     pfrt_value* value = nullptr;
     detail::check(api().graph->initializer(handle(), detail::text(name), &value));
@@ -138,112 +140,117 @@ class Graph {
     pfrt_value* value = nullptr;
     return found(api().graph->initializer(handle(), detail::text(name), &value));
   }
-  // Null when there is none. The object lives until the initializer is exchanged, written into or
-  // removed, or the graph goes.
+  // Returns null when there is no initializer of that name. The object lives until the initializer
+  // is exchanged, written into or removed, or the graph is destroyed.
   const Tensor* get_initializer(const std::string& name) const;
-  // To be written into. What models, sessions, other graphs or Tensor objects share is copied
-  // first, so that they never see it change: an earlier result of this function is one of those.
+  // Returns an initializer to be written into. Memory that models, sessions, other graphs or Tensor
+  // objects share is copied first, so that they never see a change; this holds for earlier results
+  // of this function too.
   Tensor initializer_for_write(const std::string& name) {
-    borrowed_.erase(name);  // or it would be copied for its sake
+    borrowed_.erase(name);  // otherwise this reference alone would cause a copy
     pfrt_value* value = nullptr;
     detail::check(api().graph->initializer_for_write(handle(), detail::text(name), &value));
     return Tensor::from_handle(detail::Handle<pfrt_value>::share(value));
   }
-  // PyFlameRTError (not found) when there is none of the name.
+  // Throws PyFlameRTError (not found) when there is no initializer of that name.
   void remove_initializer(const std::string& name) {
     detail::check(api().graph->remove_initializer(handle(), detail::text(name)));
     borrowed_.erase(name);
   }
 
-  // Names may refer to values that are added later; validate() says what is missing. InputError
-  // when a node has that name already, unless it is empty: a file may hold a name twice.
+  // Adds a node at the end. Its names may refer to values that are added later; validate() says
+  // what is missing. Throws InputError when another node has its name, unless that is empty. (A
+  // file may hold a name twice.)
   void add_node(const std::shared_ptr<Node>& node);
-  // |node| leaves the graph and may be added again; validate() says who still takes what it made.
+  // Removes |node|, which may be added again; validate() names the nodes that still take its
+  // outputs.
   void remove_node(const std::shared_ptr<Node>& node);
-  // |node| is one of nodes(); it goes with its last other owner.
+  // Removes |node|, one of nodes(); it is destroyed with its last other owner.
   void remove_node(const Node& node);
-  // The first of that name, or of that id; null when there is none.
+  // Returns the first node of that name; null when there is none.
   std::shared_ptr<Node> find_node(const std::string& name) const;
-  // The same for the time that the node is in the graph; null when there is none.
+  // Returns the first node of that name, valid while it is in the graph; null when there is none.
   Node* get_node(const std::string& name) const { return find_node(name).get(); }
-  // Of the graph itself, without those of bodies.
+  // Number of nodes in the graph itself, without those in bodies.
   size_t num_nodes() const { return api().graph->node_count(handle()); }
-  // By id; null when there is none, or it was removed.
+  // Returns the node of that id; null when there is none, or it was removed.
   std::shared_ptr<Node> node(uint32_t id) const;
-  // The node added after |node|, which may have been removed since; the first for null; null at the
-  // end. A walk by it may edit: what is removed ahead is skipped, what is added comes at the end.
+  // Returns the node added after |node|, which may have been removed since; the first for null;
+  // null at the end. A walk by it may edit: nodes removed ahead are skipped, nodes added come at
+  // the end.
   std::shared_ptr<Node> next_node(const std::shared_ptr<Node>& node) const;
-  // The node that makes a value; null for inputs, initializers and what a body captures.
+  // Returns the node that makes a value; null for inputs, initializers and values that a body
+  // captures.
   std::shared_ptr<Node> producer(const std::string& value) const;
-  // Those that take it, or whose bodies capture it.
+  // Returns the nodes that take a value, or whose bodies capture it.
   std::vector<std::shared_ptr<Node>> consumers(const std::string& value) const;
-  // The same by the nodes' names, which live as long as the nodes are in the graph and keep them.
-  // A value that the graph does not have is made and taken by none.
+  // Returns the name of the node that makes a value. It lives as long as the node is in the graph
+  // and keeps its name. Null for an unknown value too.
   const std::string* get_producer(const std::string& value) const;
-  // Likewise, of those that take it.
+  // Returns the names of the nodes that take a value; none for an unknown value.
   std::vector<std::string> get_consumers(const std::string& value) const;
-  // Whatever uses |from|, but for |except|, uses |to|; a graph output keeps its name where nodes
-  // make both.
+  // Makes all uses of |from|, but for those by |except|, uses of |to|. A graph output keeps its
+  // name where nodes make both.
   void replace_uses(const std::string& from, const std::string& to,
                     const std::shared_ptr<Node>& except = nullptr);
-  // Adds |node|, which takes |value|, and lets all others that took it take its first output.
+  // Adds |node|, which takes |value|, and lets all other users of |value| take its first output.
   void insert_after(const std::string& value, const std::shared_ptr<Node>& node);
-  // Everywhere, bodies included. ValidationError when |to| is in use.
+  // Renames a value everywhere, bodies included. Throws ValidationError when |to| is in use.
   void rename_value(const std::string& from, const std::string& to);
-  // In the order they were added; a copy of the list, so that the graph may be edited while it is
-  // walked.
+  // Nodes in the order they were added; a copy of the list, so that the graph may be edited while
+  // it is walked.
   std::vector<std::shared_ptr<Node>> nodes() const {
     read_nodes();
     return nodes_;
   }
-  // Producers first; ValidationError when the graph has a cycle.
+  // Nodes in an order with producers first. Throws ValidationError when the graph has a cycle.
   std::vector<std::shared_ptr<Node>> topological_sort();
-  // To be called when the graph was changed through its handle: node objects are read anew.
+  // Makes node objects be read anew. Call it after the graph was changed through its handle.
   void refresh() {
     nodes_.clear();
     names_ = std::make_shared<detail::NodeNames>();
     nodes_read_ = false;
   }
 
-  // One sentence a fault, all of them; empty when the graph is well formed.
+  // Returns a sentence for each fault; empty when the graph is well formed.
   std::vector<std::string> validate() { return faults(api().graph->validate(handle())); }
-  // The same, and operators that the environment does not know, arity, attribute types, and types
-  // and shapes that contradict each other.
+  // Returns the faults that validate() finds, and operators that the environment does not know,
+  // arity, attribute types, and types and shapes that contradict each other.
   std::vector<std::string> validate_all() {
     return faults(api().graph->validate_all(handle(), Environment::instance().handle()));
   }
   // Fills in types and shapes of inner values as far as they follow from the inputs.
   void infer_shapes() { detail::check(api().graph->infer_shapes(handle())); }
 
-  // For calls of the C API; lives as long as the graph.
+  // Handle for calls of the C API; lives as long as the graph.
   pfrt_graph* handle() const {
     if (!graph_) throw InvalidArgumentError("the graph was moved from");
     return graph_.get();
   }
-  // For Node::set_attr, to make the graph a body.
+  // Shared handle for Node::set_attr, to make the graph a body.
   const GraphHandle& shared() const noexcept { return graph_; }
 
  private:
   static std::vector<std::string> faults(PFRT_OWN pfrt_status* status);
-  static bool found(PFRT_OWN pfrt_status* status);  // false where there is no such thing
+  static bool found(PFRT_OWN pfrt_status* status);  // false for NOT_FOUND
   bool has_value(const std::string& name) const {
     uint32_t id = PFRT_NO_NODE;
     return found(api().graph->producer(handle(), detail::text(name), &id));
   }
   friend class BackendRegistry;
-  void append(const std::shared_ptr<Node>& node);  // whatever its name
+  void append(const std::shared_ptr<Node>& node);  // allows any name
   void attach(Node& node, uint32_t id) const;
   void read_nodes() const;
   // Brings node objects up to date with the graph.
   void reread(const std::vector<std::shared_ptr<Node>>& nodes) const;
-  // Nodes whose lists have |value|.
+  // Nodes whose inputs or outputs include |value|.
   std::vector<std::shared_ptr<Node>> around(const std::string& value) const;
   std::shared_ptr<Node> read_node(const pfrt_node& c) const;
 
   GraphHandle graph_;
   mutable std::vector<std::shared_ptr<Node>> nodes_;  // in the order of their ids
   std::shared_ptr<detail::NodeNames> names_ = std::make_shared<detail::NodeNames>();  // of nodes_
-  mutable std::map<std::string, Tensor> borrowed_;  // that get_initializer gave
+  mutable std::map<std::string, Tensor> borrowed_;  // results of get_initializer
   mutable bool nodes_read_ = true;  // false until nodes made elsewhere were read from the handle
 };
 

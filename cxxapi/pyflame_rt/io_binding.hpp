@@ -17,33 +17,33 @@
 
 namespace pyflame_rt {
 
-// Where a run allocates an output. Device: where it was made, which is host memory when no device
-// made it.
+// Memory in which a run allocates an output. Device: that of the device that makes it, or host
+// memory when no device does.
 enum class OutputMemory { Host, Device };
 
 // Bindings of one session.
 class IOBinding {
  public:
-  // Nothing is bound; the session must outlive the object.
+  // Starts with nothing bound; the session must outlive the object.
   explicit IOBinding(const InferenceSession& session)
       : session_(&session),
         inputs_(session.get_inputs().size()),
         outputs_(session.get_outputs().size()) {}
 
-  // InputError for a name that the model does not have. Values are kept; their elements are read
-  // at each run.
+  // Binds an input. The value is kept; its elements are read at each run. Throws InputError for a
+  // name that the model does not have.
   void bind_input(const std::string& name, const Value& value) {
     if (!value.is_valid()) throw InputError("input '" + name + "' was bound to an empty object");
     inputs_[find(session_->get_inputs(), name, "input")] = value;
   }
-  // Each run writes into |tensor|, on the host or a device, which must have the result's type and
-  // size.
+  // Binds an output to |tensor|, on the host or a device. Each run writes into it; it must have the
+  // result's type and size.
   void bind_output(const std::string& name, const Tensor& tensor) {
     if (!tensor.is_valid()) throw InputError("output '" + name + "' was bound to an empty object");
     Output& output = outputs_[find(session_->get_outputs(), name, "output")];
     output = {true, true, OutputMemory::Host, tensor};
   }
-  // Each run allocates the output anew.
+  // Binds an output that each run allocates anew.
   void bind_output(const std::string& name, OutputMemory memory = OutputMemory::Host) {
     outputs_[find(session_->get_outputs(), name, "output")] = {true, false, memory, {}};
   }
@@ -52,20 +52,20 @@ class IOBinding {
   // Unbinds all outputs, and releases the last run's results.
   void clear_outputs() { outputs_.assign(outputs_.size(), Output()); }
 
-  // Makes the outputs that are bound. Throws as InferenceSession::run does; outputs are then those
-  // of the run before.
+  // Computes the bound outputs. Throws what InferenceSession::run throws; outputs are then those of
+  // the run before.
   void run() { run_with(nullptr); }
   void run(const RunOptions& options) {
     options.call([&](pfrt_options* native) { run_with(native); });
   }
 
-  // The last run's result; InputError when there is none.
+  // Returns the last run's result; throws InputError when there is none.
   Value output(const std::string& name) const {
     const Output& output = outputs_[find(session_->get_outputs(), name, "output")];
     if (!output.value.is_valid()) throw InputError("output '" + name + "' has no result yet");
     return output.value;
   }
-  // Those that are bound, in the model's order.
+  // Results of the bound outputs, in the model's order.
   std::vector<Value> outputs() const {
     std::vector<Value> out;
     for (const Output& output : outputs_) {

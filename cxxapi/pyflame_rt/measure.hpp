@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the machine can do at most, as providers measure it: arithmetic on random numbers and
-// reading from each level of memory. Takes seconds; nothing else should run meanwhile. Thread-safe.
+// Peak rates of the machine, as providers measure them: arithmetic on random numbers and reading
+// from each level of memory. Takes seconds; nothing else should run meanwhile. Thread-safe.
 #pragma once
 
 #include <exception>
@@ -12,30 +12,31 @@
 
 namespace pyflame_rt {
 
-// What a device can do at most, as its provider has measured it.
+// A peak rate of a device, as its provider has measured it.
 struct Measurement {
-  // Who measured what: "fp32 fma", "read L2".
+  // The provider, and its name for the rate: "fp32 fma", "read L2".
   std::string provider, name;
   std::string unit;      // "GFLOP/s", "GOP/s" or "GB/s", of all threads together
-  std::string note;      // instructions and data; of what was not measured: why
+  std::string note;      // instructions and data; where nothing was measured, the reason
   uint32_t threads = 0;  // 0 = not measured
-  // Of several bursts, in |unit|.
+  // Median and best of several bursts, in |unit|.
   double median = 0, best = 0;
 };
 
-// What to measure, and for how long.
+// Options of a measurement.
 struct MeasureOptions {
-  std::string provider;  // empty = every one that can
-  uint32_t threads = 0;  // figures are for one and for so many; 0 = as many as runs have
-  double seconds = 0;    // about, a provider; 0 = 10
-  std::string only;      // what names must begin with; empty = everything
-  // Hears a fraction that grows from 0 to 1; false ends the measurement, which throws then.
+  std::string provider;  // empty = every provider that can measure
+  uint32_t threads = 0;  // figures are for one thread and for so many; 0 = as many as runs have
+  double seconds = 0;    // time for each provider, about; 0 = 10
+  std::string only;      // prefix of the names to measure; empty = everything
+  // Hears a fraction that grows from 0 to 1; returning false ends the measurement, which then
+  // throws.
   std::function<bool(double)> progress;
 };
 
 namespace detail {
 
-// The other side of the callbacks, which must not throw.
+// Receives the C callbacks, which must not throw.
 struct MeasureCall {
   const MeasureOptions& options;
   std::vector<Measurement> out;
@@ -69,7 +70,7 @@ struct MeasureCall {
 
 }  // namespace detail
 
-// PyFlameRTError with code UNSUPPORTED where nobody can measure.
+// Measures peak rates. Throws PyFlameRTError with code UNSUPPORTED where no provider can measure.
 inline std::vector<Measurement> measure(const MeasureOptions& options = {},
                                         const Environment& environment = Environment::instance()) {
   detail::MeasureCall call{options, {}, nullptr};

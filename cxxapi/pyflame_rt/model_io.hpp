@@ -16,42 +16,42 @@
 
 namespace pyflame_rt {
 
-// How to load or save.
+// Options of a load or save.
 struct LoadOptions {
-  // Hears how far a load or save is, from 0 to 1, and what is being done. Returning false, or
+  // Hears the progress of a load or save, from 0 to 1, and its present stage. Returning false, or
   // throwing, stops it: CancelledError, or what was thrown.
   using Progress = std::function<bool(double fraction, const std::string& stage)>;
 
-  // Check the graph's structure.
+  // Checks the graph's structure.
   bool validate = true;
-  // Fill in types and shapes of inner values.
+  // Fills in types and shapes of inner values.
   bool infer_shapes = true;
-  // None = nobody hears.
+  // Called with the progress; none = nobody hears.
   Progress progress;
-  // Where files beside the model may be: "links" = in its folder or, where its path is a symbolic
-  // link, in the folder of the file it leads to; "strict" = in the folder that the path names,
+  // Folders where files beside the model may be: "links" = its own folder or, where its path is a
+  // symbolic link, the folder of the link's target; "strict" = the folder that the path names,
   // which no link may leave.
   std::string confine = "links";
   // Bytes of host memory that the model's constants may take, mapped files not counted; 0 = no
   // limit but the environment's.
   int64_t memory_limit = 0;
-  // That of the session that the model is for (SessionOptions::cache_dir).
+  // SessionOptions::cache_dir of the session that the model is for.
   std::string cache_dir;
 };
 
-// A model's bytes as the caller reads them. Used by the loading thread, during the load alone; what
-// it throws comes out of Model::load.
+// Reader of a model's bytes, written by the caller. The loading thread calls it, only during the
+// load; an exception that it throws comes out of Model::load.
 class Reader {
  public:
   virtual ~Reader() = default;
-  // Bytes of the whole.
+  // Number of all bytes.
   virtual uint64_t size() const = 0;
-  // Puts up to |bytes| (at least 1) bytes from |offset| on at |out| and returns their number; 0 is
-  // the end.
+  // Writes up to |bytes| (at least 1) bytes from |offset| on to |out| and returns their number; 0
+  // at the end.
   virtual uint64_t read_at(uint64_t offset, void* out, uint64_t bytes) = 0;
-  // For messages, and its extension for the format.
+  // Name for messages; its extension tells the format.
   virtual std::string name() const { return {}; }
-  // The file that the model calls |location|; null when there is none.
+  // Opens the file that the model calls |location|; returns null when there is none.
   virtual std::unique_ptr<Reader> open_beside(const std::string& location) {
     (void)location;
     return nullptr;
@@ -60,7 +60,7 @@ class Reader {
 
 namespace detail {
 
-// Callbacks of one load or save, and what they threw.
+// Holds the callbacks of one load or save, and their exception.
 struct LoadCall {
   explicit LoadCall(const LoadOptions& from) : options(from) {
     check(api().options->create(PFRT_OPTIONS_LOAD, c.out()));
@@ -75,7 +75,7 @@ struct LoadCall {
   LoadCall(const LoadCall&) = delete;
   LoadCall& operator=(const LoadCall&) = delete;
 
-  // Takes |status|.
+  // Takes over |status|.
   void finish(PFRT_OWN pfrt_status* status) const {
     if (thrown) {
       api().status->release(status);
@@ -105,7 +105,7 @@ struct LoadCall {
   std::exception_ptr thrown;
 };
 
-// A Reader as a C argument; |own| is it when it is to be deleted.
+// Makes a C argument of a Reader. |own| owns it when it is to be deleted with the argument.
 struct ReaderCall {
   static pfrt_reader make(Reader& reader, std::unique_ptr<Reader> own, LoadCall& call) {
     auto user = std::make_unique<ReaderCall>(ReaderCall{reader, std::move(own), call, {}});
@@ -147,40 +147,40 @@ struct ReaderCall {
 
 }  // namespace detail
 
-// What a model says of itself; empty where it says nothing.
+// Facts about a model; empty where the model has none.
 struct ModelMetadata {
-  // Of the graph.
+  // Name and description of the graph.
   std::string graph_name, description;
-  // What wrote the file, its version, and the model's own domain.
+  // Program that wrote the file, its version, and the model's own domain.
   std::string producer_name, producer_version, domain;
-  // Of the model; 0 where the file has none.
+  // Version of the model; 0 where the file has none.
   int64_t version = 0;
   // The model's own keys.
   std::map<std::string, std::string> custom_metadata;
 };
 
-// What the import did; times in milliseconds. Nodes and initializers are those of bodies too;
-// parameters are the elements of initializers and of Constant nodes.
+// Statistics of an import. Counts include the bodies of nodes. Parameters are the elements of
+// initializers and of Constant nodes.
 struct ImportStats {
-  // Of the graph.
+  // Nodes of the graph and its bodies.
   size_t node_count = 0;
-  // Constants of the graph.
+  // Initializers of the graph and its bodies.
   size_t initializer_count = 0;
-  // Elements of those constants.
+  // Elements of initializers and of Constant nodes.
   size_t parameter_count = 0;
-  // Bytes of those constants.
+  // Bytes of these elements.
   size_t parameter_bytes = 0;
-  // How long the import took.
+  // Time of the import in milliseconds.
   double import_time_ms = 0;
-  // What was read otherwise than it stands in the file, a sentence each.
+  // A sentence for each thing that was read otherwise than the file has it.
   std::vector<std::string> warnings;
 };
 
 // A model: immutable, hence safe to share between threads and sessions.
 class Model {
  public:
-  // The format is found by the file's extension, then by its content. ModelNotFoundError when
-  // there is no such file.
+  // Loads a file. The format is found by the file's extension, then by its content. Throws
+  // ModelNotFoundError when there is no such file.
   static Model load(const std::string& path, const LoadOptions& options = {}) {
     Model model;
     detail::LoadCall call(options);
@@ -193,7 +193,7 @@ class Model {
     }
     return model;
   }
-  // Copies what it needs of |data|.
+  // Loads a model from bytes. Copies what it needs of |data|.
   static Model load(const void* data, size_t size, const LoadOptions& options = {}) {
     Model model;
     detail::LoadCall call(options);
@@ -218,31 +218,31 @@ class Model {
                                         call.c.get(), model.model_.out()));
     return model;
   }
-  // Takes a model of the C API.
+  // Takes over a model of the C API.
   static Model from_handle(detail::Handle<pfrt_model> handle) {
     Model model;
     model.model_ = std::move(handle);
     return model;
   }
 
-  // Writes the model as it was loaded; the format is that of the extension.
-  // Of |options| the progress counts; a save that is stopped leaves the old file.
+  // Writes the model as it was loaded, in the format of the extension. Only the progress of
+  // |options| is used; a save that is stopped leaves the old file.
   void save(const std::string& path, const LoadOptions& options = {}) const {
     detail::LoadCall call(options);
     call.finish(api().model->save_with(Environment::instance().handle(), handle(),
                                        detail::text(path), call.c.get()));
   }
-  // An editable copy.
+  // Returns an editable copy of the graph.
   Graph graph() const {
     GraphHandle graph;
     detail::check(api().model->graph(handle(), graph.out()));
     return Graph(std::move(graph));
   }
-  // What the model says of itself.
+  // Facts that the model's file states about it.
   ModelMetadata metadata() const;
-  // What the import did.
+  // Statistics of the import.
   ImportStats stats() const;
-  // "onnx", "pfm" or "graph"
+  // Format of the model: "onnx", "pfm" or "graph".
   std::string format() const { return detail::str(info().format); }
 
   pfrt_model* handle() const noexcept { return model_.get(); }
@@ -292,12 +292,13 @@ inline ImportStats Model::stats() const {
   return out;
 }
 
-// The graph of a file, to be edited. Throws as Model::load does.
+// Returns the graph of a file, to be edited. Throws what Model::load throws.
 inline Graph load_model(const std::string& path, const LoadOptions& options = {}) {
   return Model::load(path, options).graph();
 }
 
-// ValidationError when the graph is not well formed. The old file stays until the new one is whole.
+// Writes a graph to a file. The old file stays until the new one is whole. Throws ValidationError
+// when the graph is not well formed.
 inline void save_model(const Graph& graph, const std::string& path) {
   Model::from_graph(graph).save(path);
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One operation of a graph: its operator, the names of its inputs and outputs, its attributes. A
-// node that was added to a graph writes what is set through to it, and follows what the graph does
-// to it. A copy belongs to no graph.
-// Externally synchronised, with its graph.
+// A node of a graph: its operator, the names of its inputs and outputs, its attributes. The setters
+// of a node in a graph change the graph too, and edits of the graph change the node. A copy belongs
+// to no graph. Externally synchronised, with its graph.
 #pragma once
 
 #include <map>
@@ -20,7 +19,7 @@ namespace pyflame_rt {
 
 class Graph;
 
-// What an attribute may hold.
+// Value of an attribute.
 using AttributeValue =
     std::variant<int64_t, float, std::string, std::vector<int64_t>, std::vector<float>,
                  std::vector<std::string>, Tensor, GraphHandle>;
@@ -61,7 +60,7 @@ class AttrArg {
   std::vector<pfrt_string> strings_;
 };
 
-// Numbers and strings, of a pfrt_attr or a pfrt_snapshot_attr; nullopt for other kinds.
+// Converts numbers and strings of a pfrt_attr or a pfrt_snapshot_attr; nullopt for other kinds.
 template <class Attr>
 std::optional<AttributeValue> plain_attr(const Attr& c) {
   switch (c.type) {
@@ -86,17 +85,17 @@ std::optional<AttributeValue> plain_attr(const Attr& c) {
   }
 }
 
-// nullopt for kinds without a C++ form; they stay in the graph untouched.
+// Returns nullopt for kinds without a C++ form; they stay in the graph untouched.
 inline std::optional<AttributeValue> attr_from_c(const pfrt_attr& c) {
   if (c.type == PFRT_ATTR_TENSOR) return Tensor::from_handle(Handle<pfrt_value>::share(c.tensor));
   if (c.type == PFRT_ATTR_GRAPH) return GraphHandle::share(c.graph);
   return plain_attr(c);
 }
 
-// The names of a graph's nodes. Files may hold a name twice.
+// Names of a graph's nodes. Files may hold a name twice.
 using NodeNames = std::unordered_multiset<std::string>;
 
-// Where a node lives; copies of the node live nowhere.
+// The graph that a node is in; a copy of the node is in none.
 struct Attachment {
   Attachment() = default;
   Attachment(const Attachment&) noexcept {}
@@ -123,11 +122,11 @@ class Node {
 
   // Stable while the node is in its graph and never given again; PFRT_NO_NODE outside of one.
   uint32_t id() const noexcept { return attached_.graph ? attached_.id : PFRT_NO_NODE; }
-  // May be empty.
+  // Name of the node; may be empty.
   const std::string& name() const noexcept { return name_; }
-  // "Gemm".
+  // Operator name, "Gemm".
   const std::string& op_type() const noexcept { return op_type_; }
-  // Of the operator; "" is ONNX's own.
+  // Domain of the operator; "" is ONNX's own.
   const std::string& domain() const noexcept { return domain_; }
   // Names of values; empty = an optional input that is absent.
   const std::vector<std::string>& inputs() const noexcept { return inputs_; }
@@ -143,12 +142,13 @@ class Node {
     }
     name_ = name;
   }
-  // Puts other lists in place of these. ValidationError for an output that something else makes.
+  // Replaces the names of all inputs.
   void set_inputs(std::vector<std::string> names) {
     if (attached_.graph) put_names(api().graph->set_node_inputs, names);
     inputs_ = std::move(names);
   }
-  // As set_inputs.
+  // Replaces the names of all outputs. Throws ValidationError for an output that something else
+  // makes.
   void set_outputs(std::vector<std::string> names) {
     if (attached_.graph) put_names(api().graph->set_node_outputs, names);
     outputs_ = std::move(names);
@@ -169,10 +169,10 @@ class Node {
     put(name, std::move(value));
   }
   void set_attr(const std::string& name, Tensor value) { put(name, std::move(value)); }
-  // A body made by Graph::create_subgraph, as its shared().
+  // Sets a body made by Graph::create_subgraph, given as its shared().
   void set_attr(const std::string& name, GraphHandle value) { put(name, std::move(value)); }
 
-  // nullopt when there is no such attribute, or it is of another type.
+  // Returns nullopt when there is no such attribute, or it is of another type.
   template <class T>
   std::optional<T> get_attr(const std::string& name) const {
     const auto found = attributes_.find(name);
@@ -180,13 +180,13 @@ class Node {
     const T* value = std::get_if<T>(&found->second);
     return value == nullptr ? std::nullopt : std::optional<T>(*value);
   }
-  // The same, or |default_value|.
+  // Returns |default_value| when there is no such attribute, or it is of another type.
   template <class T>
   T get_attr(const std::string& name, T default_value) const {
     std::optional<T> value = get_attr<T>(name);
     return value ? std::move(*value) : std::move(default_value);
   }
-  // PyFlameRTError (not found) when there is no such attribute.
+  // Throws PyFlameRTError (not found) when there is no such attribute.
   void remove_attr(const std::string& name) {
     if (attached_.graph) {
       detail::check(api().graph->remove_attr(graph(), attached_.id, detail::text(name)));
@@ -196,9 +196,9 @@ class Node {
                            PFRT_CODE_NOT_FOUND);
     }
   }
-  // Whether there is one of that name, of any type.
+  // Whether there is an attribute of that name, of any type.
   bool has_attr(const std::string& name) const { return attributes_.count(name) != 0; }
-  // By name; those of kinds without a C++ form are left out.
+  // Attributes by name; those of kinds without a C++ form are left out.
   const std::map<std::string, AttributeValue>& attributes() const noexcept { return attributes_; }
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What registry.hpp, custom/custom_op.hpp and backend.hpp share: the arguments of the C callbacks
+// Code shared by registry.hpp, custom/custom_op.hpp and backend.hpp: arguments of the C callbacks
 // (custom.h) as tensors and nodes, results handed back, exceptions as codes. For these headers
 // alone.
 #pragma once
@@ -18,7 +18,7 @@
 namespace pyflame_rt {
 namespace detail {
 
-// Runs |body|, which gives a code. What it throws goes to |fail|(code, message).
+// Runs |body|, which returns a code. An exception that it throws goes to |fail|(code, message).
 template <class Body, class Fail>
 pfrt_code no_exceptions(const Body& body, const Fail& fail) noexcept {
   try {
@@ -36,11 +36,11 @@ pfrt_code no_exceptions(const Body& body, const Fail& fail) noexcept {
       return fail(PFRT_CODE_PROVIDER, "an exception that is no std::exception");
     }
   } catch (...) {
-    return PFRT_CODE_OUT_OF_MEMORY;  // of the message
+    return PFRT_CODE_OUT_OF_MEMORY;  // the message did not fit in memory
   }
 }
 
-// A view, for the time of a call; texts are copied.
+// Returns a view for the time of a call; texts are copied.
 inline Tensor tensor_from_c(const pfrt_tensor& c) {
   std::vector<int64_t> shape;
   if (c.rank != 0) shape.assign(c.dims, c.dims + c.rank);
@@ -62,7 +62,7 @@ inline const pfrt_snapshot_attr& attr_at(const pfrt_snapshot_node& node, uint32_
                                                       index * attr_size);
 }
 
-// nullopt for kinds that this version does not know.
+// Returns nullopt for kinds that this version does not know.
 inline std::optional<AttributeValue> attr_from_snapshot(const pfrt_snapshot_attr& c) {
   return c.type == PFRT_ATTR_TENSOR ? tensor_from_c(c.tensor) : plain_attr(c);
 }
@@ -87,7 +87,7 @@ inline std::vector<std::string> strings_from_c(const pfrt_string* list, size_t c
   return out;
 }
 
-// The inputs of a compute callback; absent ones are invalid tensors.
+// Returns the inputs of a compute callback; absent ones are invalid tensors.
 inline std::vector<Tensor> inputs_of(const pfrt_op_compute& call) {
   std::vector<Tensor> out(call.input_count);
   for (uint32_t i = 0; i < call.input_count; ++i)
@@ -95,7 +95,7 @@ inline std::vector<Tensor> inputs_of(const pfrt_op_compute& call) {
   return out;
 }
 
-// Copies |results| to where the runtime wants them.
+// Copies |results| into the outputs of the call.
 inline pfrt_code give_outputs(const pfrt_op_compute& call, const std::vector<Tensor>& results) {
   for (uint32_t i = 0; i < call.output_count; ++i) {
     if (call.outputs[i].dtype == PFRT_DTYPE_UNSET) continue;  // nobody wants it

@@ -18,64 +18,64 @@
 
 namespace pyflame_rt {
 
-// How far a session optimises its graph: None as the model has it, and a step for each node; Basic
-// folds constants and removes dead code, Extended also fuses, All also moves layouts. Sums may be
-// made in another order at each: results then differ in the last bits.
+// Degree of graph optimisation: None runs the model's own nodes, a step for each; Basic folds
+// constants and removes dead code, Extended also fuses, All also changes layouts. Each may change
+// the order of sums, so results may differ in the last bits.
 enum class OptLevel : int32_t { None = 0, Basic = 1, Extended = 2, All = 3 };
 
 // Options of a session.
 struct SessionOptions {
   std::string device = "cpu";  // "cpu", "wse", "wse2", "wse3": short for a provider list
   int num_threads = 0;         // 0 = as many as the process may use
-  // Time every step and keep every run until InferenceSession::end_profiling(); explain() has the
+  // Times every step and keeps every run until InferenceSession::end_profiling(); explain() has the
   // last run's times.
   bool enable_profiling = false;
-  // Where the profile goes: PREFIX_YYYY-MM-DD_HH-MM-SS_P_N.json. Where this is not the default, a
-  // profile that nobody ended is written when the session goes.
+  // Prefix of the profile's path, PREFIX_YYYY-MM-DD_HH-MM-SS_P_N.json. With another prefix than the
+  // default, a profile that nobody ended is written when the session is destroyed.
   std::string profile_file_prefix = kProfileFilePrefix;
-  // The default of that.
+  // Default of profile_file_prefix.
   static constexpr const char* kProfileFilePrefix = "pyflame_rt_profile";
-  // "sequential", or "parallel" for independent steps at once.
+  // "sequential", or "parallel" to run independent steps at once.
   std::string execution_mode = "sequential";
-  // How far the graph is optimised.
+  // Degree of graph optimisation.
   OptLevel optimization_level = OptLevel::Extended;
-  // Log what each pass did.
+  // Logs the changes of each pass.
   bool verbose_optimization = false;
   std::string log_level = "warning";  // "debug", "info", "warning", "error", "off"
-  // By their names, or short, as "cpu"; empty = those of |device|. A node goes to the one that
-  // estimates the lowest cost; the order decides between equal ones, and who takes over where one
-  // fails.
+  // Provider names, long or short as "cpu"; empty = the providers of |device|. A node goes to the
+  // provider that estimates the lowest cost; the order decides between equal costs, and which
+  // provider takes over where one fails.
   std::vector<std::string> providers;
   std::string precision = "fp32";  // "ieee", "fp32", "fast", "bf16" or "auto"
   double max_error = 0;            // of precision "auto"; 0 = the default
-  // "threads": the same bits on any number of threads; "batch": also of each row of a batch, by
-  // itself or among any others, in plain arithmetic.
+  // "threads" gives the same bits on any number of threads. "batch" also gives the same bits for a
+  // row of a batch by itself and among any others, in plain arithmetic.
   std::string deterministic = "threads";
-  // "on": blockings are refined by measurement, and what is found goes to |cache_dir|, where there
-  // is one; "cached": what is found there is used, and nothing is measured. How much is measured is
-  // for |extra|: "tune_budget_s", "tune_search", "tune_iterations" and "tune_repeats".
+  // "on" refines block sizes by measurement and stores the results in |cache_dir|, if there is one;
+  // "cached" uses stored results and measures nothing. Keys of |extra| set how much is measured:
+  // "tune_budget_s", "tune_search", "tune_iterations" and "tune_repeats".
   std::string tune = "off";
-  // Folder where compiled models are kept, for sessions in other processes to start from
+  // Folder where compiled models are kept, so that sessions in other processes start from them
   // (cache/binary_cache.hpp). "off" = nowhere; empty = that of PFRT_CACHE_DIR, if it is set.
   std::string cache_dir;
   bool fallback = true;                    // a failing provider's nodes go to the next one
   std::vector<std::string> extra_outputs;  // inner values to return after the model's outputs
-  // Whether values that are not in use at the same time lie in the same memory, and whether the
-  // block that runs work in is kept for the next.
+  // Whether values that are not in use at the same time share memory, and whether the block that a
+  // run works in is kept for the next.
   bool enable_mem_reuse = true, enable_mem_pattern = true;
-  // Whether a run that memory does not suffice for is done in parts of fewer rows of its batch,
-  // where the graph computes each row by itself. Not without fallback, nor with a state.
+  // Whether a run that does not fit in memory is done in parts of fewer rows of its batch, where
+  // the graph computes each row by itself. It needs fallback, and a run without a state.
   bool halve_batch = true;
-  // Whether a run is refused whose inputs have other sizes for dimensions of one name; else there
-  // is one warning, and such runs take a plan in which names tie nothing. With a state they are
-  // refused all the same.
+  // Whether a run is refused whose inputs have different sizes for dimensions of one name.
+  // Otherwise there is one warning, and such a run takes a plan in which equal names mean nothing.
+  // With a state it is refused in any case.
   bool strict_dimension_names = false;
-  // Inputs, by name, on which precision "auto" is measured in place of inputs made up.
+  // Inputs, by name, on which precision "auto" is measured in place of made-up ones.
   std::vector<std::unordered_map<std::string, Tensor>> samples;
   std::map<std::string, std::string>
       extra;  // further keys of the library's or a provider's schema, as text
 
-  // One sentence a fault; empty when a session would take them.
+  // Returns a sentence for each fault; empty when a session would take the options.
   std::vector<std::string> validate() const;
 };
 
@@ -124,7 +124,7 @@ class OptionSetter {
 inline Handle<pfrt_options> to_c(const SessionOptions& options, std::vector<std::string>* faults) {
   static constexpr const char* kLevels[] = {"none", "basic", "extended", "all"};
   OptionSetter c(PFRT_OPTIONS_SESSION, faults);
-  // "cpu" is what an empty provider list means anyway; with one, only another device can disagree.
+  // An empty provider list means "cpu" anyway; with a list, only another device can disagree.
   if (options.device != "cpu" || options.providers.empty()) c.set("device", options.device);
   if (!options.providers.empty()) c.set("providers", options.providers);
   c.set("num_threads", int64_t{options.num_threads});
@@ -179,7 +179,7 @@ class RunOptions {
         state(other.state),
         observer(other.observer),
         native_(std::make_unique<Native>()) {}
-  // Copies the fields; whether the object is cancelled stays.
+  // Copies the fields; this object stays cancelled, or not, as it was.
   RunOptions& operator=(const RunOptions& other) {
     tag = other.tag;
     log_level = other.log_level;
@@ -198,27 +198,27 @@ class RunOptions {
   std::string log_level;   // "" = the session's
   int64_t timeout_ms = 0;  // 0 = none
   int num_threads = 0;     // 0 = the session's
-  // Bytes of host memory that a run may take for what it works in and for its results; 0 = no limit
-  // but the environment's.
+  // Bytes of host memory that a run may take for its work and its results; 0 = no limit but the
+  // environment's.
   int64_t memory_limit = 0;
-  // Of asynchronous runs that wait, those of higher priority are started first.
+  // Asynchronous runs that wait are started in order of priority, the highest first.
   int64_t priority = 0;
-  // What runs take inputs from, and leave their own values in; none = no state.
+  // State that runs take inputs from and leave their own values in; none = no state.
   State state;
-  // Sees SessionOptions::extra_outputs by name once a run has computed them, on the run's thread,
-  // whether the run returns them or not. The tensor is the run's: copy what is to be kept. What it
-  // throws comes out of the run (an asynchronous one: CancelledError). This object has to live
-  // until the runs that use it are over. None = nobody sees them.
+  // Called on the run's thread with each of SessionOptions::extra_outputs once the run has computed
+  // it, whether the run returns it or not. The tensor is the run's: copy it to keep it. An
+  // exception that it throws comes out of the run (an asynchronous one: CancelledError). This
+  // object has to live until the runs that use it are over. None = no observer.
   std::function<void(const std::string& name, const Tensor& value)> observer;
 
-  // Runs that use this object stop, now and later, until reset(). From any thread.
+  // Stops runs that use this object, now and later, until reset(). Safe on any thread.
   void cancel() noexcept { api().options->cancel(native_->options.get()); }
   // Lets runs use the object again after cancel().
   void reset() noexcept { api().options->reset_cancel(native_->options.get()); }
 
   // The options as the C API takes them, up to date with the fields.
   pfrt_options* handle() const;
-  // run(handle()), which throws what the observer threw.
+  // Returns run(handle()), and throws what the observer threw.
   template <class Run>
   auto call(Run&& run) const {
     try {
@@ -240,7 +240,8 @@ class RunOptions {
     Native() { detail::check(api().options->create(PFRT_OPTIONS_RUN, options.out())); }
     detail::Handle<pfrt_options> options;
     std::mutex mutex;
-    // What |options| holds: runs on other threads may be reading it, so only changes are written.
+    // Values that |options| holds. Runs on other threads may be reading it, so only changes are
+    // written.
     std::string tag, log_level;
     int64_t timeout_ms = 0;
     int num_threads = 0;

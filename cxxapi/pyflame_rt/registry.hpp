@@ -19,16 +19,16 @@
 
 namespace pyflame_rt {
 
-// What an operator's function is given besides its inputs.
+// Context of a call of an operator's function.
 struct OpContext {
   // The node that is computed, with its attributes. Whoever calls a built-in operator gives its
   // attributes and the number of its outputs by a node; null means no attributes and one output.
   const Node* node = nullptr;
 };
 
-// Inputs are valid during the call only, and read-only; an absent optional input is null. May be
-// called from several threads at once. An exception fails the run: the caller gets its message
-// after the names of node and operator.
+// Computes an operator. Inputs are valid during the call only, and read-only; an absent optional
+// input is null. May be called from several threads at once. An exception fails the run: the caller
+// gets its message after the names of node and operator.
 using OpFunc = std::function<std::vector<Tensor>(const std::vector<const Tensor*>& inputs,
                                                  const OpContext& context)>;
 
@@ -60,11 +60,11 @@ class OperatorRegistry {
     return {names.begin(), names.end()};
   }
   // Registers |function|: from now on models may use |op_type|, in ONNX's own domain. Outputs have
-  // the element type that the graph declares for them, or else that of input 0.
+  // the element type that the graph declares for them, or else that of input 0. Throws
   // InvalidArgumentError when the name is taken.
   void register_op(const std::string& op_type, OpFunc function);
   // Removes a registered operator. Models and sessions that exist keep it; later ones do not know
-  // it. False when it is not registered, which no built-in operator is.
+  // it. Returns false when it is not registered, as no built-in operator is.
   bool unregister_op(const std::string& op_type) {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto it = functions_.find(op_type);
@@ -249,7 +249,7 @@ inline std::shared_ptr<InferenceSession> OperatorRegistry::session_for(
   }
   graph.add_node(std::make_shared<Node>(node));
   auto made = std::make_shared<InferenceSession>(std::move(graph));
-  constexpr size_t kMost = 64;  // sessions that are kept
+  constexpr size_t kMost = 64;  // most sessions that are kept
   const std::lock_guard<std::mutex> lock(mutex_);
   if (sessions_.size() >= kMost) sessions_.clear();
   sessions_[key] = made;

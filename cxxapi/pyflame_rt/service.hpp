@@ -15,8 +15,8 @@ namespace pyflame_rt {
 // A running service. Move-only.
 class Service {
  public:
-  // |name| is the plug-in's own ("Heartbeat") or that of its file ("heartbeat"). Fails where there
-  // is no such service or an option is not known to it.
+  // Starts a service. |name| is the plug-in's own ("Heartbeat") or that of its file ("heartbeat").
+  // Throws where there is no such service or it does not know an option.
   explicit Service(const std::string& name, const std::map<std::string, std::string>& options = {},
                    const Environment& environment = Environment::instance()) {
     std::vector<pfrt_key_value> list;
@@ -36,13 +36,13 @@ class Service {
     return *this;
   }
 
-  // Where it can be reached; empty when it has no address or was stopped.
+  // Address of the service; empty when it has none or was stopped.
   std::string address() const {
     return service_ == nullptr ? std::string() : detail::str(api().env->service_address(service_));
   }
-  // False once it was stopped or moved from.
+  // False once the service was stopped or moved from.
   bool running() const noexcept { return service_ != nullptr; }
-  // Returns when none of its threads runs any more; twice is once.
+  // Ends the service; returns when none of its threads runs any more. A second call does nothing.
   void stop() noexcept { api().env->service_stop(std::exchange(service_, nullptr)); }
 
  private:

@@ -18,47 +18,48 @@
 
 namespace pyflame_rt {
 
-// One step of a plan. Times in nanoseconds; 0 = not known, not measured.
+// A step of a plan. Times are in nanoseconds; 0 means unknown or not measured.
 struct ExplainStep {
   std::string nodes, ops;  // comma-separated
   std::string provider;    // or "host"
-  // As the provider names it.
+  // The kernel's name, as the provider gives it.
   std::string kernel;
   std::string reason;   // why this provider
   std::string refused;  // who refused it and why, or empty
-  // Read and written, and operations done, as the provider counts them.
+  // Bytes read and written, and arithmetic operations done, as the provider counts them.
   uint64_t bytes = 0, flops = 0;
-  // As the provider estimated it, and in the last profiled run.
+  // The provider's estimate, and the time of the last profiled run.
   double estimated_ns = 0, measured_ns = 0;
-  double started_ns = 0;  // where measured: since the first of the steps
-  uint32_t lane = 0;      // of steps that ran at once: who ran it
-  // How its work is divided, where it was tuned: "band=28 positions=512 gain=1.12 measured=9"; else
-  // empty. The names are the kernel's, then |gain| is the default's time by this one's, and
-  // |measured| counts the forms that were measured for this plan; 0 = it was known.
+  double started_ns = 0;  // start in that run, since its first step
+  uint32_t lane = 0;      // among steps that ran at once: which lane ran it
+  // The division of its work, where it was tuned: "band=28 positions=512 gain=1.12 measured=9";
+  // else empty. The names are the kernel's. |gain| is the default's time divided by this one's, and
+  // |measured| counts the forms that were measured for this plan; 0 means that the result was
+  // remembered.
   std::string tuning;
 };
 
 // A figure that a device counted by itself in the last run of some steps.
 struct ExplainCounter {
-  // Those that it counts: |step_count| from |first_step| on, which one provider runs.
+  // The counted steps: |step_count| steps from |first_step| on, which one provider runs.
   size_t first_step = 0, step_count = 0;
-  // Whose device it is, and how it names the figure: "cycles".
+  // The device's provider, and the provider's name for the figure: "cycles".
   std::string provider, name;
   std::string unit;  // may be empty
   double value = 0;  // any, also infinity and what is not a number
 };
 
-// What runs where and why.
+// The provider, the kernel and the reason of each step.
 struct Explanation {
-  // In the order in which they run.
+  // The steps, in the order in which they run.
   std::vector<ExplainStep> steps;
-  // Of devices that count by themselves, in the order of their first steps.
+  // Figures of devices that count by themselves, in the order of their first steps.
   std::vector<ExplainCounter> counters;
   // Sentences about the whole: level and passes, providers, memory.
   std::vector<std::string> notes;
 };
 
-// What became of a provider that the session was asked to use.
+// Condition of a provider that the session was asked to use.
 enum class ProviderCondition : uint32_t {
   Active = PFRT_PROVIDER_ACTIVE,        // in use, has never failed
   Recovered = PFRT_PROVIDER_RECOVERED,  // in use again after a failure
@@ -68,26 +69,27 @@ enum class ProviderCondition : uint32_t {
 
 // A provider of the session's list.
 struct ProviderState {
-  // As SessionOptions::providers has it.
+  // The provider's name in SessionOptions::providers.
   std::string name;
-  // What it is now.
+  // The provider's present condition.
   ProviderCondition condition = ProviderCondition::Active;
   std::string reason;             // of the last failure, or empty
   pfrt_code code = PFRT_CODE_OK;  // of the last failure
   uint32_t failures = 0;          // so far
 };
 
-// What a session's runs have done so far.
+// Counts of a session's runs so far.
 struct SessionStatistics {
   uint64_t runs = 0, failures = 0;  // that succeeded, and that did not
-  // Plans made for dimensions that were not seen before, or were forgotten, and the nanoseconds
-  // that this took.
+  // Plans made for dimensions that were new or forgotten, and the nanoseconds that making them
+  // took.
   uint64_t plans = 0, planning_ns = 0;
-  // Of |runs|, those done in parts for want of memory (SessionOptions::halve_batch).
+  // Runs among |runs| that were done in parts because memory did not suffice
+  // (SessionOptions::halve_batch).
   uint64_t in_parts = 0;
 };
 
-// Where a session stands.
+// Phase of a session's life. While several runs go on it is that of the run in most trouble.
 enum class SessionPhase : uint32_t {
   Initializing = PFRT_PHASE_INITIALIZING,
   Ready = PFRT_PHASE_READY,
@@ -108,30 +110,32 @@ struct MemoryReport {
   // The model's constants in memory, mapped files not counted, and constants in providers' own
   // layouts. Sessions share both.
   uint64_t weights = 0, packed = 0;
-  // Blocks that runs work in: of runs under way, waiting for the next, and the most so far.
+  // Blocks that runs work in: those of runs under way, those kept for the next run, and the
+  // most of both since the session was made or planned anew.
   uint64_t in_use = 0, idle = 0, peak = 0;
-  // Of each signature that plans are kept for, as "x[8,3,224,224]", its block.
+  // A signature that a plan is kept for, and the size of the plan's block.
   struct Block {
-    std::string signature;  // dimensions of what enters
-    uint64_t bytes = 0;     // that its runs work in
+    std::string signature;  // dimensions of the inputs: "x[8,3,224,224]"
+    uint64_t bytes = 0;     // block that its runs work in
   };
-  std::vector<Block> blocks;  // one a plan
+  std::vector<Block> blocks;  // one for each plan
 };
 
-// A session. Throws as Model::load does, NotFound for a provider that there is not as
-// PyFlameRTError, UnsupportedOperatorError for nodes that nobody runs, InputError for options.
+// A session. Its constructors throw what Model::load throws, PyFlameRTError with code NotFound for
+// an unknown provider, UnsupportedOperatorError for nodes that no provider runs, and InputError for
+// wrong options.
 class InferenceSession {
  public:
-  // Of a file.
+  // Loads the model at |path|.
   explicit InferenceSession(const std::string& path, const SessionOptions& options = {})
       : InferenceSession(load_for(path, options), options) {}
-  // Of a graph, which is copied; constants are shared.
+  // Copies the graph; constants are shared.
   explicit InferenceSession(const Graph& graph, const SessionOptions& options = {})
       : InferenceSession(Model::from_graph(graph), options) {}
-  // Of the |size| bytes of a model at |data|, which are copied.
+  // Loads a model from the |size| bytes at |data|, which are copied.
   InferenceSession(const void* data, size_t size, const SessionOptions& options = {})
       : InferenceSession(Model::load(data, size), options) {}
-  // Of the bytes of a model, which are copied.
+  // Loads a model from |bytes|, which are copied.
   explicit InferenceSession(const std::vector<uint8_t>& bytes, const SessionOptions& options = {})
       : InferenceSession(bytes.data(), bytes.size(), options) {}
   // Sessions of one Model share its constants.
@@ -142,67 +146,67 @@ class InferenceSession {
   InferenceSession(const InferenceSession&) = delete;
   InferenceSession& operator=(const InferenceSession&) = delete;
 
-  // Those that must be fed, then those with initializers.
+  // Inputs that must be fed, then those with initializers.
   const std::vector<NodeArg>& get_inputs() const noexcept { return inputs_; }
-  // The model's, then SessionOptions::extra_outputs.
+  // The model's outputs, then SessionOptions::extra_outputs.
   const std::vector<NodeArg>& get_outputs() const noexcept { return outputs_; }
-  // What the model says of itself.
+  // The model's own metadata.
   ModelMetadata get_modelmeta() const { return get_model().metadata(); }
-  // Those in use, in order of preference.
+  // Providers in use, in order of preference.
   std::vector<std::string> get_providers() const;
-  // Grows while runs go on.
+  // Returns counts that grow while runs go on.
   SessionStatistics statistics() const {
     pfrt_session_statistics c{};
     c.struct_size = sizeof(c);
     detail::check(api().session->statistics(handle(), &c));
     return {c.runs, c.failures, c.plans, c.planning_ns, c.in_parts};
   }
-  // Writes the profile that SessionOptions::enable_profiling opened and closes it, and gives the
-  // file's path; the same again when it is called again, and empty without a profile. The file is
-  // an object whose "traceEvents" Perfetto draws: every run with its tag, its steps and waiting,
-  // how the model was loaded and the session made, memory and threads over time. From any thread;
-  // what runs under way have not done is missing. PyFlameRTError where it cannot be written, and
-  // the profile stays open.
+  // Writes and closes the profile that SessionOptions::enable_profiling opened, and returns the
+  // file's path: the same path at each further call, and an empty one without a profile. The file
+  // is an object whose "traceEvents" Perfetto draws: every run with its tag, its steps and waiting,
+  // how the model was loaded and the session made, memory and threads over time. Safe on any
+  // thread; steps that runs under way have not done yet are missing. Throws PyFlameRTError where
+  // the file cannot be written; the profile then stays open.
   std::string end_profiling() const {
     pfrt_string path{};
     detail::check(api().session->end_profiling(handle(), &path));
     return detail::str(path);
   }
-  // When the profile began, in nanoseconds on CLOCK_MONOTONIC (std::chrono::steady_clock); 0 =
-  // none.
+  // Time when the profile began, in nanoseconds on CLOCK_MONOTONIC (std::chrono::steady_clock); 0 =
+  // no profile.
   uint64_t get_profiling_start_time_ns() const {
     return api().session->profiling_start_ns(handle());
   }
-  // What the session takes.
+  // Returns the host memory that the session takes, in bytes.
   MemoryReport memory_report() const;
-  // Gives idle blocks back, and how many bytes this was; the next run takes memory again.
+  // Frees idle blocks and returns their size in bytes; the next run allocates anew.
   uint64_t trim() const {
     uint64_t bytes = 0;
     detail::check(api().session->trim(handle(), &bytes));
     return bytes;
   }
-  // Runs on other threads change it.
+  // Returns the phase, which runs on other threads change.
   SessionPhase phase() const {
     pfrt_session_phase phase = PFRT_PHASE_UNSET;
     detail::check(api().session->phase(handle(), &phase, nullptr));
     return static_cast<SessionPhase>(phase);
   }
-  // The same in words: "Ready".
+  // Returns the phase's name: "Ready".
   std::string phase_name() const {
     pfrt_session_phase phase = PFRT_PHASE_UNSET;
     pfrt_string name{};
     detail::check(api().session->phase(handle(), &phase, &name));
     return detail::str(name);
   }
-  // The model that the session was made of.
+  // The model that the session runs.
   Model get_model() const {
     return Model::from_handle(detail::Handle<pfrt_model>::share(api().session->model(handle())));
   }
 
-  // |output_names| empty = all outputs. Results are in the order asked for. InputError for a
-  // missing or unknown name, ShapeMismatchError and DTypeMismatchError for a tensor that does not
-  // fit, BackendError when the run fails or is stopped. An output that is not a tensor is
-  // InputError: use run_values.
+  // Runs the model. |output_names| empty = all outputs. Results are in the order asked for. Throws
+  // InputError for a missing or unknown name, ShapeMismatchError and DTypeMismatchError for a
+  // tensor that does not fit, and BackendError when the run fails or is stopped. An output that is
+  // not a tensor is an InputError: use run_values.
   std::vector<Tensor> run(const std::vector<std::string>& output_names,
                           const std::unordered_map<std::string, Tensor>& input_feed) const {
     return tensors(run_feed(output_names, input_feed, nullptr));
@@ -213,7 +217,7 @@ class InferenceSession {
     return options.call(
         [&](pfrt_options* native) { return tensors(run_feed(output_names, input_feed, native)); });
   }
-  // The same with sequences, maps and optionals.
+  // Runs with sequences, maps and optionals too; otherwise like run.
   std::vector<Value> run_values(const std::vector<std::string>& output_names,
                                 const std::unordered_map<std::string, Value>& input_feed) const {
     return run_feed(output_names, input_feed, nullptr);
@@ -225,9 +229,9 @@ class InferenceSession {
         [&](pfrt_options* native) { return run_feed(output_names, input_feed, native); });
   }
 
-  // A tensor in the memory of a device that the session has open: |provider|'s, or that of the
-  // first provider with memory of its own. Its contents are undefined. PyFlameRTError when there is
-  // none.
+  // Returns a tensor in the memory of an open device of the session: that of |provider| or, without
+  // a name, of the first provider with memory of its own. Its contents are undefined. Throws
+  // PyFlameRTError when there is no such device.
   Tensor create_tensor(std::vector<int64_t> shape, DType dtype,
                        const std::string& provider = {}) const {
     detail::Handle<pfrt_value> value;
@@ -236,10 +240,11 @@ class InferenceSession {
     return Tensor::from_handle(std::move(value));
   }
 
-  // What runs of this session leave for the next, for RunOptions::state. |pairs| empty: the names
-  // tell, as "past_0" and "present_0", "past_key_values.0.key" and "present.0.key", "h" and "h_out"
-  // or "hN" do. NotFound for names that the session does not have as PyFlameRTError,
-  // InvalidArgumentError for pairs that do not fit each other.
+  // Returns a state for RunOptions::state: values that a run of this session leaves for the next.
+  // With |pairs| empty, names tell which belong together: "past_0" and "present_0",
+  // "past_key_values.0.key" and "present.0.key", "h" and "h_out" or "hN". Throws PyFlameRTError
+  // with code NotFound for names that the session does not have, and InvalidArgumentError for pairs
+  // that do not fit each other.
   State create_state(const std::vector<StatePair>& pairs = {}) const {
     std::vector<pfrt_state_pair> list;
     list.reserve(pairs.size());
@@ -251,9 +256,9 @@ class InferenceSession {
     return State::from_handle(std::move(made));
   }
 
-  // As run, on a thread of the runtime; returns at once. Wrong names are thrown here, whatever
-  // happens later reaches the future. The session and the options may go before the run is over;
-  // bytes of tensors must not be written until then.
+  // Starts a run on a thread of the runtime and returns at once. Wrong names are thrown here; later
+  // failures reach the future. The session and the options may be destroyed before the run is over;
+  // the tensors' bytes must not be written until then.
   std::future<std::vector<Tensor>> run_async(
       const std::vector<std::string>& output_names,
       const std::unordered_map<std::string, Tensor>& input_feed) const {
@@ -264,9 +269,9 @@ class InferenceSession {
       const std::unordered_map<std::string, Tensor>& input_feed, const RunOptions& options) const {
     return run_future(output_names, input_feed, options.handle());
   }
-  // |done| is called once, on a thread of the runtime, with the results or with what run would have
-  // thrown. It may release the session; other asynchronous runs wait for it. What it throws is
-  // lost.
+  // Callback of run_async, called once on a thread of the runtime with the results or with what run
+  // would have thrown. It may release the session; other asynchronous runs wait for it. Exceptions
+  // that it throws are lost.
   using RunCallback = std::function<void(std::vector<Tensor> outputs, std::exception_ptr failure)>;
   void run_async(const std::vector<std::string>& output_names,
                  const std::unordered_map<std::string, Tensor>& input_feed,
@@ -279,13 +284,14 @@ class InferenceSession {
     run_callback(output_names, input_feed, std::move(done), options.handle());
   }
 
-  // What runs where and why; with times of the last profiled run.
+  // Returns the provider and kernel of each step and the reasons, with times of the last profiled
+  // run.
   Explanation explain() const;
-  // Every provider asked for, in order of preference, also those that did not open. Runs on other
-  // threads may change what is read.
+  // Returns the condition of every provider asked for, in order of preference, also of those that
+  // did not open. Runs on other threads may change it.
   std::vector<ProviderState> provider_states() const;
-  // Takes a provider that was set aside after a failure into use again: opens its device and plans
-  // the graph anew, while runs go on as before. NotFoundError when the session was made without it.
+  // Uses a provider again that was set aside after a failure: opens its device and plans the graph
+  // anew, while runs go on as before. Throws NotFoundError when the session was made without it.
   void readmit(std::string_view provider) const;
 
   pfrt_session* handle() const {
@@ -309,10 +315,10 @@ class InferenceSession {
                               pfrt_options* options) const;
   template <class V>
   std::vector<pfrt_io> inputs_io(const std::unordered_map<std::string, V>& feed) const;
-  // Which outputs are |wanted|, in that order; empty = all.
+  // Writes to |wanted| the index of each output in |output_names|, in that order; none for all.
   std::vector<pfrt_io> outputs_io(const std::vector<std::string>& output_names,
                                   std::vector<size_t>* wanted) const;
-  // Takes the references in |outputs|.
+  // Takes over the references in |outputs|.
   static std::vector<Value> take(const pfrt_io* outputs, size_t count,
                                  const std::vector<size_t>& wanted);
   std::future<std::vector<Tensor>> run_future(

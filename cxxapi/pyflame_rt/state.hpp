@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What runs of a session leave for the next: key-value caches, recurrent layers. Made by
-// InferenceSession::create_state, given to runs by RunOptions::state. Thread-safe; one run at a
-// time has a state.
+// Values that runs of a session leave for the next: key-value caches, hidden states of recurrent
+// layers. InferenceSession::create_state makes a state, and RunOptions::state gives it to runs.
+// Thread-safe; one run at a time has a state.
 #pragma once
 
 #include <cstdint>
@@ -12,54 +12,55 @@
 
 namespace pyflame_rt {
 
-// How a value changes its dimensions from run to run.
+// The way a value's dimensions change from run to run.
 enum class StateGrowth : uint32_t {
   ByNames = PFRT_STATE_BY_NAMES,   // along the axis whose dimension has another name in the output
-  Replaced = PFRT_STATE_REPLACED,  // not at all
+  Replaced = PFRT_STATE_REPLACED,  // along no axis: each run replaces the value
   Grows = PFRT_STATE_GROWS,        // along StatePair::axis
 };
 
-// An output of a run and the input that it is for the next one.
+// An output of a run and the input that it becomes in the next one.
 struct StatePair {
-  // Names of ports of the session.
+  // Names of an input and an output of the session.
   std::string input, output;
-  // How its dimensions change.
+  // The way the value grows.
   StateGrowth growth = StateGrowth::ByNames;
   uint32_t axis = 0;  // for StateGrowth::Grows
 };
 
-// A state, or none. A copy is the same state; clone() makes another.
+// A state, or none. A copy refers to the same state; clone() makes another.
 class State {
  public:
   State() noexcept = default;
-  // Takes a state of the C API.
+  // Takes over a state of the C API.
   static State from_handle(detail::Handle<pfrt_state> handle) {
     State out;
     out.state_ = std::move(handle);
     return out;
   }
 
-  // Whether there is one.
+  // Whether there is a state.
   explicit operator bool() const noexcept { return static_cast<bool>(state_); }
-  // A state of its own with the same values, which takes no memory until runs make new ones.
+  // Returns a state of its own with the same values, which takes no memory until runs make new
+  // ones.
   State clone() const {
     State out;
     detail::check(api().state->clone(handle(), out.state_.out()));
     return out;
   }
-  // What there is along the axes that values grow along: tokens of a cache.
+  // Length along the axes that values grow along, such as tokens in a cache.
   int64_t length() const noexcept { return api().state->length(handle()); }
-  // Leaves the first |length| of it; 0 leaves the state as it was made. UnsupportedError for more
-  // than 0 where a value is replaced by each run.
+  // Keeps the first |length| of it; 0 leaves the state as it was made. Throws UnsupportedError for
+  // a |length| above 0 where each run replaces a value.
   void truncate(int64_t length) const { detail::check(api().state->truncate(handle(), length)); }
-  // A copy, in host memory, of the value that this input will have; of kind Unset before there is
-  // one.
+  // Returns a copy, in host memory, of the value that this input will have; its kind is Unset
+  // before there is a value.
   Value get(const std::string& input) const {
     detail::Handle<pfrt_value> value;
     detail::check(api().state->get(handle(), detail::text(input), value.out()));
     return Value::from_handle(std::move(value));
   }
-  // The value that this input will have; it must not be written any more.
+  // Sets the value that this input will have; it must not be written any more.
   void set(const std::string& input, const Value& value) const {
     detail::check(api().state->set(handle(), detail::text(input), value.handle()));
   }
@@ -67,11 +68,11 @@ class State {
   void save(const std::string& path) const {
     detail::check(api().state->save(handle(), detail::text(path)));
   }
-  // Takes the values that save wrote of a state of the same pairs. On failure nothing changes.
+  // Reads the values that save wrote of a state of the same pairs. On failure nothing changes.
   void load(const std::string& path) const {
     detail::check(api().state->load(handle(), detail::text(path)));
   }
-  // As the C API takes it; null where there is none.
+  // The state of the C API; null where there is none.
   pfrt_state* handle() const noexcept { return state_.get(); }
 
  private:

@@ -28,7 +28,7 @@ inline std::string shape_text(const std::vector<int64_t>& shape) {
   return out + "]";
 }
 
-// -1 when a dimension is negative or the product does not fit.
+// Returns the number of elements; -1 when a dimension is negative or the product does not fit.
 inline int64_t count_of(const std::vector<int64_t>& shape) noexcept {
   int64_t count = 1;
   for (int64_t dim : shape) {
@@ -50,7 +50,7 @@ class Tensor {
   // No tensor: is_valid() is false and only assignment makes sense.
   Tensor() noexcept = default;
 
-  // Memory of its own, zeroed (strings: empty), 64-byte aligned.
+  // Allocates memory of its own, zeroed (strings: empty), 64-byte aligned.
   Tensor(std::vector<int64_t> shape, DType dtype) {
     detail::Handle<pfrt_value> value;
     detail::check(api().value->create_tensor(to_c(dtype), shape.data(), shape.size(), value.out()));
@@ -64,12 +64,12 @@ class Tensor {
     return tensor;
   }
 
-  // A view of row-major memory that must outlive every copy of the tensor. Not for strings.
+  // Returns a view of row-major memory that must outlive every copy of the tensor. Not for strings.
   static Tensor wrap(void* data, const std::vector<int64_t>& shape, DType dtype) {
     return make_view(data, shape, dtype, nullptr);
   }
 
-  // A copy of |values|, for numbers, half types and std::string.
+  // Returns a copy of |values|, for numbers, half types and std::string.
   template <class T>
   static Tensor from_vector(const std::vector<T>& values, std::vector<int64_t> shape) {
     constexpr bool kText = std::is_same_v<T, std::string>;
@@ -89,58 +89,59 @@ class Tensor {
     }
   }
 
-  // [] for a scalar.
+  // Dimensions; empty for a scalar.
   const std::vector<int64_t>& shape() const noexcept { return shape_; }
-  // Undefined when there is no tensor.
+  // Element type; Undefined when there is no tensor.
   DType dtype() const noexcept { return dtype_; }
-  // 0 for a scalar.
+  // Number of dimensions; 0 for a scalar.
   size_t ndim() const noexcept { return shape_.size(); }
-  // The product of the dimensions; 1 for a scalar.
+  // Product of the dimensions; 1 for a scalar.
   int64_t num_elements() const noexcept { return count_; }
-  // Of the packed elements; an array of pfrt_string for strings.
+  // Bytes of the packed elements; for strings, of an array of pfrt_string.
   size_t size_bytes() const noexcept { return bytes_; }
   // False when there is no tensor.
   bool is_valid() const noexcept { return static_cast<bool>(value_); }
   // Whether the elements are in the memory of a device (InferenceSession::create_tensor,
-  // IOBinding). What needs elements in host memory throws InputError then; to_host() has them.
+  // IOBinding). Functions that need elements in host memory then throw InputError; to_host() copies
+  // them there.
   bool on_device() const noexcept { return on_device_; }
   // False for a view of another tensor's or the caller's memory. (A view keeps the other tensor's
   // memory alive.)
   bool owns_data() const noexcept { return owns_; }
 
-  // The elements. DTypeMismatchError unless T is the tensor's type; 8-bit floats and packed
-  // sub-byte types are read as uint8_t.
+  // Pointer to the elements. Throws DTypeMismatchError unless T is the tensor's type; 8-bit floats
+  // and packed sub-byte types are read as uint8_t.
   template <class T>
   T* data_ptr() {
     check_host("data_ptr");
     check_type<T>();
     return static_cast<T*>(data_);
   }
-  // The elements, read-only; as above.
+  // Pointer to the elements, read-only; otherwise as above.
   template <class T>
   const T* data_ptr() const {
     check_host("data_ptr");
     check_type<T>();
     return static_cast<const T*>(data_);
   }
-  // Null when they are on a device.
+  // Pointer to the elements; null when they are on a device.
   void* data() noexcept { return on_device_ ? nullptr : data_; }
   const void* data() const noexcept { return on_device_ ? nullptr : data_; }
 
-  // One element of a string tensor, by its row-major index.
+  // Returns an element of a string tensor, by its row-major index.
   std::string string_at(int64_t index) const {
     check_string(index);
     return detail::str(view_c().data == nullptr
                            ? pfrt_string{}
                            : static_cast<const pfrt_string*>(view_c().data)[index]);
   }
-  // Replaces one element of a string tensor, by its row-major index.
+  // Replaces an element of a string tensor, by its row-major index.
   void set_string(int64_t index, std::string_view value) {
     check_string(index);
     detail::check(
         api().value->set_string(value_.get(), static_cast<uint64_t>(index), detail::text(value)));
   }
-  // All elements of a string tensor, row-major. DTypeMismatchError for other types.
+  // Returns all elements of a string tensor, row-major. Throws DTypeMismatchError for other types.
   std::vector<std::string> strings() const {
     if (dtype_ != DType::String) check_string(0);
     std::vector<std::string> out;
@@ -149,10 +150,10 @@ class Tensor {
     return out;
   }
 
-  // Every element becomes |value|, converted to the tensor's type.
+  // Sets every element to |value|, converted to the tensor's type.
   template <class T, class = std::enable_if_t<std::is_arithmetic_v<T>>>
   void fill(T value);
-  // Every element becomes 0, or the empty string.
+  // Sets every element to 0, or to the empty string.
   void zero() {
     check_host("zero");
     if (dtype_ == DType::String) {
@@ -162,20 +163,20 @@ class Tensor {
     }
   }
 
-  // A deep copy with host memory of its own.
+  // Returns a deep copy with host memory of its own.
   Tensor clone() const { return copy_as(shape_); }
-  // The tensor itself, or a copy in host memory of one on a device.
+  // Returns the tensor itself, or a copy in host memory of one on a device.
   Tensor to_host() const { return on_device_ ? clone() : *this; }
   // Copies the elements of |from|, of the same type and number, wherever either tensor lives.
   void copy_from(const Tensor& from) {
     detail::check(api().value->copy(from.handle(), value_.get()));
   }
 
-  // The same elements under another shape, sharing memory (strings are copied). One dimension may
-  // be -1: what is left.
+  // Returns a tensor of another shape that shares the elements (strings are copied). One dimension
+  // may be -1 and is then computed from the others.
   Tensor reshape(std::vector<int64_t> shape) const;
 
-  // A view of the same memory: no copy, owns_data() is false.
+  // Returns a view of the same memory without a copy; its owns_data() is false.
   Tensor view() const {
     if (!is_valid()) return {};
     check_host("view");
@@ -186,9 +187,9 @@ class Tensor {
     return out;
   }
 
-  // For calls of the C API; lives as long as the tensor.
+  // Handle for calls of the C API; lives as long as the tensor.
   pfrt_value* handle() const noexcept { return value_.get(); }
-  // For Value and calls of the C API that keep a reference.
+  // Shared handle for Value and for calls of the C API that keep a reference.
   const detail::Handle<pfrt_value>& shared() const noexcept { return value_; }
 
  private:
@@ -212,7 +213,7 @@ class Tensor {
     on_device_ = c.memory != PFRT_MEMORY_HOST;
     owns_ = true;
   }
-  // Keeps |owner|, when there is one, as long as the view.
+  // Returns a view, which keeps |owner|, if there is one.
   static Tensor make_view(void* data, const std::vector<int64_t>& shape, DType dtype,
                           pfrt_value* owner) {
     const int64_t count = detail::count_of(shape);
@@ -232,7 +233,7 @@ class Tensor {
       if (user != nullptr) api().value->release(static_cast<pfrt_value*>(user));
     };
     detail::Handle<pfrt_value> value;
-    detail::Handle<pfrt_value>::share(owner).detach();  // the call takes the reference
+    detail::Handle<pfrt_value>::share(owner).detach();  // the call takes over the reference
     detail::check(
         api().value->wrap_tensor(&c, owner == nullptr ? nullptr : +drop, owner, value.out()));
     Tensor out = from_handle(std::move(value));

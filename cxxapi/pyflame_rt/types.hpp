@@ -21,7 +21,7 @@
 namespace pyflame_rt {
 namespace detail {
 
-// The guide's numbers, from the one table of the C header.
+// The guide's numbers of element types, from the table of the C header.
 enum GuideNumber : int32_t {
 #define PFRT_X(name, number, guide, bits, text, onnx) kGuide_##name = guide,
   PFRT_DTYPE_TABLE(PFRT_X)
@@ -61,7 +61,7 @@ enum class DType : int32_t {
   Int2 = detail::kGuide_INT2,
 };
 
-// PFRT_DTYPE_UNSET for a number outside the table.
+// Returns PFRT_DTYPE_UNSET for a number outside the table.
 inline pfrt_dtype to_c(DType dtype) noexcept {
   switch (static_cast<int32_t>(dtype)) {
 #define PFRT_X(name, number, guide, bits, text, onnx) \
@@ -74,7 +74,7 @@ inline pfrt_dtype to_c(DType dtype) noexcept {
   }
 }
 
-// Undefined for a number outside the table.
+// Returns Undefined for a number outside the table.
 inline DType dtype_from_c(pfrt_dtype dtype) noexcept {
   switch (dtype) {
 #define PFRT_X(name, number, guide, bits, text, onnx) \
@@ -87,7 +87,7 @@ inline DType dtype_from_c(pfrt_dtype dtype) noexcept {
   }
 }
 
-// "float32"; "undefined" for a number outside the table.
+// Returns a name such as "float32"; "undefined" for a number outside the table.
 inline const char* dtype_name(DType dtype) noexcept {
   switch (static_cast<int32_t>(dtype)) {
 #define PFRT_X(name, number, guide, bits, text, onnx) \
@@ -113,11 +113,11 @@ inline uint32_t dtype_bits(DType dtype) noexcept {
   }
 }
 
-// Bytes of one element: 0 for strings and unknown numbers, 1 for those that are packed several to a
+// Bytes of one element: 0 for strings and unknown numbers, 1 for types that are packed several to a
 // byte (dtype_bits says how many).
 inline size_t dtype_size(DType dtype) noexcept { return (size_t{dtype_bits(dtype)} + 7) / 8; }
 
-// The inverse of dtype_name; InputError lists the names there are.
+// Returns the element type that dtype_name names. Throws InputError with the names there are.
 inline DType dtype_from_name(const std::string& name) {
   std::string known;
 #define PFRT_X(constant, number, guide, bits, text, onnx) \
@@ -153,7 +153,7 @@ PFRT_CXX_DTYPE_OF(std::complex<float>, Complex64)
 PFRT_CXX_DTYPE_OF(std::complex<double>, Complex128)
 #undef PFRT_CXX_DTYPE_OF
 
-// What a value is.
+// Kind of a value.
 enum class ValueKind : uint32_t {
   Unset = PFRT_VALUE_UNSET,
   Tensor = PFRT_VALUE_TENSOR,
@@ -166,7 +166,7 @@ enum class ValueKind : uint32_t {
 // Dimensions; nullopt where a dimension is dynamic.
 using Shape = std::vector<std::optional<int64_t>>;
 
-// "[1, 3, ?, 224]"
+// Writes a shape as "[1, 3, ?, 224]".
 inline std::string shape_to_string(const Shape& shape) {
   std::string out;
   for (const auto& dim : shape)
@@ -179,7 +179,7 @@ inline bool is_dynamic_shape(const Shape& shape) noexcept {
   return std::any_of(shape.begin(), shape.end(), [](const auto& dim) { return !dim; });
 }
 
-// nullopt when a dimension is dynamic or negative, or the product does not fit.
+// Returns nullopt when a dimension is dynamic or negative, or the product does not fit.
 inline std::optional<int64_t> shape_num_elements(const Shape& shape) noexcept {
   int64_t count = 1;
   bool fits = true;
@@ -196,17 +196,17 @@ inline std::optional<int64_t> shape_num_elements(const Shape& shape) noexcept {
 // the tensors in a sequence, optional or map.
 struct TensorInfo {
   TensorInfo() = default;
-  // A dense tensor.
+  // Describes a dense tensor.
   TensorInfo(std::string of_name, Shape of_shape, DType of_dtype)
       : name(std::move(of_name)), shape(std::move(of_shape)), dtype(of_dtype) {}
 
   // Whether the rank is not known, or a dimension may vary.
   bool is_dynamic() const noexcept { return unranked || is_dynamic_shape(shape); }
-  // Of a tensor whose dimensions are all known; nullopt otherwise.
+  // Number of elements of a tensor whose dimensions are all known; nullopt otherwise.
   std::optional<int64_t> num_elements() const noexcept {
     return unranked || kind != ValueKind::Tensor ? std::nullopt : shape_num_elements(shape);
   }
-  // Of its elements, packed; nullopt also for strings.
+  // Bytes of its packed elements; nullopt where their number is not known, and for strings.
   std::optional<size_t> size_bytes() const noexcept {
     const std::optional<int64_t> count = num_elements();
     const size_t bits = dtype_bits(dtype);
@@ -216,31 +216,31 @@ struct TensorInfo {
     return (elements * bits + 7) / 8;
   }
 
-  // Of the value.
+  // Name of the value.
   std::string name;
-  // Empty when |unranked|.
+  // Dimensions; empty when |unranked|.
   Shape shape;
-  // Undefined where it is not known.
+  // Element type; Undefined where it is not known.
   DType dtype = DType::Float32;
   std::vector<std::string>
       dim_names;                 // empty, or one a dimension: "batch", or "" where it has no name
   bool unranked = false;         // not even the number of dimensions is known
   bool has_initializer = false;  // an input with a default value
-  // What the value is.
+  // Kind of the value.
   ValueKind kind = ValueKind::Tensor;
   DType key_dtype = DType::Undefined;  // of a map, or of the maps in a sequence
 };
 
-// What a session says about its inputs and outputs.
+// Description of an input or output of a session.
 struct NodeArg : TensorInfo {
   NodeArg() = default;
-  // As |info| says.
+  // Describes the value of |info|.
   explicit NodeArg(TensorInfo info) : TensorInfo(std::move(info)) { type_str = type(); }
-  // The same, by the name that the guide has for it.
+  // Does what the constructor does, under the guide's name for it.
   static NodeArg from_tensor_info(TensorInfo info) { return NodeArg(std::move(info)); }
 
-  // "tensor(float32)", "seq(tensor(float32))", "map(int64,tensor(float32))",
-  // "seq(map(int64,tensor(float32)))", "optional(tensor(float32))"
+  // Writes the type: "tensor(float32)", "seq(tensor(float32))", "map(int64,tensor(float32))",
+  // "seq(map(int64,tensor(float32)))", "optional(tensor(float32))".
   std::string type() const {
     std::string tensor = std::string("tensor(") + dtype_name(dtype) + ")";
     std::string map = std::string("map(") + dtype_name(key_dtype) + "," + tensor + ")";

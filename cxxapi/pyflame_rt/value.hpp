@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a model takes and gives besides dense tensors: sequences, maps, optionals, sparse tensors,
-// nested at will. Copies are shallow. Immutable, hence safe to share between threads.
+// Values of a model besides dense tensors: sequences, maps, optionals and sparse tensors, nested at
+// will. Copies are shallow. Immutable, hence safe to share between threads.
 #pragma once
 
 #include <pyflame_rt/tensor.hpp>
 
 namespace pyflame_rt {
 
-// A value: a tensor or what holds tensors.
+// A tensor, or a container of tensors.
 class Value {
  public:
   // No value: kind() is Unset.
   Value() noexcept = default;
   Value(const Tensor& tensor) : value_(tensor.shared()) {}  // NOLINT: a tensor is a value
-  // Takes a value of the C API.
+  // Takes over a value of the C API.
   static Value from_handle(detail::Handle<pfrt_value> value) {
     Value out;
     out.value_ = std::move(value);
     return out;
   }
 
-  // |element_dtype| types an empty sequence of tensors.
+  // Returns a sequence; |element_dtype| types an empty sequence of tensors.
   static Value sequence(const std::vector<Value>& elements,
                         DType element_dtype = DType::Undefined) {
     std::vector<pfrt_value*> handles;
@@ -33,15 +33,15 @@ class Value {
                                                out.value_.out()));
     return out;
   }
-  // An optional that holds |element|, or none.
+  // Returns an optional that holds |element|, or nothing where that is invalid.
   static Value optional(const Value& element) {
     Value out;
     detail::check(api().value->create_optional(element.handle(), out.value_.out()));
     return out;
   }
-  // An optional that holds nothing.
+  // Returns an optional that holds nothing.
   static Value none() { return optional(Value()); }
-  // |keys|: rank 1, strings or integers; |values|: as many rows.
+  // Returns a map. |keys| has rank 1 and holds strings or integers; |values| has as many rows.
   static Value map(const Tensor& keys, const Tensor& values) {
     Value out;
     detail::check(api().value->create_map(keys.handle(), values.handle(), out.value_.out()));
@@ -54,19 +54,20 @@ class Value {
   ValueKind kind() const {
     return value_ ? static_cast<ValueKind>(api().value->kind(value_.get())) : ValueKind::Unset;
   }
-  // Whether it is a dense tensor.
+  // Whether the value is a dense tensor.
   bool is_tensor() const { return kind() == ValueKind::Tensor; }
-  // Of the tensor, of a sequence's, optional's or sparse tensor's elements, or of a map's values.
+  // Element type of the tensor, of a sequence's, optional's or sparse tensor's elements, or of a
+  // map's values.
   DType dtype() const {
     return value_ ? dtype_from_c(api().value->dtype(value_.get())) : DType::Undefined;
   }
 
-  // InputError when the value is not a tensor.
+  // Throws InputError when the value is not a tensor.
   Tensor tensor() const {
     if (!is_tensor()) throw InputError("the value is not a tensor");
     return Tensor::from_handle(value_);
   }
-  // Elements of a sequence, entries of a map, 0 or 1 for an optional.
+  // Number of elements of a sequence or entries of a map; 0 or 1 for an optional.
   size_t size() const {
     size_t count = 0;
     detail::check(api().value->count(value_.get(), &count));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a client hands to an environment so that the runtime calls back into it: operators, providers and passes; and
- * the table of a plug-in of kind ops, whose operators are the same structs.
+ * Callbacks that a client registers with an environment: operators, providers and passes. Plug-ins
+ * of kinds ops and pass hand over the same structs in their tables.
  *
  * Registration copies the structs and their strings; functions, |user| and tables must live until |release| is called,
  * once, when the last environment, model and session that can reach them is gone (also when the registration fails).
@@ -20,7 +20,7 @@ extern "C" {
 
 /* ------------------------------------------------------------------ operators */
 
-/* What the shape callback gets: the node and what is known of its inputs. */
+/* Arguments of the shape callback: the node, and its inputs as far as they are known. */
 typedef struct pfrt_op_infer {
   uint32_t struct_size;
   uint32_t abi;
@@ -28,21 +28,23 @@ typedef struct pfrt_op_infer {
   const pfrt_snapshot_node* node; /* its attributes are |attr_size| bytes apart; inputs and outputs are as below */
   uint32_t attr_size, value_size; /* strides of the arrays */
   uint32_t input_count, output_count;
-  /* By input of the node. Absent: no name, dtype 0, rank -1. Dimensions as in snapshots: negative numbers are unknown
-   * ones, equal numbers the same one. |data| is set for constants, and for content inputs whose contents are known. */
+  /* An entry for each input of the node. An absent one has no name, dtype 0 and rank -1. Dimensions
+   * are as in snapshots: negative numbers are unknown ones, equal numbers the same one. |data|
+   * is set for constants, and for content inputs whose contents are known. */
   const pfrt_snapshot_value* inputs;
   const pfrt_string* output_names; /* empty: nobody wants that output */
-  /* What output |index| will be. A negative number among |dims| is that dimension of an input, or unknown when no input
-   * has it; |rank| -1 says that nothing is known of the shape. Once all inputs' dimensions (and content inputs) are
-   * numbers, dims must be too, unless the operator is PFRT_OP_DATA_DEPENDENT. An output that is not set has the dtype
-   * that the graph declares, or that of input 0. */
+  /* Describes output |index|. A negative number among |dims| is that dimension of an input, or
+   * unknown when no input has it; |rank| -1 says that nothing is known of the shape. Once all
+   * inputs' dimensions (and content inputs) are numbers, dims must be too, unless the operator
+   * is PFRT_OP_DATA_DEPENDENT. An output that is not set has the dtype that the graph declares,
+   * or that of input 0. */
   pfrt_code (*set_output)(const struct pfrt_op_infer* context, uint32_t index, pfrt_dtype dtype, int32_t rank,
                           const int64_t* dims);
   /* Keeps the message for the caller, with node and operator before it; returns |code|. */
   pfrt_code (*fail)(const struct pfrt_op_infer* context, pfrt_code code, pfrt_string message);
 } pfrt_op_infer;
 
-/* What the compute callback gets. */
+/* Arguments of the compute callback. */
 typedef struct pfrt_op_compute {
   uint32_t struct_size;
   uint32_t abi;
@@ -54,32 +56,33 @@ typedef struct pfrt_op_compute {
   /* Row-major. dtype 0: nobody wants it. data NULL with rank 0 and dims NULL: ask alloc_output. Otherwise write |bytes|
    * bytes at |data|, for the dimensions that the shape callback gave. */
   const pfrt_tensor* outputs;
-  /* [input_count] and [output_count]; empty where absent or not wanted. */
+  /* Names, [input_count] and [output_count]; empty where absent or not wanted. */
   const pfrt_string *input_names, *output_names;
-  /* Memory for output |index|, once an output: needed where the dimensions were not known before. Where they were,
-   * |dtype| and |dims| must agree with them (SHAPE_MISMATCH, DTYPE_MISMATCH). For an output nobody wants: success and
-   * NULL. */
+  /* Gives memory for output |index|, once for each output: needed where the dimensions were not
+   * known before. Where they were, |dtype| and |dims| must agree with them (SHAPE_MISMATCH,
+   * DTYPE_MISMATCH). For an output nobody wants it succeeds and gives NULL. */
   pfrt_code (*alloc_output)(const struct pfrt_op_compute* context, uint32_t index, pfrt_dtype dtype,
                             const int64_t* dims, uint32_t rank, void** out_data);
-  /* As in pfrt_step_context. */
+  /* Runs fn(arg, i, worker) for every i < n, as pfrt_step_context's parallel does. */
   void (*parallel)(const struct pfrt_op_compute* context, uint64_t n,
                    void (*fn)(void* arg, uint64_t i, uint32_t worker), void* arg);
-  /* As in pfrt_step_context. */
+  /* Returns 0 to go on, or the reason to stop, as pfrt_step_context's stop does. */
   pfrt_code (*stop)(const struct pfrt_op_compute* context);
-  /* May be called from functions under parallel; the first message counts. */
+  /* Keeps the message for the caller; returns |code|. May be called from functions under
+   * parallel; the first message counts. */
   pfrt_code (*fail)(const struct pfrt_op_compute* context, pfrt_code code, pfrt_string message);
   /* Most pixels of an image that an operator decodes: the session's option "image.max_pixels". */
   uint64_t max_pixels;
 } pfrt_op_compute;
 
-/* Of an operator. */
+/* Flags of an operator. */
 typedef uint64_t pfrt_custom_op_flags;
 enum {
   PFRT_OP_SERIAL = 1,        /* compute is called by one thread at a time, over all sessions */
   PFRT_OP_DATA_DEPENDENT = 2 /* dimensions of outputs may be known only when compute has run */
 };
 
-/* Of inputs or outputs, for max_inputs and max_outputs. */
+/* Any number of inputs or outputs, for max_inputs and max_outputs. */
 #define PFRT_ANY_NUMBER UINT32_MAX
 
 /* An operator on dense tensors. Outputs hold numbers or bools; inputs may hold strings. Attributes reach it as in
@@ -94,7 +97,8 @@ typedef struct pfrt_custom_op {
   uint32_t min_outputs, max_outputs; /* min 0 = 1; max 0 = min; PFRT_ANY_NUMBER */
   uint32_t content_inputs; /* bit i: infer wants the contents of input i (a shape, axes); i < 32 */
   pfrt_custom_op_flags flags; /* PFRT_OP_SERIAL and the like, or 0 */
-  /* May be NULL: the operator is then PFRT_OP_DATA_DEPENDENT. Pure: equal arguments, equal answers. */
+  /* Infers types and shapes of the outputs. May be NULL: the operator is then
+   * PFRT_OP_DATA_DEPENDENT. It must be pure: equal arguments give equal answers. */
   pfrt_code (*infer)(void* user, const pfrt_op_infer* context);
   /* Computes the outputs that are wanted. */
   pfrt_code (*compute)(void* user, const pfrt_op_compute* context);
@@ -116,10 +120,11 @@ typedef struct pfrt_ops_table {
 typedef struct pfrt_client_provider {
   uint32_t struct_size;
   uint32_t abi;
-  pfrt_string name; /* as sessions name it: "MyExecutionProvider" */
+  pfrt_string name; /* name that sessions use: "MyExecutionProvider" */
   pfrt_provider_features features; /* as a plug-in's; a bit without its function is refused */
   const pfrt_provider_table* table; /* its functions; open may be NULL when |open| here is not */
-  /* May be NULL: table->open is called. Otherwise called in its stead, with |user| first. */
+  /* Opens a device in place of table->open, with |user| first. May be NULL: table->open is
+   * called. */
   pfrt_code (*open)(void* user, pfrt_string device, const pfrt_key_value* options, size_t option_count,
                     const pfrt_sink* sink, pfrt_provider** out_provider);
   void (*release)(void* user); /* may be NULL */
@@ -138,8 +143,9 @@ enum {
   PFRT_PASS_LEVEL_FORCE32 = 0x7fffffff
 };
 
-/* One call of a pass, valid while it lasts. The graph is as for run; edits count when stats.modified is set
- * to non-zero. What the pass counts in |stats| and warns of through |sink| is reported. */
+/* A call of a pass, valid while it lasts. The graph is as for run; edits count when
+ * stats.modified is set to non-zero. The pass's counts in |stats| and its warnings through
+ * |sink| are reported. */
 typedef struct pfrt_pass_call {
   uint32_t struct_size;
   uint32_t abi;
@@ -156,7 +162,7 @@ typedef struct pfrt_custom_pass {
   pfrt_string name; /* unique among passes */
   pfrt_string after; /* runs right after the registered pass of that name; empty = last. In an optimizer: after those
                         of these names, separated by commas, where they are there */
-  pfrt_pass_level level; /* of sessions and optimizers from which on it runs */
+  pfrt_pass_level level; /* lowest level of sessions and optimizers at which it runs */
   uint32_t reserved;
   /* |graph| is a copy of the model's, to be edited through the graph table; constants are shared. It must keep the
    * graph's inputs and outputs. Edits count when *out_changed is set to non-zero: the graph is then validated. */

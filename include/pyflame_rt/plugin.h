@@ -36,7 +36,7 @@ extern "C" {
 #endif
 
 /* ------------------------------------------------------------------ negotiation */
-/* What a plug-in brings. */
+/* Kind of a plug-in. */
 typedef uint32_t pfrt_plugin_kind;
 enum {
   PFRT_PLUGIN_UNSET = 0,
@@ -49,7 +49,7 @@ enum {
   PFRT_PLUGIN_FORCE32 = 0x7fffffff
 };
 
-/* What code was instrumented by: host and plug-in have to agree. */
+/* Sanitizer that code was instrumented by: host and plug-in have to agree. */
 typedef uint32_t pfrt_sanitizer;
 enum {
   PFRT_SANITIZER_NONE = 0,
@@ -58,22 +58,22 @@ enum {
   PFRT_SANITIZER_FORCE32 = 0x7fffffff
 };
 
-/* Who asks a plug-in for its description. */
+/* Description of the host that asks a plug-in for its own. */
 typedef struct pfrt_host_info {
   uint32_t struct_size;
   uint32_t abi;                 /* newest version the host speaks */
   uint32_t abi_major, min_minor, max_minor; /* major version of the ABI, and the minors of it that the host speaks */
-  pfrt_sanitizer sanitizer; /* that the host was built with: a plug-in with another is rejected */
+  pfrt_sanitizer sanitizer; /* the host's; a plug-in with another is rejected */
   pfrt_string version;          /* of the runtime */
 } pfrt_host_info;
 
-/* What a plug-in says of itself. */
+/* A plug-in's description of itself. */
 typedef struct pfrt_plugin_desc {
   uint32_t struct_size;
   uint32_t abi; /* the plug-in was built with */
   uint32_t abi_major, min_minor, max_minor; /* and can serve */
   pfrt_plugin_kind kind; /* the same as in the file's name */
-  pfrt_sanitizer sanitizer; /* that it was built with */
+  pfrt_sanitizer sanitizer; /* sanitizer that it was built with */
   uint32_t reserved;
   uint64_t features;   /* kind-specific bits; a bit without its function is a load error */
   pfrt_string name;    /* CPUExecutionProvider, ONNX, ... */
@@ -88,66 +88,72 @@ typedef pfrt_code (*pfrt_plugin_query_fn)(const pfrt_host_info* host, pfrt_plugi
 /* The name of a plug-in's symbol. */
 #define PFRT_PLUGIN_QUERY_SYMBOL "pfrt_plugin_query"
 
-/* Where an index of a node or value is given: none. */
+/* No node or value, where an index is given. */
 #define PFRT_NO_INDEX 0xffffffffu
 
-/* How the fastest of several forms of a step is looked for. */
+/* Search for the fastest of several forms of a step. */
 typedef uint32_t pfrt_tune_search;
 enum {
   PFRT_TUNE_UNSET = 0,
   PFRT_TUNE_RACE = 1,   /* the few forms that are usually worth it, in turns */
   PFRT_TUNE_RANDOM = 2, /* ten of these, then some of all others at random */
-  PFRT_TUNE_MODEL = 3,  /* ten of these, then those of all others of which a model of their times expects most */
+  PFRT_TUNE_MODEL = 3,  /* ten of these, then those that a model of times favours */
   PFRT_TUNE_FORCE32 = 0x7fffffff
 };
 
-/* What a session that tunes gives specialise: how to measure, and what was found before, in this process or another on
- * the same machine. Valid during the call, on its thread. */
+/* Given to specialise by a session that tunes: ways to measure, and results found before, in
+ * this process or another on the same machine. Valid during the call, on its thread. */
 typedef struct pfrt_tuning {
   uint32_t struct_size;
   uint32_t abi;
   void* host;
   pfrt_tune_search search; /* one that the provider does not know counts as RACE */
-  uint32_t iterations; /* of RANDOM and MODEL: forms of a step that are measured after the first ten, at most */
+  uint32_t iterations; /* for RANDOM and MODEL: most forms to measure after the first ten */
   uint32_t repeats; /* runs by which a form is measured; 0 = as the provider likes */
   uint32_t reserved;
-  /* What remember was given under |key| by this provider with this fingerprint, on this machine and for this build of its
-   * library; |out_value| lives until the next call of recall, and until specialise returns. NOT_FOUND where there is
-   * nothing or, without a cache folder, always; then |out_value| is empty. What another version of the provider has
-   * written may be anything: what it does not understand it measures again. */
+  /* Finds the value that remember was given under |key| by this provider with this fingerprint,
+   * on this machine and for this build of its library; |out_value| lives until the next call of
+   * recall, and until specialise returns. NOT_FOUND where there is nothing or, without a cache
+   * folder, always; then |out_value| is empty. A value written by another version of the
+   * provider may be anything: a provider measures again where it does not understand one. */
   pfrt_code (*recall)(const struct pfrt_tuning* tuning, pfrt_string key, pfrt_string* out_value);
-  /* Keeps |value| in the session's cache folder, in place of one of that key; both are copied. |key| names the step and its
-   * dimensions and has 1 to 4096 bytes, |value| 1 to 4096: INVALID_ARGUMENT otherwise. Thousands are kept, of which those
-   * written first go first. OK also where there is no folder, or it cannot be written: that is a line in the log. */
+  /* Stores |value| in the session's cache folder, in place of one of that key; both are copied.
+   * |key| names the step and its dimensions and has 1 to 4096 bytes, |value| 1 to 4096:
+   * INVALID_ARGUMENT otherwise. Thousands are kept; the oldest are removed first. OK also where
+   * there is no folder, or it cannot be written: that is a line in the log. */
   pfrt_code (*remember)(const struct pfrt_tuning* tuning, pfrt_string key, pfrt_string value);
-  /* How many nanoseconds specialise may go on to measure, after |spent_ns| more that it has measured for since it last
-   * asked. To be asked before and after each step that is measured. 0: nothing more is measured. */
+  /* Returns the nanoseconds that specialise may still measure, after |spent_ns| more that it has
+   * measured for since it last asked. Ask before and after each step that is measured. 0:
+   * nothing more is measured. */
   uint64_t (*left_ns)(const struct pfrt_tuning* tuning, uint64_t spent_ns);
 } pfrt_tuning;
 
-/* Where a plug-in's call reports, and asks whether it is still wanted. Valid during the call, on the thread of the call.
- * |node| is an index into the snapshot at hand, or PFRT_NO_INDEX. The host copies the message. fail returns |code|, so
- * that `return sink->fail(...)` reads well. */
+/* Takes the reports of a plug-in's call, and tells whether the call is still wanted.
+ * Valid during the call, on the thread of the call. |node| is an index into the snapshot at
+ * hand, or PFRT_NO_INDEX. The host copies the message. fail returns |code|, so that `return
+ * sink->fail(...)` reads well. */
 typedef struct pfrt_sink {
   uint32_t struct_size;
   uint32_t abi;
   void* host;
   /* Keeps |message| for the caller's error, and returns |code|. */
   pfrt_code (*fail)(const struct pfrt_sink* sink, pfrt_code code, uint32_t node, pfrt_string message);
-  /* A line for the environment's log. */
+  /* Writes a line to the environment's log. */
   void (*log)(const struct pfrt_sink* sink, pfrt_log_level level, pfrt_string message);
-  /* 0 to go on, or why not: CANCELLED or DEADLINE, which the call then returns. Work that takes more than a few
-   * milliseconds asks every few milliseconds. */
+  /* Returns 0 to go on, or the reason to stop: CANCELLED or DEADLINE, which the call then
+   * returns. Work that takes more than a few milliseconds asks every few milliseconds. */
   pfrt_code (*stop)(const struct pfrt_sink* sink);
-  /* How far the call has come, from 0 to 1: told where stop is asked, by what takes a second or more. */
+  /* Tells how far the call has come, from 0 to 1. Calls that take a second or more tell it where
+   * they ask stop. */
   void (*progress)(const struct pfrt_sink* sink, double fraction);
-  /* Of specialise where the session's option "tune" is not "off"; NULL elsewhere. With the hint PFRT_COMPILE_TUNE steps
-   * that nothing is known of may be measured, without it they are not. */
+  /* Set for specialise where the session's option "tune" is not "off"; NULL elsewhere. With the
+   * hint PFRT_COMPILE_TUNE, steps that nothing is known of may be measured; without it they are
+   * not. */
   const pfrt_tuning* tuning;
 } pfrt_sink;
 
 /* ------------------------------------------------------------------ snapshots */
-/* What a value is besides an inner one. */
+/* Properties of a value that is not only an inner one. */
 typedef uint64_t pfrt_snapshot_value_flags;
 enum {
   PFRT_SNAPSHOT_CONSTANT = 1,     /* a constant */
@@ -156,10 +162,11 @@ enum {
   PFRT_SNAPSHOT_NOT_TENSOR = 8    /* sequence, map, optional: never given to a provider's nodes */
 };
 
-/* Dimensions: >= 0 known; < 0 symbolic, equal numbers being equal dimensions. */
+/* A value of a snapshot. Dimensions: >= 0 known; < 0 symbolic, equal numbers being equal
+ * dimensions. */
 typedef struct pfrt_snapshot_value {
   pfrt_string name; /* empty where it has none */
-  pfrt_snapshot_value_flags flags; /* what it is besides an inner value */
+  pfrt_snapshot_value_flags flags; /* kinds of value that it is besides an inner one */
   pfrt_dtype dtype; /* UNSET where it is not known */
   int32_t rank; /* -1 unknown */
   const int64_t* dims; /* [rank]; NULL where the rank is not known */
@@ -217,7 +224,7 @@ typedef struct pfrt_snapshot {
   const pfrt_snapshot_value* values; /* [value_count], value_size bytes apart */
 } pfrt_snapshot;
 
-/* One canonical operator, for supports(). */
+/* A canonical operator, for supports(). */
 typedef struct pfrt_op_query {
   uint32_t struct_size;
   uint32_t abi;
@@ -237,29 +244,31 @@ typedef struct pfrt_claims {
   void* host;
   /* The provider would run |node|, in |est_ns| nanoseconds, moving |est_bytes| bytes. */
   void (*accept)(const struct pfrt_claims* claims, uint32_t node, double est_ns, uint64_t est_bytes);
-  /* It would not; |reason| is for a person. */
+  /* The provider would not run |node|; |reason| is for a person. */
   void (*refuse)(const struct pfrt_claims* claims, uint32_t node, pfrt_string reason);
   /* The |count| |nodes|, all accepted, must stay together, which saves |saved_ns| nanoseconds. */
   void (*group)(const struct pfrt_claims* claims, const uint32_t* nodes, uint32_t count, double saved_ns);
-  /* What a value costs that comes from another provider or goes to one: |ns| nanoseconds and |ns_per_byte| a byte. Weighed
-   * against what the provider's nodes save. Nothing where it is not called. */
+  /* The cost of a value that comes from another provider or goes to one: |ns| nanoseconds and
+   * |ns_per_byte| for each byte. It is weighed against what the provider's nodes save; without a
+   * call it is 0. */
   void (*transfer)(const struct pfrt_claims* claims, double ns, double ns_per_byte);
 } pfrt_claims;
 
 /* ------------------------------------------------------------------ compiled regions */
-/* How a region is wished to be compiled. */
+/* Wishes for the compilation of a region. */
 typedef uint64_t pfrt_compile_hints;
 enum {
   PFRT_COMPILE_RUN_ONCE = 1, /* no JIT, no packing */
-  /* Of float32 products; a provider may be more precise than asked, never less. */
+  /* Precision of float32 products; a provider may be more precise than asked, never less. */
   PFRT_COMPILE_PLAIN = 2, /* precision "ieee": float32 sums of float32 products, nothing flushed to 0 */
   PFRT_COMPILE_FAST = 4,  /* "fast": about 5e-6 relative to the largest products */
   /* "bf16": factors rounded to bfloat16, float32 sums; beside weights of at most 8 bits, to int8 by blocks of k */
   PFRT_COMPILE_BF16 = 8,
   PFRT_COMPILE_TUNE = 16, /* specialise may measure how to divide the work; results may not depend on it */
   PFRT_COMPILE_APART = 32, /* a step for each node, none joined with others: the session's level is "none" */
-  /* deterministic=batch: where rows of the first dimension do not depend on each other, each has the same bits whatever
-   * other rows are in the run, and however many. Given to providers with PFRT_PROVIDER_BATCH alone. */
+  /* deterministic=batch: where rows of the first dimension do not depend on each other, each has
+   * the same bits whatever other rows are in the run, and however many. Given only to providers
+   * with PFRT_PROVIDER_BATCH. */
   PFRT_COMPILE_BATCH = 64
 };
 
@@ -268,12 +277,12 @@ enum {
 typedef struct pfrt_region {
   uint32_t struct_size;
   uint32_t abi;
-  const pfrt_snapshot* snapshot; /* that nodes and values are of: of the model's graph, or of a body in it */
+  const pfrt_snapshot* snapshot; /* of the model's graph or of a body in it; indices refer to it */
   const uint32_t* nodes; /* [node_count], in topological order */
   const uint32_t* inputs; /* [input_count] */
   const uint32_t* outputs; /* [output_count] */
   uint32_t node_count, input_count, output_count, reserved;
-  pfrt_compile_hints hints; /* how to compile it; 0 = as the provider likes */
+  pfrt_compile_hints hints; /* wishes for its compilation; 0 = as the provider likes */
   const pfrt_compile_hints* node_hints; /* by position in |nodes|: the precision of each, in place of the one in
                                            |hints|; NULL = that of |hints| for all */
 } pfrt_region;
@@ -306,7 +315,7 @@ typedef struct pfrt_shapes {
   const int64_t* const* least;
 } pfrt_shapes;
 
-/* Whose memory a buffer is. */
+/* Owner and place of a buffer's memory. */
 typedef uint32_t pfrt_buffer_kind;
 enum {
   PFRT_BUFFER_UNSET = 0,
@@ -322,10 +331,10 @@ enum {
 
 /* Bytes of a buffer that only a run can tell. */
 #define PFRT_BYTES_UNKNOWN UINT64_MAX
-/* A buffer of a program: what it is, or how much memory it needs. */
+/* A buffer of a program: its kind and the memory it needs. */
 typedef struct pfrt_buffer {
-  pfrt_buffer_kind kind; /* whose memory it is */
-  uint32_t index; /* of what |kind| says; unused for TEMP */
+  pfrt_buffer_kind kind; /* owner and place of its memory */
+  uint32_t index; /* index of the thing that |kind| names; unused for TEMP */
   uint64_t bytes;      /* PFRT_BYTES_UNKNOWN: the step calls alloc_output */
   uint32_t alignment;  /* for TEMP, a power of two; 0 = 64. Of INITIALIZER 1: read at any address, as bytes that lie in a file */
   uint32_t may_alias;  /* 1 + buffer it may share memory with when that one dies in the step that writes it; 0 = none */
@@ -334,45 +343,48 @@ typedef struct pfrt_buffer {
   uint64_t offset;     /* for PART: bytes from the start of the buffer it lies in */
 } pfrt_buffer;
 
-/* What a step gets. Everything is valid during the call. */
+/* Arguments of a step. Everything is valid during the call. */
 typedef struct pfrt_step_context {
   uint32_t struct_size;
   uint32_t abi;
   void* host;
   void* const* buffers;   /* by buffer index of the program; NULL where unknown until alloc_output */
   uint64_t run;           /* number of the run; 0 for a provider that has neither MEMORY nor RUNS */
-  uint32_t workers;       /* at most so many run functions at once: worker < workers */
+  uint32_t workers;       /* most run functions at once: worker < workers */
   uint32_t reserved;
   /* Runs fn(arg, i, worker) for every i < n, on this thread and others, in any order; returns when all are done. Once
    * the run is cancelled, remaining calls are left out: the step then returns stop()'s code. */
   void (*parallel)(const struct pfrt_step_context* context, uint64_t n,
                    void (*fn)(void* arg, uint64_t i, uint32_t worker), void* arg);
-  /* 0 to go on, or why not: CANCELLED, DEADLINE, OUT_OF_MEMORY of a loop's body. To be asked every few milliseconds. */
+  /* Returns 0 to go on, or the reason to stop: CANCELLED, DEADLINE, OUT_OF_MEMORY of a loop's
+   * body. Ask every few milliseconds. */
   pfrt_code (*stop)(const struct pfrt_step_context* context);
-  /* Scratch of this worker, of the step's scratch_bytes, 64-byte aligned; contents are undefined. */
+  /* Returns scratch of this worker, of the step's scratch_bytes, 64-byte aligned; contents are
+   * undefined. */
   void* (*scratch)(const struct pfrt_step_context* context, uint32_t worker);
-  /* Memory for an OUT buffer of unknown bytes. */
+  /* Gives memory for an OUT buffer of unknown bytes. */
   pfrt_code (*alloc_output)(const struct pfrt_step_context* context, uint32_t buffer, const int64_t* dims, uint32_t rank,
                             void** out_data);
   /* Keeps the message for the caller's error, and returns |code|. Any thread; the first message counts. */
   pfrt_code (*fail)(const struct pfrt_step_context* context, pfrt_code code, pfrt_string message);
-  /* Of a program that was made with shapes->least: by value index of the snapshot, the dimensions of this run of each
-   * value that has |least|, within these bounds; NULL for others. Buffers hold the run's elements without gaps. NULL for
-   * other programs. */
+  /* Dimensions of this run, for a program that was made with shapes->least: by value index of
+   * the snapshot, those of each value that has |least|, within these bounds; NULL for others.
+   * Buffers hold the run's elements without gaps. NULL for other programs. */
   const int64_t* const* dims;
 } pfrt_step_context;
 
-/* What the host should know of a step. */
+/* Properties of a step that the host should know. */
 typedef uint64_t pfrt_step_flags;
 enum {
-  /* May take long, and promises to end soon after the run is stopped: it asks stop() every few milliseconds, or spends
-   * its time in parallel(), which asks between calls. A step without the flag is expected to be short. */
+  /* The step may take long, and promises to end soon after the run is stopped: it asks stop()
+   * every few milliseconds, or spends its time in parallel(), which asks between calls. A step
+   * without the flag is expected to be short. */
   PFRT_STEP_LONG = 1
 };
 
 /* A call of a function. Arrays and strings live as long as the program. */
 typedef struct pfrt_step {
-  /* 0, or the code of what went wrong, after fail. Throws nothing. */
+  /* Returns 0, or the code of what went wrong, after fail. Throws nothing. */
   pfrt_code (*run)(void* state, const pfrt_step_context* context);
   void* state; /* handed to |run|; shared by runs on several threads */
   const uint32_t* reads;  /* buffer indices */
@@ -381,19 +393,21 @@ typedef struct pfrt_step {
   const uint32_t* nodes;  /* origin: snapshot node indices */
   uint32_t node_count;
   uint32_t width;         /* widest useful parallelism; 0 = any */
-  uint64_t scratch_bytes; /* a worker */
+  uint64_t scratch_bytes; /* bytes for each worker */
   double est_ns; /* nanoseconds, about; 0 = not known */
   uint64_t flops, bytes; /* operations done, and bytes read and written, for reports */
   pfrt_string kernel; /* its name, for reports */
   pfrt_step_flags flags; /* PFRT_STEP_LONG and the like, or 0 */
-  pfrt_string detail;     /* what explain adds to why the step is as it is; may be empty */
-  /* How the work is divided, where that was tuned; else empty. "NAME=NUMBER", separated by spaces: the block sizes and the
-   * like by the kernel's own names, as "band=28 positions=512", then |gain|, the default's time by this form's, and
-   * |measured|, how many forms were measured for this program; 0 = none, it was known. */
+  pfrt_string detail;     /* addition of explain to the reason of the step; may be empty */
+  /* Division of the work, where that was tuned; else empty. "NAME=NUMBER", separated by spaces:
+   * the block sizes and the like by the kernel's own names, as "band=28 positions=512", then
+   * |gain|, the default's time divided by this form's, and |measured|, the number of forms that
+   * were measured for this program; 0 = none, the result was remembered. */
   pfrt_string tuning;
 } pfrt_step;
 
-/* A region at one signature: buffers, and steps in an order that is right when run one after another. */
+/* A region at one signature: buffers, and steps in an order that is right when they run one
+ * after another. */
 typedef struct pfrt_program {
   uint32_t struct_size;
   uint32_t abi;
@@ -408,7 +422,7 @@ typedef struct pfrt_program {
 typedef struct pfrt_provider pfrt_provider;     /* an opened device */
 typedef struct pfrt_executable pfrt_executable; /* a compiled region */
 
-/* What a provider can do besides the functions that all have. */
+/* Features of a provider besides the functions that all have. */
 typedef uint64_t pfrt_provider_features;
 enum {
   PFRT_PROVIDER_SUPPORTS = 1,  /* has supports() */
@@ -419,22 +433,25 @@ enum {
   PFRT_PROVIDER_MEMORY = 32,   /* has memory of its own: allocate(), release_memory() and copy() */
   PFRT_PROVIDER_FENCES = 64,   /* works behind the caller's back: signal(), wait() and release_fence(); needs MEMORY */
   PFRT_PROVIDER_MEASURE = 128, /* has measure() */
-  /* Reads constants of more than 64 KiB only as sources of packed constants and in steps: in snapshots their data may be
-   * NULL, and the host need not keep what all have packed. */
+  /* The provider reads constants of more than 64 KiB only as sources of packed constants and in
+   * steps: in snapshots their data may be NULL, and the host need not keep those that all
+   * providers have packed. */
   PFRT_PROVIDER_DEFERRED = 256,
-  /* Computes with other results than the model means, as a device of half precision does: it is not asked to compute
-   * beforehand what follows from constants. Others of the session do, or nobody. */
+  /* The provider computes other results than the model means, as a device of half precision
+   * does: it is not asked to fold constants. Another provider of the session does, or nobody. */
   PFRT_PROVIDER_NO_FOLD = 512,
-  /* Has threads of its own while it is open, as libraries of devices do. They are gone when close returns. */
+  /* The provider has threads of its own while it is open, as libraries of devices do. They are
+   * gone when close returns. */
   PFRT_PROVIDER_OWN_THREADS = 1024,
   PFRT_PROVIDER_RUNS = 2048,        /* has run_begin() and run_end() */
   PFRT_PROVIDER_REPORT = 4096,      /* has report() */
   PFRT_PROVIDER_FINGERPRINT = 8192, /* has fingerprint() */
   PFRT_PROVIDER_ASK = 16384,        /* has ask() */
-  /* Has export_executables() and import_executables(); needs FINGERPRINT. */
+  /* The provider has export_executables() and import_executables(); needs FINGERPRINT. */
   PFRT_PROVIDER_EXPORT = 32768,
-  /* May be asked for programs in which dimensions vary, as a decoder's that grows by a token a run (pfrt_shapes.least).
-   * UNSUPPORTED then refuses these only, and the same is asked for the dimensions at hand. */
+  /* The provider may be asked for programs in which dimensions vary, as a decoder's that grows
+   * by a token a run (pfrt_shapes.least). UNSUPPORTED then refuses these only, and the same is
+   * asked for the dimensions at hand. */
   PFRT_PROVIDER_RANGES = 65536,
   PFRT_PROVIDER_BATCH = 131072 /* does what PFRT_COMPILE_BATCH says; sessions that ask for it take no other */
 };
@@ -452,7 +469,7 @@ enum {
  * of queued work is reported by wait on a fence of the same number, and by no other; what others have queued goes on. The
  * host waits for each number that has queued something before it calls the work done. */
 
-/* Which side of a copy is the device's. */
+/* Side of a copy that is the device's. */
 typedef uint32_t pfrt_direction;
 enum {
   PFRT_DIRECTION_UNSET = 0,
@@ -464,28 +481,29 @@ enum {
 
 /* A copy from or to a device's memory, or within it. */
 typedef struct pfrt_device_copy {
-  void* dst; /* where to */
-  const void* src; /* where from */
-  uint64_t bytes; /* how many; never 0 */
-  pfrt_direction direction; /* which side is the device's */
+  void* dst; /* destination */
+  const void* src; /* source */
+  uint64_t bytes; /* size of the copy; never 0 */
+  pfrt_direction direction; /* the side that is the device's */
   uint32_t reserved;
 } pfrt_device_copy;
 
 typedef struct pfrt_fence pfrt_fence; /* a point in what was queued */
 
 /* ---- what a device says of itself ---- */
-/* Takes what report counts. Valid during the call, on its thread. */
+/* Takes the figures that report counts. Valid during the call, on its thread. */
 typedef struct pfrt_counters {
   uint32_t struct_size;
   uint32_t abi;
   void* host;
-  /* A figure of the program's last run: any |value|, in |unit| ("cycles", "%"; may be empty). |name| is not empty. |step|
-   * is an index into the program's steps, or PFRT_NO_INDEX for all of the program. The host copies the strings; of two
-   * figures with one name and step the later one counts. */
+  /* Adds a figure of the program's last run: any |value|, in |unit| ("cycles", "%"; may be
+   * empty). |name| is not empty. |step| is an index into the program's steps, or PFRT_NO_INDEX
+   * for all of the program. The host copies the strings; of two figures with one name and step
+   * the later one counts. */
   void (*add)(const struct pfrt_counters* counters, pfrt_string name, double value, pfrt_string unit, uint32_t step);
 } pfrt_counters;
 
-/* What a device is asked to do without a program. All of it is borrowed for the call. */
+/* A request to a device outside of any program. All of it is borrowed for the call. */
 typedef struct pfrt_question {
   uint32_t struct_size;
   uint32_t abi;
@@ -497,20 +515,21 @@ typedef struct pfrt_question {
   size_t tensor_count;
 } pfrt_question;
 
-/* Takes the answer to a question; the host copies. Valid during the call, on its thread. What was said counts only when
- * ask returns OK. */
+/* Takes the answer to a question; the host copies. Valid during the call, on its thread. The
+ * answer counts only when ask returns OK. */
 typedef struct pfrt_answer {
   uint32_t struct_size;
   uint32_t abi;
   void* host;
   /* Adds |text| at the end of the answer's text. */
   void (*text)(const struct pfrt_answer* answer, pfrt_string text);
-  /* A tensor of the answer: row-major, in host memory, without quantization; of strings |data| is an array of
-   * pfrt_string. |name| is not empty, and no other tensor of the answer has it. */
+  /* Adds a tensor to the answer: row-major, in host memory, without quantization; for strings
+   * |data| is an array of pfrt_string. |name| is not empty, and no other tensor of the answer
+   * has it. */
   void (*tensor)(const struct pfrt_answer* answer, pfrt_string name, const pfrt_tensor* tensor);
 } pfrt_answer;
 
-/* Takes what export_executables writes. Valid during the call, on its thread. */
+/* Takes the bytes that export_executables writes. Valid during the call, on its thread. */
 typedef struct pfrt_writer {
   uint32_t struct_size;
   uint32_t abi;
@@ -519,34 +538,36 @@ typedef struct pfrt_writer {
   pfrt_code (*write)(const struct pfrt_writer* writer, const void* data, uint64_t size);
 } pfrt_writer;
 
-/* What a provider is: the functions that a session calls, in this order. */
+/* The functions of a provider that a session calls, in this order. */
 typedef struct pfrt_provider_table {
   uint32_t struct_size;
   uint32_t abi;
   /* Device words this provider can open, comma-separated ("cpu"). Lives as long as the library. */
   pfrt_string devices;
-  /* |options| by key without prefix; an unknown key is INVALID_ARGUMENT. */
+  /* Opens a device. |options| are by key without prefix; an unknown key is INVALID_ARGUMENT. */
   pfrt_code (*open)(pfrt_string device, const pfrt_key_value* options, size_t option_count, const pfrt_sink* sink,
                     pfrt_provider** out_provider);
-  /* Everything compiled was released before. */
+  /* Closes the device. Everything compiled was released before. */
   void (*close)(pfrt_provider* provider);
   /* Says yes or no to every node of the snapshot. */
   pfrt_code (*claim)(pfrt_provider* provider, const pfrt_snapshot* snapshot, const pfrt_claims* claims,
                      const pfrt_sink* sink);
-  /* Executables for all regions of a session that the provider has, |region_size| bytes apart: those of the graph and
-   * those of bodies in it, in the order in which they first run, so that a device can be divided among them. Dimensions
-   * are known as far as the snapshots have them. On failure nothing is kept, and |out_region| says whose snapshot the
-   * node given to fail is of. pfrt_compile_each does it one by one. */
+  /* Compiles all regions of a session that the provider has, |region_size| bytes apart: those of
+   * the graph and those of bodies in it, in the order in which they first run, so that a device
+   * can be divided among them. Dimensions are known as far as the snapshots have them. On
+   * failure nothing is kept, and |out_region| is the region whose snapshot has the node given to
+   * fail. pfrt_compile_each does it one by one. */
   pfrt_code (*compile)(pfrt_provider* provider, const pfrt_region* regions, size_t region_size, size_t count,
                        const pfrt_sink* sink, pfrt_executable** out_executables, size_t* out_region);
-  /* All of its programs were released before. */
+  /* Releases an executable. All of its programs were released before. */
   void (*release_executable)(pfrt_executable* executable);
-  /* |out_program| (struct_size set by the host) lives until release_program. |shapes| are borrowed for the call. */
+  /* Makes a program for |shapes|, which are borrowed for the call. |out_program| (struct_size
+   * set by the host) lives until release_program. */
   pfrt_code (*specialise)(pfrt_executable* executable, const pfrt_shapes* shapes, const pfrt_sink* sink,
                           pfrt_program* out_program);
-  /* No run uses it any more. */
+  /* Releases a program. No run uses it any more. */
   void (*release_program)(pfrt_executable* executable, pfrt_program* program);
-  /* Optional, by feature bit. */
+  /* PFRT_PROVIDER_SUPPORTS: whether the provider runs an operator with its tail as one step. */
   pfrt_code (*supports)(pfrt_provider* provider, const pfrt_op_query* query, const pfrt_sink* sink);
   /* PFRT_PROVIDER_CONSTANTS: packed constants that the executable wants, |out_size| bytes apart. The array lives as long
    * as the executable. */
@@ -555,41 +576,47 @@ typedef struct pfrt_provider_table {
   size_t (*kernel_count)(pfrt_provider* provider);
   /* PFRT_PROVIDER_KERNELS: kernel |index|, from 0 on, of kernel_count. The strings live as long as the library. */
   pfrt_code (*kernel_at)(pfrt_provider* provider, size_t index, pfrt_kernel_info* out_info);
-  /* PFRT_PROVIDER_OPTIONS: what open takes, by key without prefix. A session gives them as
-   * "provider.<word>.<key>", <word> being the provider's name in lower case without "ExecutionProvider". The host
-   * checks keys, types and choices before open. Any thread, also before open; strings live as long as the library. */
+  /* PFRT_PROVIDER_OPTIONS: options of open, by key without prefix. A session gives them as
+   * "provider.<word>.<key>", <word> being the provider's name in lower case without
+   * "ExecutionProvider". The host checks keys, types and choices before open. Any thread, also
+   * before open; strings live as long as the library. */
   size_t (*option_count)(void);
   /* Option |index|, from 0 on, of option_count. */
   pfrt_code (*option_at)(size_t index, pfrt_option_info* out_info);
-  /* PFRT_PROVIDER_MEMORY. |bytes| > 0, |alignment| a power of two, 64 or more; |run| is what it is first for, or 0. The
-   * memory belongs to the host until release_memory, which may come long after everything compiled is released (values
-   * on the device outlive sessions); the handle is closed later still. */
+  /* PFRT_PROVIDER_MEMORY. Allocates |bytes| > 0; |alignment| is a power of two, 64 or more;
+   * |run| is the run that first needs the memory, or 0. The memory belongs to the host until
+   * release_memory, which may come long after everything compiled is released (values on the
+   * device outlive sessions); the handle is closed later still. */
   pfrt_code (*allocate)(pfrt_provider* provider, uint64_t run, uint64_t bytes, uint32_t alignment, const pfrt_sink* sink,
                         void** out_memory);
-  /* No step or copy that uses it is called any more. */
+  /* Frees memory. No step or copy that uses it is called any more. */
   void (*release_memory)(pfrt_provider* provider, void* memory);
-  /* All copies of a region's border in one direction come in one call, |copy_size| bytes apart; they do not overlap each
-   * other. */
+  /* Copies to, from or within device memory. All copies of a region's border in one direction come
+   * in one call, |copy_size| bytes apart; they do not overlap each other. */
   pfrt_code (*copy)(pfrt_provider* provider, uint64_t run, const pfrt_device_copy* copies, size_t copy_size, size_t count,
                     const pfrt_sink* sink);
   /* PFRT_PROVIDER_FENCES. signal gives a fence that is reached when all that was queued for |run| before is done. */
   pfrt_code (*signal)(pfrt_provider* provider, uint64_t run, const pfrt_sink* sink, pfrt_fence** out_fence);
-  /* Blocks until the fence is reached, or sink->stop says why not to. The code of what failed of the fence's run, or
-   * that of stop; after either, what is queued for the run writes no host memory any more: it is about to be given up. */
+  /* Blocks until the fence is reached, or sink->stop gives a reason to return. Returns the code
+   * of what failed of the fence's run, or that of stop; after either, work queued for the run
+   * writes no host memory any more: that memory is about to be freed. */
   pfrt_code (*wait)(pfrt_provider* provider, pfrt_fence* fence, const pfrt_sink* sink);
-  /* After wait, whatever that returned. */
+  /* Releases a fence after wait, whatever that returned. */
   void (*release_fence)(pfrt_provider* provider, pfrt_fence* fence);
   /* PFRT_PROVIDER_MEASURE. |request| has threads and seconds set and may have no progress; so short a time that it
    * cannot be kept is kept as nearly as possible. Names that |only| leaves out are not reported. What the device lacks
    * is reported with no threads and the reason. The threads this needs, and that no run of the host's has, are gone
    * when it returns. */
   pfrt_code (*measure)(pfrt_provider* provider, const pfrt_measure_request* request, const pfrt_sink* sink);
-  /* PFRT_PROVIDER_RUNS. Before the first step, copy or allocation of that number on this device. */
+  /* PFRT_PROVIDER_RUNS. Called before the first step, copy or allocation of that number on this
+   * device. */
   pfrt_code (*run_begin)(pfrt_provider* provider, uint64_t run, const pfrt_sink* sink);
-  /* Nothing of that number is queued any more, and nothing will be; after each run_begin that succeeded. */
+  /* Called after each run_begin that succeeded, when no work of that number is queued any more,
+   * nor will be. */
   void (*run_end)(pfrt_provider* provider, uint64_t run);
-  /* PFRT_PROVIDER_REPORT. What the device counted in the last run of |program| that has ended; nothing where none has.
-   * Runs of the program may be under way. A failure is a note in the report, and has no other consequence. */
+  /* PFRT_PROVIDER_REPORT. Reports the device's counts in the last run of |program| that has
+   * ended; nothing where none has. Runs of the program may be under way. A failure is a note in
+   * the report, and has no other consequence. */
   pfrt_code (*report)(pfrt_executable* executable, const pfrt_program* program, const pfrt_counters* counters,
                       const pfrt_sink* sink);
   /* PFRT_PROVIDER_FINGERPRINT. Names all that answers, results and compiled forms depend on: device, version, machine
@@ -597,9 +624,10 @@ typedef struct pfrt_provider_table {
    * processes too. UTF-8, not empty, 64 KiB at most; asked for once, after open, which fails when this fails. |out_text|
    * lives until close. */
   pfrt_code (*fingerprint)(pfrt_provider* provider, const pfrt_sink* sink, pfrt_string* out_text);
-  /* PFRT_PROVIDER_ASK. Does what |question| says. A verb that the provider does not know is UNSUPPORTED, and the message
-   * lists those that it knows; a request or tensors that the verb cannot take are INVALID_ARGUMENT. May take long, and
-   * asks stop and tells progress as all calls with a sink do. */
+  /* PFRT_PROVIDER_ASK. Answers |question|. A verb that the provider does not know is
+   * UNSUPPORTED, and the message lists those that it knows; a request or tensors that the verb
+   * cannot take are INVALID_ARGUMENT. May take long, and asks stop and tells progress as all
+   * calls with a sink do. */
   pfrt_code (*ask)(pfrt_provider* provider, const pfrt_question* question, const pfrt_answer* answer,
                    const pfrt_sink* sink);
   /* PFRT_PROVIDER_EXPORT. Writes all executables that one call of compile (or import_executables) gave, |count| in that
@@ -607,17 +635,19 @@ typedef struct pfrt_provider_table {
    * fingerprint and a checksum in front. UNSUPPORTED when these cannot be exported. */
   pfrt_code (*export_executables)(pfrt_provider* provider, pfrt_executable* const* executables, size_t count,
                                   const pfrt_writer* writer, const pfrt_sink* sink);
-  /* PFRT_PROVIDER_EXPORT. What compile does, by what export_executables wrote for such regions on a handle of the same
-   * fingerprint. |data| is read as if a stranger wrote it: bytes that are cut short, changed or those of other regions
-   * are DATA_LOSS with a message or, where a change cannot be told, executables that work in bounds as any. On failure
-   * nothing is kept, and the host compiles. |data| is aligned to 64 bytes and borrowed for the call. */
+  /* PFRT_PROVIDER_EXPORT. Makes the executables that compile would make, by the bytes that
+   * export_executables wrote for such regions on a handle of the same fingerprint. |data| is
+   * read as if a stranger wrote it: bytes that are cut short, changed or those of other regions
+   * are DATA_LOSS with a message or, where a change cannot be told, executables that work in
+   * bounds as any. On failure nothing is kept, and the host compiles. |data| is aligned to 64
+   * bytes and borrowed for the call. */
   pfrt_code (*import_executables)(pfrt_provider* provider, const pfrt_region* regions, size_t region_size, size_t count,
                                   const void* data, uint64_t size, const pfrt_sink* sink,
                                   pfrt_executable** out_executables);
 } pfrt_provider_table;
 
-/* compile, for a provider to which regions are nothing to each other: by |compile_one|, and what was made before one that
- * fails goes back by |release|. */
+/* Implements compile for a provider whose regions are independent: calls |compile_one| for each
+ * and, when one fails, |release| for those made before. */
 static inline pfrt_code pfrt_compile_each(pfrt_provider* provider, const pfrt_region* regions, size_t region_size,
                                           size_t count, const pfrt_sink* sink, pfrt_executable** out_executables,
                                           size_t* out_region,
@@ -641,14 +671,14 @@ static inline pfrt_code pfrt_compile_each(pfrt_provider* provider, const pfrt_re
 }
 
 /* ------------------------------------------------------------------ importers */
-/* What an importer can do besides load. */
+/* Features of an importer besides load. */
 typedef uint64_t pfrt_importer_features;
 enum { PFRT_IMPORTER_SAVE = 1 /* has save() */ };
 
 /* A file's bytes as the host mapped or read them; reference-counted. */
 typedef struct pfrt_file pfrt_file;
 
-/* What an importer gets; valid during its call. */
+/* Arguments of an importer; valid during its call. */
 typedef struct pfrt_import_request {
   uint32_t struct_size;
   uint32_t abi;
@@ -658,54 +688,55 @@ typedef struct pfrt_import_request {
   pfrt_string path;    /* empty when the model came from memory */
   const void* data;    /* the whole model */
   uint64_t size; /* bytes at |data| */
-  pfrt_file* file;     /* what |data| belongs to: retain it for every initializer that is a view into it */
+  pfrt_file* file;     /* owner of |data|: retain it for every initializer that is a view into it */
   const pfrt_key_value* options; /* load options given by the caller for this importer */
   size_t option_count;
   /* Adds a reference to the file. */
   void (*file_retain)(pfrt_file* file);
-  /* Has the shape of a pfrt_release_fn: user is the file. */
+  /* Drops a reference. It has the shape of a pfrt_release_fn: user is the file. */
   void (*file_release)(void* file, void* data);
   /* Opens a file beside the model: |location| is relative and must stay inside the model's folder, symbolic links
    * included. Gives one reference. */
   pfrt_code (*open_beside)(const struct pfrt_import_request* request, pfrt_string location, const pfrt_sink* sink,
                            pfrt_file** out_file, const void** out_data, uint64_t* out_size);
-  /* A sentence for the caller, about what was read otherwise than it stands in the file. */
+  /* Adds a sentence for the caller about anything that was read otherwise than the file has it. */
   void (*warn)(const struct pfrt_import_request* request, pfrt_string message);
   /* Model-level metadata keys: graph_name, producer_name, producer_version, domain,
    * model_version, description, ir_version. */
   void (*set_info)(const struct pfrt_import_request* request, pfrt_string key, pfrt_string value);
 } pfrt_import_request;
 
-/* What an exporter gets; valid during its call. */
+/* Arguments of an exporter; valid during its call. */
 typedef struct pfrt_export_request {
   uint32_t struct_size;
   uint32_t abi;
   void* host;
   const pfrt_api* api; /* the client tables: the graph is read with them */
-  const pfrt_graph* graph; /* what to write */
+  const pfrt_graph* graph; /* graph to write */
   pfrt_string path; /* final name, for messages and for naming a sidecar */
-  const pfrt_key_value* info; /* as set_info */
+  const pfrt_key_value* info; /* keys and values as set_info takes them */
   size_t info_count;
   /* Appends to the file; the host renames it into place when save returns ok. |file| 0 is the model, others come
    * from add_sidecar. */
   pfrt_code (*write)(const struct pfrt_export_request* request, uint32_t file, const void* data, uint64_t size,
                      const pfrt_sink* sink);
-  /* A file beside the model, called |name|; |out_file| is for write. */
+  /* Adds a file beside the model, called |name|; |out_file| is for write. */
   pfrt_code (*add_sidecar)(const struct pfrt_export_request* request, pfrt_string name, const pfrt_sink* sink,
                            uint32_t* out_file);
 } pfrt_export_request;
 
-/* What an importer is. */
+/* The functions of an importer. */
 typedef struct pfrt_importer_table {
   uint32_t struct_size;
   uint32_t abi;
   const pfrt_string* extensions; /* "onnx", without the dot */
   size_t extension_count;
-  /* 0 = certainly not this format, 100 = certainly; |size| may be less than the whole file's. */
+  /* Returns 0 for certainly not this format up to 100 for certainly; |size| may be less than the
+   * whole file's. */
   uint32_t (*probe)(const void* data, uint64_t size);
   /* Fills the request's graph. */
   pfrt_code (*load)(const pfrt_import_request* request, const pfrt_sink* sink);
-  /* Optional, by feature bit. */
+  /* PFRT_IMPORTER_SAVE: writes a graph. */
   pfrt_code (*save)(const pfrt_export_request* request, const pfrt_sink* sink);
 } pfrt_importer_table;
 
@@ -714,7 +745,7 @@ typedef struct pfrt_importer_table {
  * the runtime through the client tables and may start threads of its own, which are gone when stop returns. */
 typedef struct pfrt_service_instance pfrt_service_instance; /* the plug-in's own */
 
-/* What a service is started with. */
+/* Arguments of a service's start. */
 typedef struct pfrt_service_request {
   uint32_t struct_size;
   uint32_t abi;
@@ -724,11 +755,11 @@ typedef struct pfrt_service_request {
   size_t option_count;
 } pfrt_service_request;
 
-/* What a service can do besides start and stop. */
+/* Features of a service besides start and stop. */
 typedef uint64_t pfrt_service_features;
 enum { PFRT_SERVICE_ADDRESS = 1 /* has address() */ };
 
-/* What a service is. */
+/* The functions of a service. */
 typedef struct pfrt_service_table {
   uint32_t struct_size;
   uint32_t abi;
@@ -737,7 +768,8 @@ typedef struct pfrt_service_table {
   pfrt_code (*start)(const pfrt_service_request* request, const pfrt_sink* sink, PFRT_OWN pfrt_service_instance** out);
   /* Ends the service: when it returns, no thread of it runs and every handle it held is released. Called once. */
   void (*stop)(PFRT_OWN pfrt_service_instance* service);
-  /* Optional, by feature bit. Where the service can be reached ("http://127.0.0.1:8080"); lives until stop. Any thread. */
+  /* PFRT_SERVICE_ADDRESS: address of the service ("http://127.0.0.1:8080"); lives until stop.
+   * Any thread. */
   pfrt_string (*address)(const pfrt_service_instance* service);
 } pfrt_service_table;
 

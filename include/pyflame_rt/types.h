@@ -75,7 +75,7 @@ typedef struct pfrt_key_value {
   X(INTERNAL, 19, "internal error")                                                         \
   X(BUSY, 20, "busy")                                /* in use, or full: later it will do  */
 
-/* What kind of failure it is; 0 is success. PFRT_CODE_TABLE has them all. */
+/* Kind of a failure; 0 is success. PFRT_CODE_TABLE has them all. */
 typedef uint32_t pfrt_code;
 enum {
 #define PFRT_X(name, number, text) PFRT_CODE_##name = number,
@@ -125,7 +125,7 @@ enum {
       PFRT_DTYPE_FORCE32 = 0x7fffffff
 };
 
-/* What a value is. */
+/* Kind of a value. */
 typedef uint32_t pfrt_value_kind;
 enum {
   PFRT_VALUE_UNSET = 0,
@@ -137,11 +137,11 @@ enum {
   PFRT_VALUE_FORCE32 = 0x7fffffff
 };
 
-/* Where bytes live. 0 means host memory. */
+/* Place where bytes live; 0 means host memory. */
 typedef uint32_t pfrt_memory_kind;
 enum { PFRT_MEMORY_HOST = 0, PFRT_MEMORY_DEVICE = 1, PFRT_MEMORY_FORCE32 = 0x7fffffff };
 
-/* How severe a line of the log is. */
+/* Severity of a line of the log. */
 typedef uint32_t pfrt_log_level;
 enum {
   PFRT_LOG_UNSET = 0,
@@ -172,7 +172,7 @@ enum {
   PFRT_ATTR_FORCE32 = 0x7fffffff
 };
 
-/* How integers stand for real numbers: (q - zero_point) * scale. */
+/* Meaning of integers that stand for real numbers: (q - zero_point) * scale. */
 typedef struct pfrt_quantization {
   uint32_t struct_size;
   int32_t axis; /* along which scales differ, where there are several; negative = one for the whole tensor */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The host's structs as a host of today and one of a later minor version would pass them: at the
-// end of a page, so that reading or writing more than struct_size says is caught.
+// The host's structs as a host of today and one of a later minor version pass them: at the end of a
+// page, so that reading or writing beyond struct_size is caught.
 #pragma once
 
 #include <algorithm>
@@ -43,7 +43,7 @@ class Sized {
     get()->abi = abi_at(age);
   }
   T* get() const { return reinterpret_cast<T*>(memory_.data()); }
-  // Whether what is beyond this build's struct is as it was.
+  // Whether the bytes beyond this build's struct are unchanged.
   bool tail_intact() const {
     for (size_t i = sizeof(T); i < memory_.size(); ++i)
       if (static_cast<unsigned char>(memory_.data()[i]) != 0xcd) return false;

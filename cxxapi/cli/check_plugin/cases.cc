@@ -72,7 +72,8 @@ class Builder {
   }
 
  private:
-  // Numbers that are exact in every type and look random; small, so that products are too.
+  // Adds a value of numbers that are exact in every type and look random; they are small, so that
+  // products are exact too.
   uint32_t value(const char* stem, pfrt_dtype dtype, std::vector<int64_t> dims) {
     CaseValue v;
     v.name = stem + std::to_string(case_.values.size());

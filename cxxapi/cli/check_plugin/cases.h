@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Small graphs in canonical form 1 with the results that fp64 loops give, to hold a provider
-// against. Immutable once made.
+// Small graphs in canonical form 1 with the results that fp64 loops give, to compare a provider's
+// results with. Immutable once made.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,7 @@ struct Case {
   std::vector<CaseValue> values;
   std::vector<CaseNode> nodes;
   std::vector<uint32_t> inputs, outputs;  // of the graph; constants are no inputs
-  bool known_operators = true;            // false: nobody can compute it
+  bool known_operators = true;            // false: no provider can compute it
 };
 
 // A graph for each size of its batch. Where make(a) and make(b) differ, the dimension is symbolic.
@@ -51,14 +51,14 @@ struct CaseMaker {
 };
 const std::vector<CaseMaker>& case_makers();
 
-// The fp64 result of a node; fills in dims and data of |out|.
+// Computes the fp64 result of a node; fills in dims and data of |out|.
 void evaluate(const CaseNode& node, const std::vector<const CaseValue*>& inputs, CaseValue* out);
 
 // Elements as bytes of |dtype|, and back. Types: float32, float64, int32, int64, uint8, bool.
 std::vector<char> to_bytes(pfrt_dtype dtype, const std::vector<double>& data);
 double element(pfrt_dtype dtype, const void* data, size_t index);
 size_t element_bytes(pfrt_dtype dtype);
-// "float32 [2,3]"
+// Writes a type as "float32 [2,3]".
 std::string type_text(const CaseValue& value);
 
 }  // namespace cli::check

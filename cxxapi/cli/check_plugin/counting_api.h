@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The client tables with an account of every value, graph, model and session that goes through
-// them: what a plug-in takes and gives back. One at a time in a process.
+// The client tables, with a count of every reference to a value, graph, model and session that a
+// plug-in takes and gives back. Only one may exist in a process at a time.
 #pragma once
 
 #include <atomic>
@@ -22,7 +22,7 @@ class CountingApi {
   CountingApi& operator=(const CountingApi&) = delete;
 
   const pfrt_api* table() const { return &api_; }
-  // Findings about references given back too often, or not at all.
+  // Reports references that were given back too often, or not at all.
   void expect_nothing_left(Trial& trial);
 
  private:

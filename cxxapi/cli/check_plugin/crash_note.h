@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a trial's process leaves for its parent when it ends before it can answer: which rule was at
-// stake, what it was doing, and what went wrong. Memory that both share. One trial at a time.
+// A note that a trial's process leaves for its parent when it ends before it can answer: the rule
+// at stake, the call under way, and the fault. It lies in memory that both share. One trial at a
+// time.
 #pragma once
 
 #include <string_view>
@@ -14,9 +15,11 @@ struct CrashNote {
   char fault[1024];
 };
 
-// Of the trial that runs or ran last; made at the first call, which the parent makes.
+// Returns the note of the trial that runs or ran last; made at the first call, which the parent
+// makes.
 CrashNote& crash_note();
-// From here on a crash breaks |rule|, and happens while |doing|. Longer texts are cut.
+// Sets the rule that a crash breaks from here on, and the call during which it happens. Longer
+// texts are cut.
 void note_doing(std::string_view rule, std::string_view doing);
 // Ends the process with |fault| noted, and |rule| if not NULL: for signal handlers.
 [[noreturn]] void die(const char* rule, const char* fault);

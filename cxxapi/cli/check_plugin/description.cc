@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What every kind of plug-in is held to before anything of its kind is called.
+// Tests of a plug-in's description, which every kind has to pass before its own functions are
+// called.
 #include <cstring>
 #include <filesystem>
 
@@ -16,7 +17,7 @@ constexpr const char* kKinds[] = {"", "provider", "import", "ops", "pass", "serv
 struct Slot {
   const char* name;
   size_t offset;
-  uint64_t feature;  // any of these bits asks for it; 0 = always
+  uint64_t feature;  // any of these bits requires it; 0 = always required
 };
 
 #define PFRT_SLOT(table, member, feature) \
@@ -103,7 +104,7 @@ bool same(const pfrt_plugin_desc& a, const pfrt_plugin_desc& b) {
          text_of(a.name) == text_of(b.name) && text_of(a.version) == text_of(b.version);
 }
 
-// |rule| is broken by a query that does not come back.
+// Asks for the description; a query that does not return breaks |rule|.
 pfrt_code ask(Trial& trial, std::string_view rule, const PluginFile& file, Age age,
               size_t desc_size, Guarded* memory) {
   pfrt_host_info host = host_info();
@@ -120,7 +121,8 @@ pfrt_code ask(Trial& trial, std::string_view rule, const PluginFile& file, Age a
               [&] { return file.query()(sized.get(), desc); });
 }
 
-// Hosts of this minor and of one to come: larger structs, at the end of a page.
+// Asks as hosts of this minor version and of a later one do: with larger structs, at the end of a
+// page.
 void check_ages(Trial& trial, const std::string& path) {
   const PluginFile file(trial, path);
   const pfrt_plugin_desc today = file.describe(trial);

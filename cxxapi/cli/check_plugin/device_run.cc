@@ -7,7 +7,7 @@
 namespace cli::check {
 namespace {
 
-// What the device writes or reads when it has no business there any more.
+// Rules broken by accesses to memory that the device has no business with any more.
 constexpr Guards kLeftAlone = {"device-stop", "device-memory", "device-stop"};
 constexpr Guards kSource = {"device-memory", "device-memory", "device-memory"};
 constexpr size_t kScratch = size_t{1} << 20;
@@ -74,7 +74,7 @@ void* DeviceRun::allocate(uint64_t bytes) {
   return memory;
 }
 
-// Gives buffer |index| its memory, unless the step does or it is part of another.
+// Gives buffer |index| its memory, unless a step allocates it or it is part of another.
 bool DeviceRun::place(uint32_t index) {
   const pfrt_buffer& b = program_.buffers[index];
   if (b.kind == PFRT_BUFFER_PART || b.bytes == PFRT_BYTES_UNKNOWN) return true;
@@ -117,7 +117,8 @@ bool DeviceRun::copy(const std::vector<pfrt_device_copy>& copies, const char* wh
                        std::string("copying ") + what + " failed with " + sink.reason(code));
 }
 
-// The sources are free to change once copy has returned: they do, and are out of reach.
+// Copies inputs to the device. The sources may change once copy has returned: they are changed, and
+// protected.
 bool DeviceRun::copy_in() {
   std::vector<pfrt_device_copy> copies;
   for (uint32_t i = 0; i < program_.buffers.size(); ++i) {

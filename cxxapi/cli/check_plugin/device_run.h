@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Runs a provider's program whose buffers are in the device's memory, as a host does: allocates,
-// copies in, calls the steps, copies out and waits, all for a run of a number of its own. What the
-// device may not touch later is taken away from it.
+// copies in, calls the steps, copies out and waits, all under a run number of its own. Memory that
+// the device may not touch any more is protected.
 #pragma once
 
 #include <atomic>
@@ -15,22 +15,22 @@ namespace cli::check {
 
 class DeviceRun {
  public:
-  // |dims|: as in RunOptions.
+  // |dims| is that of RunOptions.
   DeviceRun(Trial& trial, Device& device, const ProgramView& program, const Case& c,
             const HostSnapshot& snapshot, const std::vector<std::unique_ptr<Guarded>>& constants,
             const int64_t* const* dims = nullptr);
-  // Ends the run and gives its memory back.
+  // Ends the run and frees its memory.
   ~DeviceRun();
   DeviceRun(const DeviceRun&) = delete;
   DeviceRun& operator=(const DeviceRun&) = delete;
 
-  // Everything up to the copies to the host; false when a call failed, which is a finding.
+  // Queues everything up to the copies to the host; false when a call failed, which is a finding.
   bool queue();
-  // Waits. |stop|: the sink says so.
+  // Waits for the queued work. With |stop| the sink asks to stop.
   pfrt_code finish(bool stop = false);
-  // Bytes of an output of the region; after finish.
+  // Bytes of an output of the region; valid after finish.
   std::vector<char> output(uint32_t index) const;
-  // Nobody may write the outputs any more.
+  // Protects the outputs from being written any more.
   void lock_outputs();
 
  private:
@@ -58,7 +58,7 @@ class DeviceRun {
   std::vector<void*> pointers_;                    // by buffer
   std::vector<void*> memory_;                      // of the device
   std::vector<std::unique_ptr<Guarded>> host_;     // by buffer; null = on the device
-  std::vector<std::unique_ptr<Guarded>> inputs_;   // what was copied, by region input
+  std::vector<std::unique_ptr<Guarded>> inputs_;   // copied to the device, by region input
   std::vector<std::unique_ptr<Guarded>> outputs_;  // by region output
   std::string text_;
 };

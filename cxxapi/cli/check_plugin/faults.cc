@@ -20,7 +20,7 @@ constexpr size_t kPage = 4096;
 constexpr unsigned char kFill = 0xcd;
 constexpr size_t kMostRegions = 4096;
 
-// For the signal handler: a plain array.
+// The live regions, in a plain array for the signal handler.
 const Guarded* regions[kMostRegions];
 
 bool was_write(const void* context) {

@@ -13,7 +13,7 @@ namespace cli::check {
 
 enum class Placed { kAtEnd, kAtStart };  // which guard page the bytes touch
 
-// Which rule an access breaks.
+// Rules that accesses outside of the bytes, or to protected bytes, break.
 struct Guards {
   const char* write_outside;
   const char* read_outside;
@@ -23,7 +23,8 @@ inline constexpr Guards kBuffer = {"writes-past-buffer", "reads-past-buffer", "w
 
 class Guarded {
  public:
-  // |bytes| of 0xcd, as near to the guard page as |alignment| allows. |label| names it in messages.
+  // Allocates |bytes| of 0xcd, as near to the guard page as |alignment| allows. |label| names them
+  // in messages.
   Guarded(size_t bytes, std::string_view label, const Guards& guards, size_t alignment = 1,
           Placed placed = Placed::kAtEnd);
   ~Guarded();
@@ -34,7 +35,7 @@ class Guarded {
   size_t size() const { return bytes_; }
   enum class Access { kNone, kRead, kWrite };
   void allow(Access access);
-  // False when a byte beside the bytes, on their own pages, has changed.
+  // Returns false when a byte beside the bytes, on their own pages, has changed.
   bool margins_intact() const;
   const std::string& label() const { return label_; }
   const Guards& guards() const { return guards_; }

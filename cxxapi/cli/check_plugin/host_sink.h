@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where a plug-in's calls report to in a test.
+// The sink that a plug-in's calls report to in a test.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@ namespace cli::check {
 
 class HostSink {
  public:
-  // |stop|: what its stop says.
+  // |stop| is the answer of its stop function.
   explicit HostSink(Age age, pfrt_code stop = PFRT_CODE_OK) : stop_(stop) {
     pfrt_sink sink{};
     sink.host = this;
@@ -37,7 +37,7 @@ class HostSink {
     const std::lock_guard lock(mutex_);
     return text_;
   }
-  // ": the message", or nothing.
+  // Writes ": " and the message, or nothing.
   std::string reason(pfrt_code code) const {
     const std::string said = text();
     return code_text(code) + (said.empty() ? "" : ": " + said);

@@ -122,7 +122,7 @@ pfrt_snapshot_node HostSnapshot::node(const CaseNode& from, uint32_t id) {
   return to;
 }
 
-// All nodes of |c|.
+// Makes a region of all nodes of |c|.
 void HostSnapshot::make_region(const Case& c, Age age) {
   std::vector<uint32_t> all(c.nodes.size());
   for (uint32_t i = 0; i < all.size(); ++i) all[i] = i;

@@ -15,21 +15,21 @@ namespace cli::check {
 
 class HostSnapshot {
  public:
-  // Dimensions in which |c| and |other| differ are symbolic; |other| may be null.
+  // Makes dimensions symbolic in which |c| and |other| differ; |other| may be null.
   HostSnapshot(const Case& c, const Case* other, Age age);
 
   const pfrt_snapshot* get() const { return snapshot_->get(); }
   const pfrt_region* region() const { return region_->get(); }
-  const void* constant(uint32_t value) const;  // null when it is none
+  const void* constant(uint32_t value) const;  // null when the value is no constant
   size_t constant_bytes(uint32_t value) const;
-  // The arrays are gone for the plug-in from here on: only constants' data stay.
+  // Takes the arrays away from the plug-in; only the data of constants stay.
   void end_call();
 
  private:
   Guarded* lend(const void* data, size_t bytes, size_t alignment, const std::string& label);
   template <typename T>
   const T* array(const std::vector<T>& from, const std::string& label);
-  // The elements of an array of structs, as far apart as in a host of this age.
+  // Copies the elements of an array of structs, as far apart as in a host of this age.
   template <typename T>
   const T* strided(const std::vector<T>& elements, const std::string& label);
   pfrt_string text(const std::string& s);
@@ -39,17 +39,17 @@ class HostSnapshot {
   void make_region(const Case& c, Age age);
 
   size_t more_;                    // bytes of a newer host's structs that this build does not know
-  std::deque<Guarded> lent_;       // until end_call
-  std::deque<Guarded> constants_;  // stay
+  std::deque<Guarded> lent_;       // freed by end_call
+  std::deque<Guarded> constants_;  // kept after it
   std::vector<const Guarded*> constant_of_;
   std::unique_ptr<Sized<pfrt_snapshot>> snapshot_;
   std::unique_ptr<Sized<pfrt_region>> region_;
 };
 
-// Of each value of |c| that has other dimensions in |other|, its own; null elsewhere.
+// Returns the dimensions of each value of |c| that differ in |other|; null for other values.
 std::vector<const int64_t*> varying_dims(const Case& c, const Case& other);
 
-// The dimensions of |c| for specialise, or those up to |c|'s from |least|'s.
+// The dimensions of |c| for specialise, or a range from those of |least| to those of |c|.
 class HostShapes {
  public:
   HostShapes(const Case& c, Age age, const Case* least = nullptr);

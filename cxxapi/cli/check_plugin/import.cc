@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Importers: junk, damaged files, and what the importer itself saves, over the real client tables.
+// Tests of importers: junk, damaged files, and files that the importer itself saves, over the real
+// client tables.
 #include <algorithm>
 #include <cstring>
 
@@ -8,7 +9,7 @@
 #include "cxxapi/cli/check_plugin/host_sink.h"
 #include "cxxapi/cli/check_plugin/kinds.h"
 
-// The host's file: how many references there are.
+// The host's file, which counts references.
 struct pfrt_file {
   long references = 1;
 };
@@ -35,7 +36,7 @@ struct Graph {
   Graph& operator=(const Graph&) = delete;
 };
 
-// What can be told of a graph from outside, as text.
+// Describes a graph as text, by all that getters tell of it.
 std::string outline(const pfrt_graph* graph) {
   std::string out = std::to_string(api().graph->input_count(graph)) + " inputs, " +
                     std::to_string(api().graph->output_count(graph)) + " outputs;";
@@ -64,7 +65,7 @@ std::string outline(const pfrt_graph* graph) {
   return out;
 }
 
-// Relu(x W + b), x float32 [batch, 4].
+// Builds Relu(x W + b), x float32 [batch, 4].
 void fill(pfrt_graph* graph) {
   const auto str = [](const char* s) { return pfrt_string{s, std::strlen(s)}; };
   const auto port = [&](const char* name, int64_t width) {
@@ -124,7 +125,7 @@ void fill(pfrt_graph* graph) {
 
 using Files = std::vector<std::pair<std::string, std::string>>;  // name, bytes; the model first
 
-// One load with everything counted.
+// A load with all references counted.
 class Import {
  public:
   Import(Trial& trial, const pfrt_importer_table& table, const Files& files, Age age)
@@ -165,12 +166,12 @@ class Import {
   std::string loaded() const { return outline(graph_->handle); }
   const HostSink& sink() const { return sink_; }
 
-  // Everything of the host's goes; what is left is the plug-in's.
+  // Releases everything of the host's; references that remain are the plug-in's.
   void finish() {
     trial_.at("double-release", "the graph it filled was released");
     graph_.reset();
     for (size_t i = 0; i < opened_.size(); ++i) {
-      const long left = opened_[i]->references - (i == 0 ? 1 : 0);  // the model's is the host's
+      const long left = opened_[i]->references - (i == 0 ? 1 : 0);  // the host holds one
       const std::string what = i == 0 ? "the model's file" : "a file beside the model";
       trial_.expect(left >= 0, "double-release",
                     "it released " + what + " " + std::to_string(-left) +
@@ -294,7 +295,7 @@ pfrt_code save(Trial& trial, const pfrt_importer_table& table, const pfrt_graph*
   return code;
 }
 
-// The saved model; empty (with findings) when it cannot be saved.
+// Saves the model; returns nothing (with findings) when it cannot be saved.
 Files saved(Trial& trial, const pfrt_importer_table& table, Age age, std::string* want) {
   const Graph graph;
   fill(graph.handle);

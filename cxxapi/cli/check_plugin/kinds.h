@@ -16,20 +16,20 @@ struct NamedTrial {
   std::function<void(Trial&)> body;
 };
 
-// What the first trial found out about the file.
+// Facts about the file that the first trial finds.
 struct PluginFacts {
   std::string path;
-  std::string kind;  // of the file's name
+  std::string kind;  // from the file's name
   uint64_t features = 0;
   uint32_t min_minor = 0;
 };
 
-// Every kind: opening, negotiation, the table. Tells "kind", "name", "version", "features" and
-// "min_minor" when the plug-in is one that the kind's own tests can use.
+// Tests plug-ins of every kind: opening, negotiation, the table. Tells "kind", "name", "version",
+// "features" and "min_minor" when the kind's own tests can use the plug-in.
 void check_description(Trial& trial, const std::string& path);
 std::vector<NamedTrial> description_trials(const PluginFacts& facts);
 std::vector<NamedTrial> provider_trials(const PluginFacts& facts);
-// Of what a provider says of itself: fingerprint, ask, report, exported executables.
+// Tests a provider's reports about itself: fingerprint, ask, report, exported executables.
 std::vector<NamedTrial> provider_verb_trials(const PluginFacts& facts);
 std::vector<NamedTrial> ops_trials(const PluginFacts& facts);
 std::vector<NamedTrial> import_trials(const PluginFacts& facts);

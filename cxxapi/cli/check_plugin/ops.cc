@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Operators: their descriptions, what infer says of inputs known and unknown, and compute on small
-// tensors between guard pages. Which types an operator takes is its own to say: it may refuse ours.
+// Tests of operators: their descriptions, infer with known and unknown inputs, and compute on small
+// tensors between guard pages. An operator may refuse the types that these tests use.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -55,7 +55,7 @@ struct HostNode {
   pfrt_snapshot_node node{};
 };
 
-// What infer said; empty outputs when it refused.
+// Returns the outputs that infer describes; none when it refuses.
 std::vector<Output> infer(Trial& trial, const pfrt_custom_op& op, pfrt_dtype dtype,
                           const std::vector<int64_t>* dims, Age age) {
   struct Collector {

@@ -49,7 +49,7 @@ std::string code_text(pfrt_code code) {
   }
 }
 
-// Rounding, flushing and masks, without the flags that any operation sets.
+// Returns rounding, flushing and masks, without the flags that any operation sets.
 unsigned float_control() {
 #if defined(__x86_64__)
   return _mm_getcsr() & ~0x3fu;
@@ -114,7 +114,7 @@ pfrt_host_info host_info() {
 PluginFile::PluginFile(Trial& trial, const std::string& path) {
   int flags = RTLD_NOW | RTLD_LOCAL;
 #if !defined(PFRT_SANITIZE_ADDRESS) && !defined(PFRT_SANITIZE_THREAD)
-  // As the host opens importers; sanitizer runtimes refuse it.
+  // The host opens importers with this flag; sanitizer runtimes refuse it.
   if (std::filesystem::path(path).filename().string().find("_import_") != std::string::npos)
     flags |= RTLD_DEEPBIND;
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A plug-in file as a host opens it, and how each call into it is made: nothing it throws gets
-// past, and what it must leave alone is looked at afterwards. For one thread.
+// A plug-in file as a host opens it, and the frame of each call into it: exceptions are caught, and
+// state that the call must leave alone is compared afterwards. For one thread.
 #pragma once
 
 #include <string>
@@ -18,11 +18,11 @@ inline std::string text_of(pfrt_string s) {
 inline pfrt_string c_text(const std::string& s) { return {s.data(), s.size()}; }
 std::string code_text(pfrt_code code);
 
-// What a call must leave as it was.
+// State of the process that a call must leave as it was.
 class ProcessState {
  public:
   ProcessState();
-  // What has changed since, or empty.
+  // Names the state that has changed since the construction; empty when none has.
   std::string changed() const;
 
  private:
@@ -33,10 +33,10 @@ class ProcessState {
 };
 unsigned float_control();
 size_t thread_count();
-// Whether so many threads run, now or soon: one that was joined may be listed a moment longer.
+// Whether |count| threads run, now or soon: a joined thread may be listed a moment longer.
 bool threads_are(size_t count);
 
-// fn() with the note that a crash breaks |rule|.
+// Calls |fn|, noting that a crash breaks |rule|.
 template <typename Fn>
 auto call(Trial& trial, std::string_view rule, const std::string& doing, Fn&& fn) {
   trial.at(rule, doing);
@@ -69,16 +69,16 @@ auto call(Trial& trial, std::string_view rule, const std::string& doing, Fn&& fn
   throw Broken("threw");
 }
 
-// Opened for the length of a trial.
+// A plug-in that is open for the length of a trial.
 class PluginFile {
  public:
-  // Throws Broken, with the finding, when it cannot be opened.
+  // Throws Broken, with the finding, when the file cannot be opened.
   PluginFile(Trial& trial, const std::string& path);
   PluginFile(const PluginFile&) = delete;
   PluginFile& operator=(const PluginFile&) = delete;
   ~PluginFile();
 
-  // The description as a host of today gets it; throws Broken where there is none.
+  // Returns the description as a host of today gets it; throws Broken where there is none.
   pfrt_plugin_desc describe(Trial& trial) const;
   pfrt_plugin_query_fn query() const { return query_; }
   void close(Trial& trial);  // dlclose

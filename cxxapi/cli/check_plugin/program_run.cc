@@ -26,7 +26,7 @@ std::string buffer_name(const pfrt_buffer& b, uint32_t index, const Case& c) {
   }
 }
 
-// Why a buffer is wrong, or empty.
+// Says why a buffer is wrong; empty when it is right.
 std::string fault_of(const pfrt_buffer& b, const Case& c, const HostSnapshot& snapshot,
                      size_t constant_count) {
   const auto outside = [&](size_t limit) {
@@ -60,7 +60,7 @@ std::string fault_of(const pfrt_buffer& b, const Case& c, const HostSnapshot& sn
   }
 }
 
-// Likewise, of one that is part of another.
+// Says why a buffer that is part of another is wrong; empty when it is right.
 std::string fault_of_part(const pfrt_buffer& b, const std::vector<pfrt_buffer>& buffers,
                           const Case& c, const HostSnapshot& snapshot) {
   if (b.index >= buffers.size() || buffers[b.index].kind == PFRT_BUFFER_PART)
@@ -160,7 +160,7 @@ ProgramRun::ProgramRun(const ProgramView& program, const Case& c, const HostSnap
         break;
       }
       case PFRT_BUFFER_OUT: {
-        if (b.bytes == PFRT_BYTES_UNKNOWN) break;  // when the step asks
+        if (b.bytes == PFRT_BYTES_UNKNOWN) break;  // allocated when the step asks
         const CaseValue& v = c.values[c.outputs[b.index]];
         memory = std::make_unique<Guarded>(options.dims ? bytes_of(v) : b.bytes, name, kBuffer,
                                            element_bytes(v.dtype), options.placed);
@@ -188,7 +188,7 @@ ProgramRun::ProgramRun(const ProgramView& program, const Case& c, const HostSnap
       pointers_[i] = static_cast<char*>(pointers_[b.index]) + b.offset;
 }
 
-// The last index first, so that nothing depends on the order.
+// Calls |fn| with the last index first, so that nothing depends on the order.
 void ProgramRun::parallel(const pfrt_step_context* context, uint64_t n,
                           void (*fn)(void*, uint64_t, uint32_t), void* arg) {
   ProgramRun& self = of(context);

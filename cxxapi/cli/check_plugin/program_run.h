@@ -19,11 +19,11 @@
 
 namespace cli::check {
 
-// Bytes that elements of a program's arrays have at least.
+// Least bytes of an element of a program's arrays.
 constexpr size_t kLeastBuffer = offsetof(pfrt_buffer, alignment);
 constexpr size_t kLeastStep = offsetof(pfrt_step, nodes);
 
-// An array in structs of this build.
+// Copies an array into structs of this build.
 template <typename T>
 std::vector<T> copy_elements(const T* from, size_t stride, size_t count) {
   std::vector<T> out(count);
@@ -32,12 +32,12 @@ std::vector<T> copy_elements(const T* from, size_t stride, size_t count) {
   return out;
 }
 
-// The program with structs of this build, after its sizes and indices were found right. Throws
-// Broken otherwise.
+// A program in structs of this build, whose sizes and indices are right. read_program throws Broken
+// otherwise.
 struct ProgramView {
   std::vector<pfrt_buffer> buffers;
   std::vector<pfrt_step> steps;
-  bool host_memory = true;  // all of it
+  bool host_memory = true;  // all buffers are in host memory
 };
 ProgramView read_program(Trial& trial, const pfrt_program& program, const Case& c,
                          const HostSnapshot& snapshot, size_t constant_count);
@@ -47,7 +47,8 @@ struct RunOptions {
   Placed placed = Placed::kAtEnd;
   uint32_t workers = 1;
   bool cancelled = false;
-  // Of a program for a range: of what varies, by value, those of this run. Null = of one size.
+  // For a program of a range: dimensions of this run, by value, of those that vary. Null = the
+  // program has fixed dimensions.
   const int64_t* const* dims = nullptr;
 };
 
@@ -59,7 +60,8 @@ class ProgramRun {
   ProgramRun(const ProgramRun&) = delete;
   ProgramRun& operator=(const ProgramRun&) = delete;
 
-  // Runs every step; false when one did not succeed, which is then a finding (unless cancelled).
+  // Runs every step; returns false when one did not succeed, which is then a finding (unless
+  // cancelled).
   bool run(Trial& trial);
   // Bytes of an output of the region.
   std::vector<char> output(uint32_t index) const;
@@ -78,7 +80,7 @@ class ProgramRun {
   const ProgramView& program_;
   const Case& case_;
   RunOptions options_;
-  std::vector<std::unique_ptr<Guarded>> memory_;  // by buffer; null = not this run's
+  std::vector<std::unique_ptr<Guarded>> memory_;  // by buffer; null = not allocated by this run
   std::vector<const Guarded*> outputs_;           // by region output
   std::vector<std::vector<int64_t>> dims_;        // by region output
   std::vector<void*> pointers_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Providers: a host in small, which opens a device, asks for claims, compiles, specialises and
-// runs.
+// Tests of providers by a minimal host, which opens a device, asks for claims, compiles,
+// specialises and runs.
 #include <malloc.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 namespace cli::check {
 namespace {
 
-// The results against the fp64 loops.
+// Compares the results with those of the fp64 loops.
 template <typename Run>
 void compare(Trial& trial, const Run& run, const Case& c, const char* rule = "wrong-claim") {
   for (uint32_t o = 0; o < c.outputs.size(); ++o) {
@@ -32,7 +32,7 @@ void compare(Trial& trial, const Run& run, const Case& c, const char* rule = "wr
     const double tolerance = want.dtype == PFRT_DTYPE_FLOAT32   ? single
                              : want.dtype == PFRT_DTYPE_FLOAT64 ? 1e-9
                                                                 : 0;
-    double largest = 0;  // sums of half precision err by a share of what was added up
+    double largest = 0;  // half-precision sums err by a share of this
     if (trial.half_precision())
       for (const double value : want.data) largest = std::max(largest, std::abs(value));
     for (size_t i = 0; i < want.data.size(); ++i) {
@@ -48,7 +48,7 @@ void compare(Trial& trial, const Run& run, const Case& c, const char* rule = "wr
   }
 }
 
-// Two runs at once, then one that is stopped, and another while nothing may be left of that.
+// Makes two runs at once, then one that is stopped, and another while nothing of that may be left.
 void run_on_device(Trial& trial, Device& device, const ProgramView& program, const Case& c,
                    const HostSnapshot& snapshot,
                    const std::vector<std::unique_ptr<Guarded>>& constants) {
@@ -103,7 +103,7 @@ void run_program(Trial& trial, const ProgramView& program, const Case& c,
   cancelled.run(trial);
 }
 
-// A program for all sizes from the least to the most of |sizes|, at each of them.
+// Makes a program for all sizes from the least to the most of |sizes|, and runs it at each.
 void check_range(Trial& trial, Device& device, pfrt_executable* compiled,
                  const std::vector<Case>& sizes, const HostSnapshot& snapshot,
                  const std::vector<std::unique_ptr<Guarded>>& constants) {
@@ -139,7 +139,7 @@ void check_range(Trial& trial, Device& device, pfrt_executable* compiled,
        [&] { device.table().release_program(compiled, program.get()); });
 }
 
-// Compiles the case, runs it for each of |sizes| and releases everything. False when refused.
+// Compiles the case, runs it for each of |sizes| and releases everything.
 void compile_and_run(Trial& trial, Device& device, HostSnapshot& snapshot,
                      const std::vector<Case>& sizes, bool run) {
   const Case& c = sizes.front();
@@ -152,7 +152,7 @@ void compile_and_run(Trial& trial, Device& device, HostSnapshot& snapshot,
       return table.compile(device.handle(), snapshot.region(), size_at<pfrt_region>(device.age()),
                            1, sink.get(), &compiled, &at);
     });
-    if (code != PFRT_CODE_OK) {  // it may, with a reason
+    if (code != PFRT_CODE_OK) {  // it may refuse, with a reason
       trial.expect(!compiled && !sink.text().empty(), "refusal",
                    "compile refused " + c.name + " with " + sink.reason(code) +
                        (compiled ? ", and gave an executable" : ", without a reason"));
@@ -203,7 +203,7 @@ std::vector<Case> sizes_of(const CaseMaker& maker) {
   return out;
 }
 
-// True when every node was accepted.
+// Returns true when every node was accepted.
 bool check_claims(Trial& trial, Device& device, const HostSnapshot& snapshot, const Case& c) {
   const std::vector<Claim> answers = claim(trial, device, snapshot, c);
   trial.expect(answers == claim(trial, device, snapshot, c), "claim-pure",
@@ -217,14 +217,14 @@ bool check_claims(Trial& trial, Device& device, const HostSnapshot& snapshot, co
   return false;
 }
 
-// A snapshot says the same in the structs of every host.
+// Checks that a snapshot gets the same answers in the structs of every host.
 void check_claims_of_ages(Trial& trial, const PluginFile& file, Device& device,
                           const HostSnapshot& snapshot, const Case& c, const Case* other) {
   Device now(trial, file, Age::kNow);
   if (!now.ok()) return;
   const HostSnapshot today(c, other, Age::kNow);
   const auto answers = [](const std::vector<Claim>& claims) {
-    std::vector<std::string> out;  // estimates are another trial's to compare
+    std::vector<std::string> out;  // another trial compares estimates
     out.reserve(claims.size());
     for (const Claim& a : claims) out.push_back(a.accepted ? "accepted" : a.reason);
     return out;
@@ -390,7 +390,7 @@ void one_round(Trial& trial, const PluginFile& file) {
   device.close();
 }
 
-// The heap grows in every one of many rounds only when something is never freed.
+// Looks for leaks: the heap grows in every one of many rounds only when something is never freed.
 void check_leaks(Trial& trial, const std::string& path) {
   const PluginFile file(trial, path);
   for (int i = 0; i < 3; ++i) {

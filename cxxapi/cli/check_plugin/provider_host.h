@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A host in small: opens a provider's device, asks it for claims, packs its constants. What a
-// provider does wrong on the way is a finding. For one thread.
+// A minimal host: opens a provider's device, asks it for claims, packs its constants. Faults of the
+// provider on the way are findings. For one thread.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@
 
 namespace cli::check {
 
-// What claim said of a node.
+// The answer of claim about a node.
 struct Claim {
   int answers = 0;
   bool accepted = false;
@@ -26,7 +26,7 @@ struct Claim {
   }
 };
 
-// Holds an opened device; closes it.
+// Holds an opened device and closes it.
 class Device {
  public:
   Device(Trial& trial, const PluginFile& file, Age age);
@@ -56,10 +56,11 @@ class Device {
   pfrt_provider* handle_ = nullptr;
 };
 
-// One for each node of |c|. Throws Broken where claim fails.
+// Returns a claim for each node of |c|. Throws Broken where claim fails.
 std::vector<Claim> claim(Trial& trial, Device& device, const HostSnapshot& snapshot, const Case& c);
 
-// The packed constants of an executable, by index. Throws Broken where there is none to pack.
+// Returns the packed constants of an executable, by index. Throws Broken where one cannot be
+// packed.
 std::vector<std::unique_ptr<Guarded>> pack_constants(Trial& trial, Device& device,
                                                      pfrt_executable* compiled,
                                                      const HostSnapshot& snapshot, const Case& c);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a provider says of itself and of what it compiled: its fingerprint, answers to questions,
-// counters, and executables as bytes, whole and damaged.
+// Tests of a provider's reports about itself and about what it compiled: its fingerprint, answers
+// to questions, counters, and executables as bytes, whole and damaged.
 #include <algorithm>
 #include <cstring>
 
@@ -102,7 +102,7 @@ void check_unknown_verb(Trial& trial, const std::string& path) {
   }
 }
 
-// Releases an executable, and a program of it before that.
+// Owns an executable and a program of it, which is released first.
 class Compiled {
  public:
   Compiled(Trial& trial, Device& device, pfrt_executable* handle)
@@ -118,7 +118,7 @@ class Compiled {
 
   pfrt_executable* handle() const { return handle_; }
   const pfrt_program* program() const { return program_->get(); }
-  // False when it is refused, which must have a reason.
+  // Returns false when the provider refuses, which needs a reason.
   bool specialise(const Case& c) {
     HostShapes shapes(c, device_.age());
     HostSink sink(device_.age());
@@ -141,8 +141,8 @@ class Compiled {
 
 struct Counted {
   uint32_t step_count;
-  bool ran;           // the program has
-  std::string fault;  // the first
+  bool ran;           // the program has run
+  std::string fault;  // the first fault
 };
 
 void take_counter(const pfrt_counters* table, pfrt_string name, double, pfrt_string unit,
@@ -182,7 +182,7 @@ void check_report(Trial& trial, const Device& device, const Compiled& compiled, 
 
 using Results = std::vector<std::vector<char>>;
 
-// What |compiled| computes; empty when it is refused or does not run on the host.
+// Computes the results of |compiled|; none when it is refused or does not run on the host.
 Results results_of(Trial& trial, Device& device, Compiled& compiled, const HostSnapshot& snapshot,
                    const Case& c) {
   const auto constants = pack_constants(trial, device, compiled.handle(), snapshot, c);
@@ -210,11 +210,11 @@ std::unique_ptr<Compiled> compile_case(Trial& trial, Device& device, const HostS
     return device.table().compile(device.handle(), snapshot.region(),
                                   size_at<pfrt_region>(device.age()), 1, sink.get(), &handle, &at);
   });
-  if (code != PFRT_CODE_OK || !handle) return nullptr;  // another trial's to judge
+  if (code != PFRT_CODE_OK || !handle) return nullptr;  // another trial judges this
   return std::make_unique<Compiled>(trial, device, handle);
 }
 
-// False when it says that it cannot.
+// Returns false when the provider says that it cannot export.
 bool export_one(Trial& trial, const Device& device, const Compiled& compiled, const Case& c,
                 std::string* out) {
   pfrt_writer writer{};
@@ -239,7 +239,7 @@ bool export_one(Trial& trial, const Device& device, const Compiled& compiled, co
   return code == PFRT_CODE_OK;
 }
 
-// Null where the bytes are refused; |out_reason| is why then.
+// Returns null where the bytes are refused, with the reason in |out_reason|.
 std::unique_ptr<Compiled> import_one(Trial& trial, Device& device, const HostSnapshot& snapshot,
                                      std::string_view bytes, const char* rule,
                                      const std::string& doing, std::string* out_reason) {
@@ -262,7 +262,7 @@ std::unique_ptr<Compiled> import_one(Trial& trial, Device& device, const HostSna
   return std::make_unique<Compiled>(trial, device, handle);
 }
 
-// The bytes mean the same on another device that is opened alike.
+// Checks that the bytes mean the same on another device that is opened alike.
 void check_import(Trial& trial, const PluginFile& file, const Case& c, Age age,
                   const std::string& bytes, const Results& expected) {
   Device device(trial, file, age);
@@ -282,8 +282,8 @@ void check_import(Trial& trial, const PluginFile& file, const Case& c, Age age,
   device.close();
 }
 
-// A few hundred of them: each prefix and each bit where there are no more, else spread evenly, and
-// all of the first bytes, where headers are.
+// Makes a few hundred damaged copies: each prefix and each bit where there are no more, else spread
+// evenly, and all of the first bytes, where headers are.
 std::vector<std::string> damaged(const std::string& bytes) {
   constexpr size_t kFirst = 64, kSpread = 96;
   std::vector<std::string> out;
@@ -306,7 +306,7 @@ bool harms(const std::string& rule) {
          rule == "writes-past-buffer";
 }
 
-// What is imported from damaged bytes may compute anything, within bounds.
+// Checks damaged bytes: an executable imported from them may compute anything, within bounds.
 void check_damaged(Trial& trial, const PluginFile& file, const Case& c, const std::string& bytes) {
   Device device(trial, file, Age::kNow);
   if (!device.ok()) return;

@@ -33,7 +33,7 @@ std::vector<int64_t> attr_ints(const CaseNode& node, const std::string& name) {
   return {};
 }
 
-// Index of the element of |from| that element |flat| of |dims| sees by broadcasting.
+// Returns the index of the element of |from| that element |flat| of |dims| sees by broadcasting.
 size_t broadcast(const std::vector<int64_t>& dims, int64_t flat, const std::vector<int64_t>& from) {
   int64_t index = 0, stride = 1;
   for (size_t i = 0; i < dims.size(); ++i) {
@@ -69,7 +69,7 @@ void unary(const CaseValue& x, CaseValue* out, Fn fn) {
   for (double v : x.data) out->data.push_back(fn(v));
 }
 
-// a [..., m, k] by b [k, n] or of the same batch.
+// Multiplies a [..., m, k] by b [k, n] or by b of the same batch.
 void mat_mul(const CaseValue& a, const CaseValue& b, CaseValue* out) {
   const int64_t m = a.dims[a.dims.size() - 2], k = a.dims.back(), n = b.dims.back();
   out->dims = a.dims;

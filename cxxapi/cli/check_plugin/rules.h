@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rules a plug-in is held to, by their stable names. Immutable data.
+// The rules that plug-ins are tested for, by their stable names. Immutable data.
 #pragma once
 
 #include <string_view>
@@ -10,11 +10,11 @@ namespace cli::check {
 
 struct Rule {
   std::string_view name;    // "feature-function"
-  std::string_view demand;  // what a plug-in must do
-  std::string_view fix;     // the nearest fix when it does not
+  std::string_view demand;  // duty of a plug-in
+  std::string_view fix;     // the nearest fix when the duty is not met
 };
 
-// In the order in which they are printed.
+// All rules, in the order in which they are printed.
 const std::vector<Rule>& rules();
 
 }  // namespace cli::check

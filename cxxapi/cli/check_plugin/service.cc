@@ -52,11 +52,11 @@ void check_service(Trial& trial, const std::string& path, uint64_t features) {
   const size_t threads = thread_count();
   PluginFile file(trial, path);
   bool started = false;
-  // Twice by this host, since a service has to start again; then by a newer one.
+  // Starts twice by this host, since a service has to start again; then by a newer one.
   for (Age age : {Age::kNow, Age::kNow, Age::kNewer}) {
     Service service(trial, file, api, env, age);
     const pfrt_code code = service.start({}, "it was started without options");
-    if (code != PFRT_CODE_OK) {  // it may need options, but has to say so
+    if (code != PFRT_CODE_OK) {  // it may refuse, but has to say why
       trial.expect(!service.instance() && !service.sink().text().empty(), "refusal",
                    "start refused with " + service.sink().reason(code));
       if (started)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One test of a plug-in in a process of its own. The child notes, in memory it shares with the
-// parent, which rule is at stake and what it is doing, so that a crash or a hang is the failure of
-// that rule. One trial at a time, from one thread.
+// A test of a plug-in in a process of its own. In memory that it shares with the parent, the child
+// notes the rule at stake and the call under way, so that a crash or a hang is the failure of that
+// rule. Trials run one at a time, from one thread.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@
 
 namespace cli::check {
 
-// Ends a trial whose findings say why.
+// Ends a trial whose findings give the reason.
 class Broken : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -28,18 +28,19 @@ struct Finding {
 
 class Trial {
  public:
-  // From here on a crash or a hang breaks |rule|; |doing| ends the sentence "it crashed while".
+  // Sets the rule that a crash or a hang breaks from here on; |doing| ends the sentence "it crashed
+  // while".
   void at(std::string_view rule, std::string_view doing);
-  void keep(std::string_view rule);  // it was tested, and kept unless it fails elsewhere
+  void keep(std::string_view rule);  // it was tested, and is kept unless it fails elsewhere
   void fail(std::string_view rule, const std::string& found);
-  // keep or fail.
+  // Calls keep or fail.
   bool expect(bool good, std::string_view rule, const std::string& found);
-  // Something that could not be tested, and why.
+  // Records something that could not be tested, and the reason.
   void skip(std::string what) { skipped_.push_back(std::move(what)); }
 
-  // What is tested says that it computes otherwise than the model means (PFRT_PROVIDER_NO_FOLD), as
-  // a device of half precision does: float32 results are held to a hundredth of the largest from
-  // here on.
+  // Allows float32 results an error of a hundredth of the largest from here on, for a provider that
+  // says that it computes otherwise than the model means (PFRT_PROVIDER_NO_FOLD), as a device of
+  // half precision does.
   void allow_half_precision(bool allowed) { half_precision_ = allowed; }
   bool half_precision() const { return half_precision_; }
 
@@ -62,7 +63,7 @@ struct TrialResult {
   std::vector<Finding> findings;
   std::map<std::string, std::string> facts;
   std::vector<std::string> skipped;
-  bool timed_out = false;  // which is a finding too
+  bool timed_out = false;  // also a finding
 };
 
 // Runs |body| in a child, which may take |seconds|. An exception of |body| itself is thrown here.

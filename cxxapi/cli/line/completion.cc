@@ -14,7 +14,7 @@ enum class Takes { kNothing, kWord, kChoice, kFile, kFolder };
 struct Argument {
   Words names;  // "-o", "--output"; of a positional one: "model"
   std::string text;
-  std::string value;  // what the help calls the value
+  std::string value;  // name of the value in the help
   Takes takes = Takes::kNothing;
   Words choices;
   bool positional = false;
@@ -26,7 +26,7 @@ struct Command {
   std::vector<Argument> arguments;
 };
 
-// The words of "TEXT:{none,basic,all}".
+// Returns the words of "TEXT:{none,basic,all}".
 Words choices_of(const std::string& type) {
   Words words;
   const size_t open = type.find('{'), close = type.find('}');
@@ -85,7 +85,7 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return text;
 }
 
-// In single quotes, for bash and zsh.
+// Puts the text in single quotes, for bash and zsh.
 std::string quoted(const std::string& text) { return "'" + replaced(text, "'", "'\\''") + "'"; }
 
 Words option_names(const Command& command) {
@@ -95,7 +95,7 @@ Words option_names(const Command& command) {
   return names;
 }
 
-// What bash does to offer the values of |argument|.
+// Writes the bash command that offers the values of |argument|.
 std::string bash_action(const Argument& argument) {
   switch (argument.takes) {
     case Takes::kChoice:
@@ -124,8 +124,8 @@ void write_bash_command(const Command& command, std::string* out) {
           quoted(join(option_names(command), " ")) + "; else " + positional + "; fi ;;\n";
 }
 
-// |option| is the one whose value is typed. Bash takes the "=" of --level=all and of --input
-// x=x.npy for a word.
+// The script for bash. |option| is the one whose value is typed. Bash takes the "=" of --level=all
+// and of --input x=x.npy for a word.
 constexpr char kBash[] = R"(# Completion of pfrt in bash; printed by: pfrt completion bash
 _pfrt_words() {
   mapfile -t COMPREPLY < <(compgen -W "$1" -- "$cur")
@@ -161,7 +161,7 @@ std::string bash_script(const CLI::App& app, const std::vector<Command>& command
   return out + "  esac\n}\n\ncomplete -F _pfrt pfrt\n";
 }
 
-// ":VALUE:action" for _arguments.
+// Writes ":VALUE:action" for _arguments.
 std::string zsh_value(const Argument& argument) {
   const std::string name = ":" + (argument.value.empty() ? argument.names.back() : argument.value);
   switch (argument.takes) {
@@ -170,7 +170,7 @@ std::string zsh_value(const Argument& argument) {
     case Takes::kChoice:
       return name + ":(" + join(argument.choices, " ") + ")";
     case Takes::kFile:
-      // What follows the "=" of NAME=FILE is the file.
+      // The file of NAME=FILE is completed after the "=".
       return name + (argument.value == "NAME=FILE" ? ":{compset -P \"*=\"; _files}" : ":_files");
     case Takes::kFolder:
       return name + ":_directories";

@@ -9,9 +9,9 @@
 
 namespace cli {
 
-// The script that |shell|, which is bash, zsh or fish, reads to complete commands, options and
-// values. An option of type FILE, FOLDER, PATH or NAME=FILE takes files, one with a list of words
-// those.
+// Returns the script that |shell|, which is bash, zsh or fish, reads to complete commands, options
+// and values. An option of type FILE, FOLDER, PATH or NAME=FILE takes files, an option with a list
+// of words takes those.
 std::string completion_script(const CLI::App& app, const std::string& shell);
 
 }  // namespace cli

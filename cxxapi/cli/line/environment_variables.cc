@@ -22,7 +22,7 @@ namespace {
   throw UsageError("the environment has " + name + "=" + value + ": " + allowed);
 }
 
-// Unset and empty mean the default.
+// Returns the value; unset and empty mean the default.
 std::string value_of(const char* name) {
   const char* value = ::secure_getenv(name);
   return value == nullptr ? "" : value;

@@ -7,8 +7,8 @@
 namespace cli {
 namespace {
 
-// The fewest steps that turn |a| into |b|; a step inserts, deletes or replaces a letter, or swaps
-// two neighbours.
+// Returns the fewest steps that turn |a| into |b|; a step inserts, deletes or replaces a letter, or
+// swaps two neighbours.
 size_t edit_distance(const std::string& a, const std::string& b) {
   std::vector<size_t> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});
@@ -50,7 +50,7 @@ std::string did_you_mean(const std::string& word, const std::vector<std::string>
   return found.empty() ? "" : "did you mean '" + found + "'? ";
 }
 
-// The names of the commands that have |option|.
+// Returns the names of the commands that have |option|.
 std::string owners(const CLI::App& app, const std::string& option) {
   std::string out;
   for (const CLI::App* command : app.get_subcommands({})) {

@@ -9,11 +9,11 @@
 
 namespace cli {
 
-// The name in |known| that |word| is most likely meant to be: one that begins with it, or one that
-// differs by a few letters. Empty when there is none.
+// Returns the name in |known| that |word| is most likely meant to be: a name that begins with it,
+// or that differs by a few letters. Empty when there is none.
 std::string nearest(const std::string& word, const std::vector<std::string>& known);
-// Why |app| refused the command line. If an option or command is unknown, with the nearest one that
-// exists.
+// Says why |app| refused the command line. For an unknown option or command it adds the nearest one
+// that exists.
 std::string explain(const CLI::ParseError& error, const CLI::App& app);
 
 }  // namespace cli

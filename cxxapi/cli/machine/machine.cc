@@ -21,7 +21,7 @@ constexpr const char* kIsa[] = {"sse4_2",      "avx",         "avx2",        "fm
                                 "avx512_vnni", "avx512_bf16", "avx512_fp16", "amx_tile", "amx_int8",
                                 "amx_bf16",    "amx_fp16"};
 
-// What follows "key : " on its first line in /proc/cpuinfo.
+// Returns the text after "key : " on its first line in /proc/cpuinfo.
 std::string cpuinfo(const std::string& key) {
   std::ifstream in("/proc/cpuinfo");
   std::string line;
@@ -51,7 +51,7 @@ std::string first_line(const std::string& path) {
   return line;
 }
 
-// The smallest quota from this process's cgroup up to the root.
+// Returns the smallest quota from this process's cgroup up to the root.
 std::optional<double> cpu_quota() {
   std::optional<double> smallest;
   const auto take = [&smallest](std::optional<double> quota) {

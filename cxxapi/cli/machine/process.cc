@@ -27,8 +27,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr size_t kMostOutput = size_t{64} << 20;
 
-// It follows what the work returned. What runs in the child may end the process by itself, with 0
-// too, and may write to any descriptor: the word is another each time.
+// Returns a word that ends the child's answer and differs each time. Code in the child may end the
+// process by itself, with 0 too, and may write to any descriptor.
 std::string closing_word() {
   std::array<unsigned char, 16> bytes{};
   if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
@@ -70,7 +70,8 @@ void write_all(int fd, const std::string& text) {
   ::_exit(code);
 }
 
-// Reads until the end of |fd|, or until there is too much; false when the deadline came first.
+// Reads until the end of |fd|, or until there is too much; returns false when the deadline came
+// first.
 bool read_until(int fd, Clock::time_point deadline, std::string* out) {
   for (;;) {
     const auto left =
@@ -87,8 +88,8 @@ bool read_until(int fd, Clock::time_point deadline, std::string* out) {
   }
 }
 
-// Waits for the end of |child|, which may have closed its end of the pipe long before; false when
-// the deadline came first.
+// Waits for the end of |child|, which may have closed its end of the pipe long before; returns
+// false when the deadline came first.
 bool wait_until(pid_t child, Clock::time_point deadline, int* status) {
   for (;;) {
     const pid_t ended = ::waitpid(child, status, WNOHANG);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a layout is made from: the sizes of boxes, and the links between them.
+// The input of a layout: the sizes of boxes, and the links between them.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,8 @@ struct Size {
   double width = 0, height = 0;
 };
 
-// A box takes |value|, which another makes. Links of one value share their way down.
+// A link to a box that takes |value| from the box that makes it. Links of one value share their way
+// down.
 struct Link {
   size_t from = 0, to = 0, value = 0;
 };

@@ -6,8 +6,8 @@
 namespace cli {
 namespace {
 
-// Names that are blank-separated words; "Reduce*" stands for all that begin so. The first match
-// counts.
+// A category and its operators, as blank-separated names; "Reduce*" stands for all that begin so.
+// The first match counts.
 struct CategoryRow {
   Category category;
   std::string_view operators;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What kind of work an operator does, for the colours of a page. Pure functions.
+// The kind of work that an operator does, for the colours of a page. Pure functions.
 #pragma once
 
 #include <string_view>

@@ -26,7 +26,7 @@ std::string real_text(double value) {
   return text;
 }
 
-// The first items of a list; |item(i)| is the text of one.
+// Writes the first items of a list; |item(i)| is the text of one.
 template <class Item>
 std::string list_text(size_t count, Item item) {
   std::string out = "[";

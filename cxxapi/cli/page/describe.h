@@ -11,7 +11,7 @@ namespace cli {
 
 inline std::string_view view(pfrt_string s) { return {s.data, s.size}; }
 
-// "float32 [1,3,?]"; empty where nothing is known of the value.
+// Writes "float32 [1,3,?]"; empty where nothing is known of the value.
 std::string type_text(const pyflame_rt::Graph& graph, std::string_view value);
 
 struct ConstantText {

@@ -34,7 +34,7 @@ class GraphReader {
 
   std::vector<Drawing> run() {
     for (size_t i = 0; i < open_.size(); ++i) read(i);
-    // Bodies come after what they are in: what they capture is known when their owners are linked.
+    // Bodies come after the graphs around them: links need the producers of captured values.
     for (size_t i = open_.size(); i-- > 0;) link(i);
     return std::move(drawings_);
   }
@@ -42,10 +42,10 @@ class GraphReader {
  private:
   struct Open {
     Graph graph;
-    size_t owner, box;  // the drawing and the box that it is a body of
+    size_t owner, box;  // drawing and box of the node that has this body
     std::unordered_map<std::string, size_t> values;
-    std::vector<size_t> producer;       // the box that makes a value, or kNobody
-    std::vector<std::string> constant;  // of a value, in short; empty: it is none
+    std::vector<size_t> producer;       // box that makes each value, or kNobody
+    std::vector<std::string> constant;  // short text of each constant; empty for other values
     std::vector<std::string> names;
   };
 
@@ -148,7 +148,7 @@ class GraphReader {
     drawings_[d].boxes.push_back(std::move(box));
   }
 
-  // Links each box to those that make what it takes. What nobody makes comes from outside.
+  // Links each box to the boxes that make its inputs. Values that no box makes come from outside.
   void link(size_t d) {
     for (size_t box = 0; box < drawings_[d].boxes.size(); ++box) {
       const std::vector<std::optional<size_t>> inputs = drawings_[d].boxes[box].inputs;
@@ -181,7 +181,7 @@ class GraphReader {
   static constexpr const char* kCaptured = "Captured";
   std::deque<Open> open_;
   std::vector<Drawing> drawings_;
-  std::set<std::array<size_t, 3>> captured_;  // drawing, box, value: linked already
+  std::set<std::array<size_t, 3>> captured_;  // links made already: drawing, box, value
 };
 
 void mark(std::vector<Drawing>* drawings, const std::unordered_set<size_t>& others) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A graph as a page shows it: boxes for nodes, inputs, outputs and captured values, what each says,
-// and the links between. All text is clean and cut. Externally synchronised with the graph.
+// A graph as a page shows it: boxes for nodes, inputs, outputs and captured values, with their
+// texts, and the links between. All text is clean and cut. Externally synchronised with the graph.
 #pragma once
 
 #include <optional>
@@ -19,7 +19,7 @@ struct Box {
   std::string_view category;
   std::string op, name, domain;
   std::string label;      // the end of the name
-  std::string constants;  // those it takes, in short
+  std::string constants;  // short texts of those it takes
   std::vector<std::pair<std::string, std::string>> attributes;
   std::vector<std::optional<size_t>> inputs;  // values; none where an optional input is absent
   std::vector<size_t> outputs;
@@ -42,9 +42,9 @@ struct Drawing {
   std::vector<Link> links;
 };
 
-// The graph first, then the bodies in it, those of one box together.
+// Draws the graph first, then the bodies in it, those of one box together.
 std::vector<Drawing> draw(const pyflame_rt::Graph& graph);
-// Marks what one graph has and the other lacks.
+// Marks boxes that one graph has and the other lacks.
 void compare(std::vector<Drawing>* before, std::vector<Drawing>* after);
 
 }  // namespace cli

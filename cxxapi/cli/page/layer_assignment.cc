@@ -17,8 +17,8 @@ struct Neighbours {
   }
 };
 
-// Boxes with what they follow from first. Where only circles are left, the first of those boxes
-// goes on, and the links that lead back to it are cut.
+// Sorts boxes so that each follows its predecessors. Where only circles are left, the first of
+// those boxes goes on, and the links that lead back to it are cut.
 std::vector<size_t> sort_boxes(const Neighbours& near, const std::vector<Link>& links,
                                std::vector<bool>* cut) {
   const size_t count = near.in.size();
@@ -48,8 +48,8 @@ std::vector<size_t> sort_boxes(const Neighbours& near, const std::vector<Link>& 
   return order;
 }
 
-// Boxes that need nothing else, and what follows from them alone, go down to where they are needed:
-// a mask that layer 12 takes is drawn there and not beside the input.
+// Moves boxes that need nothing else, and boxes that follow from them alone, down to where they are
+// needed: a mask that layer 12 takes is drawn there and not beside the input.
 void sink_sources(const Neighbours& near, const std::vector<Link>& links,
                   const std::vector<size_t>& order, Ranking* out) {
   std::vector<bool> sinks(order.size(), false);
@@ -68,8 +68,8 @@ void sink_sources(const Neighbours& near, const std::vector<Link>& links,
   }
 }
 
-// Cuts the links that span more than |limit| ranks, and says how many ranks the ways of all values
-// then cross.
+// Cuts the links that span more than |limit| ranks, and returns how many ranks the ways of all
+// values then cross.
 size_t crossed(const std::vector<Link>& links, size_t values, const Ranking& ranking, size_t limit,
                std::vector<bool>* cut) {
   std::vector<size_t> length(values, 1);

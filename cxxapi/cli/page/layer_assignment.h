@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The first step of a layout: the rank of each box, and which links are not drawn whole. Pure
-// functions.
+// The first step of a layout: the rank of each box, and the links to cut. Pure functions.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +12,7 @@ namespace cli {
 
 struct Ranking {
   std::vector<size_t> rank;  // of each box
-  std::vector<bool> cut;     // of each link; the others go down by at least one rank
+  std::vector<bool> cut;     // for each link; links that are not cut go down by at least one rank
   size_t ranks = 0;
 };
 

@@ -10,10 +10,10 @@ namespace cli {
 namespace {
 
 constexpr double kMargin = 20;
-constexpr double kStub = 14;  // length of what is left of a cut link
+constexpr double kStub = 14;  // length that remains of a cut link
 constexpr double kLeastGap = 34, kMostGap = 110;
 
-// A gap is higher where its lines go far to the side, so that they stay apart.
+// Places the ranks. A gap is higher where its lines go far to the side, so that they stay apart.
 void place_ranks(const Rows& rows, const std::vector<double>& x, Layout* out) {
   double y = kMargin;
   for (size_t r = 0; r < rows.ranks.size(); ++r) {
@@ -39,7 +39,7 @@ struct Ports {
   std::vector<std::vector<End>> ends;  // of each box
 
   explicit Ports(size_t boxes) : ends(boxes) {}
-  // |found(key, x)| hears where each end is.
+  // Calls |found(key, x)| with the place of each end.
   template <class Found>
   void spread(const std::vector<Size>& sizes, const Layout& layout, Found found) {
     for (size_t box = 0; box < ends.size(); ++box) {
@@ -71,7 +71,7 @@ class Router {
   }
 
  private:
-  // The item that link |i| comes from at its last gap.
+  // Returns the item that link |i| comes from at its last gap.
   size_t above(size_t i) const {
     const Way& way = rows_.ways[links_[i].value];
     const size_t span = ranking_.rank[links_[i].to] - ranking_.rank[links_[i].from];
@@ -104,7 +104,7 @@ class Router {
     out.spread(sizes_, out_, [this](size_t value, double at) { departure_[value] = at; });
   }
 
-  // From the box to the lower edge of its rank.
+  // Returns the points from the box to the lower edge of its rank.
   std::vector<Point> leave(size_t value, size_t box) const {
     const Place& place = out_.boxes[box];
     return {{departure_[value], place.top.y + sizes_[box].height},

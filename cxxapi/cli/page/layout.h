@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the boxes and lines of a drawn graph go: boxes in ranks, one below the other, each below
-// those it follows from, and lines that run downwards past the boxes between. After Sugiyama,
-// Tagawa and Toda, "Methods for Visual Understanding of Hierarchical System Structures" (1981),
-// with coordinates by isotonic regression. Pure functions; time grows with boxes and links, but for
+// The places of boxes and lines in a drawn graph: boxes in ranks, one below the other, each below
+// its predecessors, and lines that run downwards past the boxes between. After Sugiyama, Tagawa and
+// Toda, "Methods for Visual Understanding of Hierarchical System Structures" (1981), with
+// coordinates by isotonic regression. Pure functions; time grows with boxes and links, but for
 // sorting.
 #pragma once
 
@@ -24,7 +24,7 @@ struct Place {
   size_t rank = 0;
 };
 
-// From point to point downwards: straight where x stays, else a curve between two ranks.
+// A line from point to point downwards: straight where x stays, else a curve between two ranks.
 struct Line {
   size_t value = 0;
   std::vector<Point> points;
@@ -37,14 +37,15 @@ struct Rank {
 };
 
 struct Layout {
-  std::vector<Place> boxes;  // as given
+  std::vector<Place> boxes;  // in the order of the argument
   std::vector<Line> lines;
   std::vector<Rank> ranks;
   double width = 0, height = 0;
 };
 
-// |values| is above every Link::value. Links that close a circle are cut, and so are the farthest
-// ones where drawing all whole would take far more lines than there are boxes.
+// Lays out boxes and links. |values| is above every Link::value. Links that close a circle are cut,
+// and so are the farthest ones where drawing all whole would take far more lines than there are
+// boxes.
 Layout lay_out(const std::vector<Size>& boxes, const std::vector<Link>& links, size_t values);
 
 }  // namespace cli

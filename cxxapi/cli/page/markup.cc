@@ -21,7 +21,7 @@ struct Character {
   bool valid = false;
 };
 
-// The character at the front of |text|, which is not empty.
+// Reads the character at the front of |text|, which is not empty.
 Character read(std::string_view text) {
   const auto first = static_cast<unsigned char>(text[0]);
   if (first < 0x80) return {first, 1, true};
@@ -47,7 +47,7 @@ bool is_shown(uint32_t code) {
          code != 0xFEFF && !within(0xFDD0, 0xFDEF) && (code & 0xFFFE) != 0xFFFE;
 }
 
-// Calls |fn| with each character's bytes, cleaned, until it says false.
+// Calls |fn| with each character's bytes, cleaned, until it returns false.
 template <class Fn>
 void each_clean(std::string_view text, Fn fn) {
   while (!text.empty()) {

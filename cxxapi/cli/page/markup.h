@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// HTML under construction, such that what a model says cannot become markup: raw() takes string
-// literals alone, and everything else is cleaned and escaped. Pure functions; no state outside the
+// HTML under construction, in which text from a model cannot become markup: raw() takes only string
+// literals, and everything else is cleaned and escaped. Pure functions; no state outside the
 // object.
 #pragma once
 
@@ -13,13 +13,13 @@
 
 namespace cli {
 
-// Valid UTF-8 of |text| without control characters and those that turn the direction of writing:
-// each becomes U+FFFD. At most |limit| code points, the last of them an ellipsis when that is less
-// than all.
+// Returns the valid UTF-8 of |text|. Control characters and those that turn the direction of
+// writing become U+FFFD. The result has at most |limit| code points, the last of them an ellipsis
+// when the text is longer.
 std::string clean(std::string_view text, size_t limit);
-// The same, but what is cut is the front.
+// Cleans as clean does, but cuts at the front.
 std::string clean_tail(std::string_view text, size_t limit);
-// Columns that a terminal would give clean text: East Asian ones count twice.
+// Number of columns that clean text takes on a terminal: East Asian characters count twice.
 size_t columns(std::string_view text);
 
 class Markup {
@@ -29,12 +29,12 @@ class Markup {
     out_.append(literal, N - 1);
     return *this;
   }
-  // For the text of elements and quoted values of attributes.
+  // Writes the text of an element or the quoted value of an attribute.
   Markup& text(std::string_view text, size_t limit = 4096);
-  // With one digit after the point.
+  // Writes the number with one digit after the point.
   Markup& number(double value);
   Markup& count(size_t value);
-  // The content of a script element of type application/json.
+  // Writes the content of a script element of type application/json.
   Markup& data(const Json& json);
 
   const std::string& str() const { return out_; }
@@ -43,7 +43,7 @@ class Markup {
   std::string out_;
 };
 
-// A page about |of| up to its heading; |is| is added to its title. It may load nothing.
+// Begins a page about |of| up to its heading; |is| is added to its title. It may load nothing.
 template <size_t N>
 void begin_page(Markup& out, std::string_view of, std::string_view is, const char (&style)[N]) {
   constexpr size_t kTitle = 200;

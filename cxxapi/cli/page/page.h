@@ -14,11 +14,11 @@
 
 namespace cli {
 
-// A graph, and its drawing.
+// A graph with its drawings.
 struct PageGraph {
   std::vector<Drawing> drawings;
   OperatorCounts operators;
-  size_t nodes = 0;  // those in bodies too
+  size_t nodes = 0;  // bodies included
 };
 PageGraph page_graph(const pyflame_rt::Graph& graph);
 
@@ -28,7 +28,7 @@ struct PageContents {
   PageGraph before;
   std::optional<PageGraph> after;  // nothing when the passes failed
   pyflame_rt::opt::PassResult passes;
-  std::string failure;  // of the passes
+  std::string failure;  // message of a pass that failed
 };
 
 std::string write_html(const PageContents& contents);

@@ -16,7 +16,7 @@ void join(Rows* rows, size_t upper, size_t lower) {
   rows->items[lower].up.push_back(upper);
 }
 
-// Each rank in the order of a walk along the lines, which keeps what belongs together together.
+// Orders each rank by a walk along the lines, which keeps connected boxes together.
 void walk(Rows* rows) {
   std::vector<bool> seen(rows->items.size(), false);
   std::vector<std::pair<size_t, size_t>> stack;  // an item, and the next of its lower ones
@@ -49,7 +49,7 @@ std::vector<double> positions(const Rows& rows) {
   return out;
 }
 
-// Pairs of lines that cross between rank |r| and the next: inversions, counted in a Fenwick tree.
+// Counts pairs of lines that cross between rank |r| and the next: inversions, by a Fenwick tree.
 size_t crossings_below(const Rows& rows, size_t r, const std::vector<double>& position) {
   const size_t width = rows.ranks[r + 1].size();
   std::vector<size_t> tree(width + 1, 0);
@@ -192,11 +192,11 @@ void order_rows(Rows* rows) {
 std::vector<double> place_rows(const Rows& rows) {
   const size_t count = rows.items.size();
   std::vector<double> x(count, 0), wish(count, 0), weight(count, 1);
-  // Long lines are straight before boxes are in the middle of what they take.
+  // Long lines become straight before boxes move to the middle of their inputs.
   for (size_t item = rows.boxes; item < count; ++item) weight[item] = 4;
   for (const auto& rank : rows.ranks) settle(rows, rank, wish, weight, &x);
   for (int i = 0; i < kPlaceSweeps; ++i) {
-    // The last sweep goes down, so that what follows one box alone stands straight below it.
+    // The last sweep goes down, so that boxes that follow one box alone stand straight below it.
     const bool down = i % 2 == 0, both = i + 3 == kPlaceSweeps || i + 2 == kPlaceSweeps;
     for (size_t step = 0; step < rows.ranks.size(); ++step) {
       const std::vector<size_t>& rank = rows.ranks[down ? step : rows.ranks.size() - 1 - step];

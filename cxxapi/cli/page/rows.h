@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The middle steps of a layout: what stands in each rank (boxes, and the lines that pass by them),
-// in which order, and where. Pure functions.
+// The middle steps of a layout: the items of each rank (boxes, and the lines that pass by them),
+// their order, and their places. Pure functions.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +35,7 @@ Rows make_rows(const std::vector<Size>& boxes, const std::vector<Link>& links, s
                const Ranking& ranking);
 // Orders each rank so that few lines cross.
 void order_rows(Rows* rows);
-// The middle of each item, such that items of a rank keep their order and do not touch.
+// Returns the middle of each item, such that items of a rank keep their order and do not touch.
 std::vector<double> place_rows(const Rows& rows);
 
 }  // namespace cli

@@ -56,7 +56,7 @@ void write_values(const Drawing& drawing, const Layout& layout, bool cut, Markup
   }
 }
 
-// The arrow heads.
+// Writes the arrow heads.
 void write_heads(const Layout& layout, Markup* out) {
   out->raw("<path class=\"t\" d=\"");
   for (const Line& line : layout.lines) {
@@ -73,7 +73,7 @@ void write_text(const char* what, std::string_view text, double x, double y, Mar
   out->raw(" x=\"").number(x).raw("\" y=\"").number(y).raw("\">").text(text).raw("</text>");
 }
 
-// The rest of a <g> element whose id has been written.
+// Writes the rest of a <g> element whose id has been written.
 void write_box(const Box& box, const Size& size, const Place& place, Markup* out) {
   out->raw(" class=\"n k-").text(box.category);
   if (box.only_here) out->raw(" only");

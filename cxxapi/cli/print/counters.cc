@@ -9,7 +9,7 @@
 namespace cli {
 namespace {
 
-// Counts are whole, and each digit of them may matter.
+// Writes a count with all digits, since each may matter; other figures are rounded.
 std::string figure_text(double value) {
   if (!(std::fabs(value) < 1e15) || value != std::floor(value)) return number_text(value);
   return std::to_string(static_cast<int64_t>(value));

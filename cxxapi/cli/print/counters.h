@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What devices counted by themselves, for people and as JSON.
+// Figures that devices counted by themselves, for people and as JSON.
 #pragma once
 
 #include <pyflame_rt/session.hpp>
@@ -11,9 +11,9 @@
 
 namespace cli {
 
-// A table to stdout; nothing where nothing was counted.
+// Prints a table to stdout; nothing where nothing was counted.
 void print_counters(const std::vector<pyflame_rt::ExplainCounter>& counters);
-// The field "counters" of the object that is open.
+// Writes the field "counters" of the object that is open.
 void write_counters_json(const std::vector<pyflame_rt::ExplainCounter>& counters, Json* json);
 
 }  // namespace cli

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One line on the terminal that says how far a command is, and Ctrl-C as a request to stop.
+// A line on the terminal that says how far a command is, and Ctrl-C as a request to stop.
 #pragma once
 
 #include <signal.h>
@@ -9,7 +9,7 @@
 
 namespace cli {
 
-// Writes to stderr, and only when that is a terminal. Clears its line when it goes.
+// Writes a line to stderr, and only when that is a terminal. The destructor clears the line.
 class ProgressLine {
  public:
   ProgressLine();
@@ -23,8 +23,8 @@ class ProgressLine {
   bool terminal_, shown_ = false;
 };
 
-// While it lives the first Ctrl-C only sets requested(); the second ends the process as ever. One
-// at a time.
+// Makes the first Ctrl-C set only requested(), while the object lives; the second ends the process
+// as ever. Only one may exist at a time.
 class Interrupt {
  public:
   Interrupt();

@@ -23,12 +23,12 @@ using Row = std::vector<std::string>;
 
 bool begins_character(char c) { return (static_cast<unsigned char>(c) & 0xc0u) != 0x80u; }
 
-// In columns of the terminal: characters of UTF-8, each taken for one wide.
+// Returns the width in columns of the terminal: characters of UTF-8, each taken for one wide.
 size_t width_of(const std::string& text) {
   return static_cast<size_t>(std::count_if(text.begin(), text.end(), begins_character));
 }
 
-// The bytes of the first |characters| from |at| on.
+// Returns the bytes of the first |characters| from |at| on.
 size_t bytes_of(const std::string& text, size_t at, size_t characters) {
   size_t end = at;
   for (; end < text.size(); ++end)
@@ -41,7 +41,7 @@ std::string cut(const std::string& text, size_t width) {
   return text.substr(0, bytes_of(text, 0, width - std::strlen(kCut))) + kCut;
 }
 
-// Names come from files: what would move the cursor is shown as a question mark.
+// Shows characters that would move the cursor as question marks; names come from files.
 std::string printable(const std::string& text) {
   std::string out = text;
   for (char& c : out)
@@ -49,7 +49,7 @@ std::string printable(const std::string& text) {
   return out;
 }
 
-// Lines of at most |width|, broken after a space, a comma or a slash where there is one.
+// Breaks text into lines of at most |width|, after a space, a comma or a slash where there is one.
 std::vector<std::string> wrapped(const std::string& text, size_t width) {
   std::vector<std::string> lines;
   size_t at = 0;

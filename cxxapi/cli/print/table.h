@@ -9,19 +9,20 @@
 
 namespace cli {
 
-// The columns that lines on stdout may have: COLUMNS where it is set, else what the terminal has;
-// 0, for any number, where stdout is none.
+// Returns the columns that lines on stdout may have: COLUMNS where it is set, else those of the
+// terminal; 0, for any number, where stdout is no terminal.
 size_t output_columns();
 
-// Columns padded to their widest cell. A column that says the same in every row is left out, and a
-// line below the table says what it says. Where the lines would be longer than allowed, the widest
-// columns are narrowed, whose cells go on below themselves. Externally synchronised.
+// A table whose columns are padded to their widest cell. A column with the same text in every row
+// is left out, and a line below the table has it. Where lines would be longer than allowed, the
+// widest columns are narrowed, and their cells continue below themselves. Externally synchronised.
 class Table {
  public:
   explicit Table(std::vector<std::string> heading) : heading_(std::move(heading)) {}
-  // As many cells as the heading has.
+  // Adds a row, of as many cells as the heading has.
   void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
-  // |columns| as of output_columns(). Cells longer than |longest_cell| are cut.
+  // Returns the table. |columns| is as output_columns() returns it. Cells longer than
+  // |longest_cell| are cut.
   std::string text(size_t columns, size_t longest_cell = kLongestCell) const;
   void print(size_t longest_cell = kLongestCell) const;  // to stdout
 

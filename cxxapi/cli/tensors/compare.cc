@@ -78,7 +78,7 @@ std::string tensor_difference(const Tensor& got, const Tensor& want, Tolerance t
   return found;
 }
 
-// Row of each key.
+// Returns the row of each key.
 std::map<std::string, int64_t> rows_of(const Tensor& keys) {
   std::map<std::string, int64_t> rows;
   for (int64_t i = 0; i < keys.num_elements(); ++i) rows[text_at(keys, i)] = i;
@@ -114,7 +114,7 @@ std::string map_difference(const Value& got, const Value& want, const Tolerance&
   return {};
 }
 
-// Entries of a map by ascending key.
+// Returns the entries of a map by ascending key.
 std::vector<int64_t> key_order(const Tensor& keys) {
   std::vector<int64_t> order(static_cast<size_t>(keys.num_elements()));
   std::iota(order.begin(), order.end(), 0);
@@ -125,7 +125,8 @@ std::vector<int64_t> key_order(const Tensor& keys) {
   return order;
 }
 
-// A sequence of N maps of C entries against [N,C], whose columns are the keys in ascending order.
+// Compares a sequence of N maps of C entries with [N,C], whose columns are the keys in ascending
+// order.
 std::string rows_difference(const Value& got, const Tensor& want, const Tolerance& t) {
   if (want.ndim() != 2 || static_cast<int64_t>(got.size()) != want.shape()[0]) {
     return "a sequence of " + std::to_string(got.size()) + " maps, expected shape " +
@@ -152,7 +153,7 @@ std::string rows_difference(const Value& got, const Tensor& want, const Toleranc
   return {};
 }
 
-// What an optional holds; an invalid value when it holds nothing.
+// Returns the content of an optional; an invalid value when it holds nothing.
 Value unwrapped(const Value& value) {
   if (value.kind() != ValueKind::Optional) return value;
   return value.size() == 0 ? Value() : unwrapped(value.at(0));

@@ -13,7 +13,8 @@ namespace {
 using pyflame_rt::DType;
 using pyflame_rt::Tensor;
 
-// An 8-bit (or smaller) float with |mantissa_bits| and |bias|; special values are the caller's.
+// Reads an 8-bit (or smaller) float with |mantissa_bits| and |bias|; the caller handles special
+// values.
 double small_float(uint32_t bits, uint32_t sign_bit, uint32_t mantissa_bits, int bias) {
   const uint32_t magnitude = bits & (sign_bit - 1);
   const uint32_t exponent = magnitude >> mantissa_bits;
@@ -44,7 +45,7 @@ double float8(DType dtype, uint8_t bits) {
   }
 }
 
-// The |bits|-wide element |index| of packed data, low bits first.
+// Reads the |bits|-wide element |index| of packed data, low bits first.
 uint32_t packed_at(const Tensor& tensor, int64_t index, uint32_t bits) {
   const uint32_t each = 8 / bits;
   const uint8_t byte = tensor.data_ptr<uint8_t>()[index / each];

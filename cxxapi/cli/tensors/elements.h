@@ -12,9 +12,9 @@ namespace cli {
 
 bool is_float(pyflame_rt::DType dtype);  // of any width
 bool is_complex(pyflame_rt::DType dtype);
-// The integer of an integer or bool tensor; unsigned 64-bit numbers keep their bits.
+// Returns the integer of an integer or bool tensor; unsigned 64-bit numbers keep their bits.
 int64_t integer_at(const pyflame_rt::Tensor& tensor, int64_t index);
-// The number of a tensor that holds numbers; a complex number's real part.
+// Returns the number of a tensor that holds numbers; a complex number's real part.
 double number_at(const pyflame_rt::Tensor& tensor, int64_t index);
 double imaginary_at(const pyflame_rt::Tensor& tensor, int64_t index);
 std::string text_at(const pyflame_rt::Tensor& tensor, int64_t index);

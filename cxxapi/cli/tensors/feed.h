@@ -12,44 +12,44 @@
 
 namespace cli {
 
-using Dims = std::map<std::string, int64_t>;  // by the names that dim_name gives
+using Dims = std::map<std::string, int64_t>;  // by the names that dim_name returns
 using Feed = std::unordered_map<std::string, pyflame_rt::Value>;
 
-// "NAME=VALUE" split at the last '='; UsageError naming |option| when there is none.
+// Splits "NAME=VALUE" at the last '='; throws UsageError naming |option| when there is none.
 std::pair<std::string, std::string> split_assignment(const std::string& text, const char* option);
 Dims parse_dims(const std::vector<std::string>& texts);
 
-// What --dim calls a symbolic dimension: its own name, or "INPUT:AXIS" where it has none.
+// Returns the name of a symbolic dimension for --dim: its own, or "INPUT:AXIS" where it has none.
 std::string dim_name(const pyflame_rt::TensorInfo& info, size_t axis);
-// The shape with symbolic dimensions replaced; 1 where nothing is said. An unranked value is a
-// scalar.
+// Returns the shape with symbolic dimensions replaced; 1 where |dims| lacks one. An unranked value
+// is a scalar.
 std::vector<int64_t> fixed_shape(const pyflame_rt::TensorInfo& info, const Dims& dims);
 
-// Floats are standard normal, 8-bit integers use their range, other integers and bools are 0 or 1
-// (so that they may be indices and masks), strings are short words.
+// Makes a tensor. Floats are standard normal, 8-bit integers use their range, other integers and
+// bools are 0 or 1 (so that they may be indices and masks), strings are short words.
 pyflame_rt::Tensor random_tensor(pyflame_rt::DType dtype, std::vector<int64_t> shape,
                                  uint64_t seed);
 
-// UsageError when |dims| names a dimension that no input has.
+// Throws UsageError when |dims| names a dimension that no input has.
 void check_dims(const std::vector<pyflame_rt::NodeArg>& inputs, const Dims& dims);
 
-// What a model is fed: values of files, and made-up ones in the shapes that are asked for.
+// Makes a model's inputs: values of files, and made-up ones in the shapes that are asked for.
 class Feeder {
  public:
   // |texts| are NAME=FILE.npy, NAME=FILE.pb, NAME=random or NAME=zeros; inputs that are not named
   // and must be fed are random. Reads the files, whose shapes fix the dimensions they share with
-  // other inputs. UsageError for an input or a dimension that the model does not have, and for what
-  // cannot be made up.
+  // other inputs. Throws UsageError for an input or a dimension that the model does not have, and
+  // for an input that cannot be made up.
   Feeder(const std::vector<pyflame_rt::NodeArg>& inputs, const std::vector<std::string>& texts,
          Dims dims);
 
-  // A word an input that is fed, for printing: "random", "zeros" or the file.
+  // Origin of each input that is fed, for printing: "random", "zeros" or the file.
   const std::map<std::string, std::string>& origins() const { return origins_; }
-  // The inputs that are made up.
+  // Inputs that are made up.
   const std::vector<pyflame_rt::NodeArg>& made_up() const { return made_up_; }
-  // The dimensions that the user or a file has fixed.
+  // Dimensions that the user or a file has fixed.
   const Dims& dims() const { return dims_; }
-  // |sizes| are those of the other dimensions; 1 where nothing is said.
+  // Makes all inputs. |sizes| are those of the other dimensions; 1 where it lacks one.
   Feed feed(const Dims& sizes) const;
 
  private:

@@ -43,7 +43,7 @@ struct Header {
   throw UsageError("'" + path + "' is not a .npy file that can be read: " + why);
 }
 
-// What follows 'key': in the header's dictionary.
+// Returns the text that follows 'key': in the header's dictionary.
 std::string entry(const std::string& dict, const std::string& key, const std::string& path) {
   const size_t at = dict.find("'" + key + "'");
   const size_t colon = at == std::string::npos ? at : dict.find(':', at);
@@ -89,7 +89,7 @@ Header read_header(const std::string& file, const std::string& path) {
                           "', which is no dimension");
     header.shape.push_back(dim);
     at = parsed.ptr;
-    if (at < end && *at == 'L') ++at;  // of Python 2
+    if (at < end && *at == 'L') ++at;  // Python 2 writes one
     skip_blanks();
     if (at < end && *at++ != ',')
       malformed(path, "its shape has dimensions without a comma between");
@@ -115,7 +115,7 @@ void append_utf8(uint32_t c, std::string* out) {
   }
 }
 
-// Code points of UTF-8; a malformed byte stands for itself.
+// Decodes UTF-8 into code points; a malformed byte stands for itself.
 std::vector<uint32_t> code_points(const std::string& text) {
   std::vector<uint32_t> out;
   for (size_t i = 0; i < text.size();) {
@@ -131,7 +131,7 @@ std::vector<uint32_t> code_points(const std::string& text) {
   return out;
 }
 
-// The text of fixed-width cells of |unit| bytes a character, padded with zeros.
+// Returns the text of fixed-width cells of |unit| bytes a character, padded with zeros.
 std::string cell_text(const char* cell, size_t width, size_t unit, bool swap) {
   std::string text;
   std::string trimmed;
@@ -151,7 +151,7 @@ std::string cell_text(const char* cell, size_t width, size_t unit, bool swap) {
   return trimmed;
 }
 
-// Row-major index of each element in the file's column-major order.
+// Returns the row-major index of each element in the file's column-major order.
 std::vector<int64_t> fortran_order(const std::vector<int64_t>& shape, int64_t count) {
   std::vector<int64_t> strides(shape.size(), 1);
   for (size_t d = shape.size(); d-- > 1;) strides[d - 1] = strides[d] * shape[d];

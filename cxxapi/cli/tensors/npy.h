@@ -8,14 +8,14 @@
 
 namespace cli {
 
-// Numbers of either byte order and memory order, bools and strings. UsageError when the file is not
-// one of these.
+// Reads numbers of either byte order and memory order, bools and strings. Throws UsageError for any
+// other file.
 pyflame_rt::Tensor read_npy(const std::string& path);
-// Types NumPy does not have are widened without loss: bfloat16 and 8- and 4-bit floats to float32,
-// packed integers to int8 and uint8.
+// Writes a tensor. Types that NumPy lacks are widened without loss: bfloat16 and 8- and 4-bit
+// floats to float32, packed integers to int8 and uint8.
 void write_npy(const std::string& path, const pyflame_rt::Tensor& tensor);
 
-// The whole file; UsageError when it cannot be read.
+// Reads the whole file; throws UsageError when it cannot be read.
 std::string read_file(const std::string& path);
 
 }  // namespace cli

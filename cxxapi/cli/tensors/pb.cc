@@ -90,7 +90,7 @@ TensorFields read_fields(std::string_view bytes) {
   return t;
 }
 
-// Bytes of |t| as the tensor stores them.
+// Returns the bytes of |t| as the tensor stores them.
 std::string element_bytes(const TensorFields& t, DType dtype) {
   if (t.has_raw) return std::string(t.raw);
   if (!t.floats.empty()) return t.floats;
@@ -128,11 +128,12 @@ NamedValue read_tensor(std::string_view bytes) {
   return {t.name, tensor};
 }
 
-// |empty| types a sequence without elements.
+// Reads a sequence; |empty| types one without elements.
 NamedValue read_sequence(std::string_view bytes, DType empty, int depth);
 NamedValue read_optional(std::string_view bytes, DType empty, int depth);
 
-// Tensors of equal shape, one below the other.
+// Stacks tensors of equal shape along a new first dimension; one that has dimensions and is alone
+// stays as it is.
 Tensor stacked(const std::vector<Value>& rows) {
   if (rows.empty()) return Tensor({0}, DType::Float32);
   Tensor first = rows[0].tensor();
@@ -196,8 +197,8 @@ NamedValue read_map(std::string_view bytes, DType empty, int depth) {
   return {name, Value::map(Tensor::from_vector(keys, {count}), stacked(rows))};
 }
 
-// The name and what is in it, of a SequenceProto or an OptionalProto, whose fields have the same
-// numbers; |what| is the plural of either, for errors.
+// Name and contents of a SequenceProto or an OptionalProto, whose fields have the same numbers;
+// |what| is the plural of either, for errors.
 struct ProtoElements {
   std::string name;
   std::vector<Value> values;
@@ -245,7 +246,7 @@ NamedValue read_optional(std::string_view bytes, DType empty, int depth) {
   return {read.name, Value::optional(read.values.empty() ? Value() : read.values.back())};
 }
 
-// A view of 16-bit integers as the 16-bit floats that |arg| describes.
+// Returns a view of 16-bit integers as the 16-bit floats that |arg| describes.
 Value as_described(const Value& value, const NodeArg& arg) {
   const bool half = arg.dtype == DType::BFloat16 || arg.dtype == DType::Float16;
   if (!half || !value.is_tensor() || value.dtype() != DType::UInt16) return value;

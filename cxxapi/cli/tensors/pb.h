@@ -12,13 +12,13 @@
 namespace cli {
 
 struct NamedValue {
-  std::string name;  // empty when the file says none
+  std::string name;  // empty when the file has none
   pyflame_rt::Value value;
 };
 
-// |arg| says what the file holds. A tensor where a sequence is described is read as a tensor (maps
-// are stored so), and 16-bit integers where a 16-bit float is described are its bits. UsageError
-// when the file is malformed.
+// Reads a file whose contents |arg| describes. A tensor where a sequence is described is read as a
+// tensor (maps are stored so), and 16-bit integers where a 16-bit float is described are its bits.
+// Throws UsageError when the file is malformed.
 NamedValue read_pb(const std::string& path, const pyflame_rt::NodeArg& arg);
 
 }  // namespace cli

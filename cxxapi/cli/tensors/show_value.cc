@@ -23,7 +23,7 @@ constexpr size_t kShownElements = 16;  // of a sequence
 constexpr int64_t kTop = 5;
 constexpr int64_t kTopRows = 3;
 
-// How many elements from |first| on are NaN; none of types that have no such thing.
+// Counts the NaN among |count| elements from |first| on; none in types that have no NaN.
 int64_t count_nans(const Tensor& tensor, int64_t first, int64_t count) {
   int64_t nans = 0;
   if (!is_float(tensor.dtype())) return nans;
@@ -31,7 +31,7 @@ int64_t count_nans(const Tensor& tensor, int64_t first, int64_t count) {
   return nans;
 }
 
-// Columns of the highest scores in |row|, which has no NaN: those have no order.
+// Returns the columns of the highest scores in |row|. It has no NaN, since those have no order.
 std::vector<int64_t> top_columns(const Tensor& scores, int64_t row) {
   const int64_t columns = scores.shape()[1];
   std::vector<int64_t> order(static_cast<size_t>(columns));
@@ -45,7 +45,7 @@ std::vector<int64_t> top_columns(const Tensor& scores, int64_t row) {
   return order;
 }
 
-// Rows of class scores to show; 0 when the tensor does not look like any.
+// Returns the number of rows of class scores to show; 0 when the tensor does not look like scores.
 int64_t score_rows(const Tensor& tensor) {
   const bool scores = tensor.ndim() == 2 && tensor.shape()[1] >= kTop && is_float(tensor.dtype());
   return scores ? std::min(tensor.shape()[0], kTopRows) : 0;
@@ -78,7 +78,7 @@ void print_tensor(const std::string& indent, const Tensor& tensor) {
   }
 }
 
-// "map of string to float32, 3 entries: setosa 0.97, versicolor 0.03, virginica 0"
+// Prints "map of string to float32, 3 entries: setosa 0.97, versicolor 0.03, virginica 0".
 void print_map(const std::string& indent, const Tensor& keys, const Tensor& values) {
   const int64_t count = keys.num_elements();
   std::string line = std::string("map of ") + dtype_name(keys.dtype()) + " to " +

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a run has computed: type, shape, the first elements, the highest scores, and how many are
+// Prints a result of a run: type, shape, the first elements, the highest scores, and the number of
 // NaN.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace cli {
 
-// To stdout, each line after |indent|.
+// Prints to stdout, each line after |indent|.
 void print_value(const std::string& indent, const pyflame_rt::Value& value);
 void write_value_json(const pyflame_rt::Value& value, Json* json);
 

@@ -37,7 +37,7 @@ OpenDims open_dims(const Feeder& feeder) {
   return {{leading.begin(), leading.end()}, {others.begin(), others.end()}};
 }
 
-// Which dimensions grow together, in the order in which they are tried.
+// Returns the sets of dimensions that grow together, in the order in which they are tried.
 std::vector<std::vector<std::string>> growing(const OpenDims& open) {
   std::vector<std::vector<std::string>> sets;
   sets.reserve(open.others.size());
@@ -50,7 +50,8 @@ std::vector<std::vector<std::string>> growing(const OpenDims& open) {
   return sets;
 }
 
-// Numbers of a message that stand alone: "512" of "covers 512 elements", not that of "Conv_512".
+// Collects numbers of a message that stand alone: "512" of "covers 512 elements", not that of
+// "Conv_512".
 void add_numbers(const std::string& text, std::set<int64_t>* sizes) {
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   const auto is_word = [](char c) {
@@ -95,7 +96,7 @@ bool is_small(const Feeder& feeder, const Dims& sizes) {
   });
 }
 
-// Whether another shape may be what the model wants.
+// Whether the model may want another shape.
 bool blames_shape(const PyFlameRTError& error) {
   return error.code() == PFRT_CODE_SHAPE_MISMATCH || error.code() == PFRT_CODE_INVALID_ARGUMENT;
 }
@@ -112,7 +113,7 @@ class Search {
   Search(const Feeder& feeder, const Attempt& attempt, const Dims& ones)
       : feeder_(feeder), attempt_(attempt), ones_(ones), sizes_(first_candidates(feeder)) {}
 
-  // Whether a size fits; it is in |found| then. |refusal| is that of all sizes 1.
+  // Tries sizes; returns whether some fit, with these in |found|. |refusal| is that of all sizes 1.
   bool run(const std::string& refusal, const std::vector<std::vector<std::string>>& sets,
            Dims* found) {
     add_numbers(refusal, &sizes_);

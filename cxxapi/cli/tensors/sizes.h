@@ -22,10 +22,10 @@ using Attempt = std::function<void(const Feed& feed, const pyflame_rt::RunOption
 // open; the UsageError says what was assumed and what to give.
 Dims fit_sizes(const Feeder& feeder, const Attempt& attempt);
 
-// "batch=1, samples=512 assumed; --dim NAME=N gives others"
+// Writes "batch=1, samples=512 assumed; --dim NAME=N gives others".
 std::string assumed_text(const Dims& dims);
 void write_assumed(const Dims& dims, Json* json);  // {"batch":1,"samples":512}
-// An attempt that is a run of |session|.
+// Returns an attempt that runs |session|.
 Attempt run_once(const pyflame_rt::InferenceSession& session);
 
 }  // namespace cli

@@ -17,7 +17,8 @@ class WireReader {
 
   explicit WireReader(std::string_view bytes) : at_(bytes.data()), end_(at_ + bytes.size()) {}
 
-  // The next field and its type; false at the end. One of the readers below must follow, or skip().
+  // Reads the next field and its type; returns false at the end. One of the readers below must
+  // follow, or skip().
   bool next() {
     if (at_ == end_) return false;
     const uint64_t tag = raw_varint();
@@ -57,7 +58,7 @@ class WireReader {
         fail();
     }
   }
-  // Without a tag before it, as inside a packed field.
+  // Reads a number without a tag before it, as inside a packed field.
   uint64_t raw_varint() {
     uint64_t value = 0;
     for (uint32_t shift = 0; shift < 64; shift += 7) {

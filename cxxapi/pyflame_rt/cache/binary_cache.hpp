@@ -22,49 +22,49 @@
 
 namespace pyflame_rt::cache {
 
-// How a cache is kept.
+// Settings of a cache.
 struct CacheConfig {
   std::string cache_dir = ".pyflame_cache";     // made with the first entry
   uint64_t max_size_bytes = uint64_t{1} << 30;  // of all entries; 0 = no limit
   uint64_t max_entries = 100;                   // 0 = no limit
-  // After which an entry is not used any more; 0 = never.
+  // Age after which an entry is not used any more; 0 = never.
   std::chrono::seconds ttl = std::chrono::hours(24);
   bool use_mmap = true;  // entries are mapped, so that processes share them; else each reads a copy
 };
 
 // An entry of a cache.
 struct CacheEntryInfo {
-  // As CacheKey gives it, or put was given.
+  // Key that CacheKey computed, or that put was given.
   std::string key;
-  // "compiled": what a session has made of a model; "graph": what put was given; "tuned": what was
-  // measured on a machine.
+  // "compiled": a model as a session compiled it; "graph": one given to put; "tuned": measurements
+  // on a machine.
   std::string kind;
-  std::string model_path;  // or the graph's name, or what was measured
-  std::string cache_path;  // of the file
-  // Of the file.
+  std::string model_path;  // or the graph's name, or a summary of the measurements
+  std::string cache_path;  // the entry's file
+  // Size of the file.
   uint64_t size_bytes = 0;
-  // To a second.
+  // Times of making and of last use; the latter to a second.
   std::chrono::system_clock::time_point created_at, last_accessed;
   bool is_valid = false;  // whole and not too old
 };
 
-// What a cache has done for this process.
+// Counts of a cache's use by this process.
 struct CacheStats {
-  // Entries that were found and not found, added, taken by the limits, and not usable.
+  // Entries that were found, not found, added, removed for the limits, and not usable.
   uint64_t hits = 0, misses = 0, stores = 0, evictions = 0, invalid = 0;
-  // Of all that was looked for; 0 when nothing was.
+  // Share of hits among all lookups; 0 when there were none.
   double hit_rate() const noexcept {
     const uint64_t all = hits + misses;
     return all == 0 ? 0 : static_cast<double>(hits) / static_cast<double>(all);
   }
 };
 
-// What became of a model of warmup().
+// Result of warmup() for one model.
 struct WarmupResult {
-  // As given.
+  // Path of the model, as given.
   std::string path;
-  std::string error;  // empty: it is in the cache
-  // Whether it is in the cache.
+  std::string error;  // empty = the model is in the cache
+  // Whether the model is in the cache.
   explicit operator bool() const noexcept { return error.empty(); }
 };
 
@@ -91,11 +91,11 @@ inline std::chrono::system_clock::time_point time_of(int64_t ns) {
 
 }  // namespace detail
 
-// Names for what sessions make of models.
+// Keys of models as sessions compile them.
 struct CacheKey {
-  // Of the entry that a session of the model at |path| with |options| has: another one for other
-  // bytes, options, providers or processors. Throws as making the session does, and
-  // UnsupportedError for sessions that are not kept, as those with the client's passes.
+  // Returns the key of the entry for a session of the model at |path| with |options|. It differs
+  // for other bytes, options, providers or processors. Throws what making the session throws, and
+  // UnsupportedError for sessions that are not cached, such as those with the client's passes.
   static std::string compute(const std::string& path, const SessionOptions& options = {}) {
     std::string key;
     const auto take = [](void* user, pfrt_string text) {
@@ -107,20 +107,20 @@ struct CacheKey {
   }
 };
 
-// A folder of entries. Copies are the same cache.
+// A cache in a folder. Copies are the same cache.
 class BinaryCache {
  public:
-  // InvalidArgumentError for a folder without a name or a time to live below 0.
+  // Throws InvalidArgumentError for a folder without a name or a time to live below 0.
   explicit BinaryCache(CacheConfig config = {}) : config_(std::move(config)) {
     const pfrt_cache_config c = detail::config_of(config_);
     detail::check(api().cache->open(Environment::instance().handle(), &c, cache_.out()));
   }
 
-  // As given.
+  // Settings as given.
   const CacheConfig& config() const noexcept { return config_; }
-  // A cache that is not enabled has nothing and keeps nothing; sessions do not ask.
+  // Enables or disables this object. A disabled one finds and stores nothing; sessions ignore this.
   void set_enabled(bool enabled) noexcept { enabled_ = enabled; }
-  // At first, yes.
+  // Whether the object is enabled, as it is at first.
   bool is_enabled() const noexcept { return enabled_; }
 
   // Whether there is a usable entry of that key.
@@ -129,19 +129,19 @@ class BinaryCache {
     if (enabled_) detail::check(api().cache->has(cache_.get(), detail::text(key), &there));
     return there != 0;
   }
-  // The graph that put was given, or that of the model that a session has compiled; null where
-  // there is none.
+  // Returns the graph that was given to put, or that of the model that a session has compiled; null
+  // where there is none.
   std::shared_ptr<Graph> get(const std::string& key) const {
     GraphHandle graph;
     if (enabled_) detail::check(api().cache->get(cache_.get(), detail::text(key), graph.out()));
     return graph ? std::make_shared<Graph>(std::move(graph)) : nullptr;
   }
-  // Keeps a copy with its constants. PyFlameRTError where it cannot be written.
+  // Stores a copy of |graph| with its constants. Throws PyFlameRTError where it cannot be written.
   void put(const std::string& key, const Graph& graph) const {
     if (enabled_) detail::check(api().cache->put(cache_.get(), detail::text(key), graph.handle()));
   }
-  // The graph of the key of |path| and |options| or, where there is none, what |compile| gives (a
-  // Graph or a pointer to one), which is kept.
+  // Returns the graph of the key of |path| and |options|. Where there is none, calls |compile| and
+  // stores its result, a Graph or a pointer to one.
   template <class Compile>
   std::shared_ptr<Graph> get_or_compile(const std::string& path, const SessionOptions& options,
                                         Compile&& compile) const {
@@ -151,8 +151,8 @@ class BinaryCache {
     if (made != nullptr) put(key, *made);
     return made;
   }
-  // Makes a session of each model, so that others start from the cache; one that fails does not
-  // keep the rest from it.
+  // Makes a session of each model, so that others start from the cache. A model that fails does not
+  // stop the rest.
   std::vector<WarmupResult> warmup(const std::vector<std::string>& paths,
                                    SessionOptions options = {}) const {
     std::vector<WarmupResult> out;
@@ -173,26 +173,27 @@ class BinaryCache {
     return out;
   }
 
-  // Whether there was one.
+  // Removes an entry; returns whether there was one.
   bool remove(const std::string& key) const {
     uint32_t removed = 0;
     detail::check(api().cache->remove(cache_.get(), detail::text(key), &removed));
     return removed != 0;
   }
-  // Removes all entries; how many there were.
+  // Removes all entries; returns their number.
   uint64_t clear() const {
     uint64_t removed = 0;
     detail::check(api().cache->clear(cache_.get(), &removed));
     return removed;
   }
-  // Removes what is too old or beyond the limits, as adding an entry does; how many that were.
+  // Removes entries that are too old or beyond the limits, as adding an entry does; returns their
+  // number.
   uint64_t evict_if_needed() const {
     uint64_t removed = 0;
     detail::check(api().cache->evict(cache_.get(), &removed));
     return removed;
   }
-  // All entries, those used last first. |check|: their files are read as a whole for is_valid;
-  // otherwise their heads are.
+  // All entries, those used last first. With |check| their files are read as a whole for is_valid;
+  // otherwise only the files' heads are.
   std::vector<CacheEntryInfo> entries(bool check = false) const {
     std::vector<CacheEntryInfo> out;
     const auto take = [](void* user, const pfrt_cache_entry* entry) {
@@ -210,19 +211,19 @@ class BinaryCache {
     detail::check(api().cache->list(cache_.get(), check ? 1 : 0, take, &out));
     return out;
   }
-  // Their keys.
+  // Keys of all entries.
   std::vector<std::string> list_entries() const {
     std::vector<std::string> out;
     for (CacheEntryInfo& info : entries()) out.push_back(std::move(info.key));
     return out;
   }
-  // Of the entry of that key, read as a whole; nothing where there is none.
+  // Returns the entry of that key, whose file is read as a whole; nothing where there is none.
   std::optional<CacheEntryInfo> get_info(const std::string& key) const {
     for (CacheEntryInfo& info : entries(true))
       if (info.key == key) return std::move(info);
     return std::nullopt;
   }
-  // Of all kinds.
+  // Number of entries of all kinds.
   size_t entry_count() const { return entries().size(); }
   // Bytes of all entries.
   uint64_t total_size() const {
@@ -236,7 +237,7 @@ class BinaryCache {
       if (!info.is_valid) return false;
     return true;
   }
-  // Also of the process's sessions that use the folder.
+  // Counts of the cache's use, including the process's sessions that use the folder.
   CacheStats get_stats() const {
     pfrt_cache_statistics c{};
     c.struct_size = sizeof(c);
@@ -269,7 +270,8 @@ struct GlobalCache {
 
 }  // namespace detail
 
-// From now on all sessions that do not say cache_dir use this cache, which is global_cache().
+// Makes a cache that global_cache() returns and that all sessions without cache_dir use from now
+// on.
 inline void set_global_cache_config(const CacheConfig& config) {
   auto made = std::make_shared<BinaryCache>(config);
   const pfrt_cache_config c = detail::config_of(config);
@@ -279,7 +281,7 @@ inline void set_global_cache_config(const CacheConfig& config) {
   global.cache = std::move(made);
 }
 
-// The cache of set_global_cache_config; with the defaults where that was not called.
+// Returns the cache of set_global_cache_config, or one with the defaults where that was not called.
 inline BinaryCache& global_cache() {
   auto& global = detail::GlobalCache::instance();
   {
@@ -294,12 +296,12 @@ inline BinaryCache& global_cache() {
 
 namespace pyflame_rt {
 
-// How compile_model compiles.
+// Options of compile_model.
 struct CompileOptions {
   std::string cache_dir;       // keeps the result there for the next time; empty = nowhere
   int optimization_level = 2;  // 0 none, 1 basic, 2 extended, 3 all
   bool dynamic_batch = false;  // the first dimension of each input may vary
-  // Shapes of inputs by name, in the place of the model's; -1 = may vary.
+  // Shapes of inputs by name, in place of the model's; -1 = may vary.
   std::map<std::string, std::vector<int64_t>> input_shapes;
 };
 
@@ -340,9 +342,9 @@ inline void reshape_inputs(Graph& graph, const CompileOptions& options) {
 
 }  // namespace detail
 
-// The optimised graph of a model file, out of the cache where it is there. InputError for an input
-// that the model has not, ShapeMismatchError for a shape of another rank, InvalidArgumentError for
-// a level that there is not; else throws as Model::load does.
+// Returns the optimised graph of a model file, from the cache where it is there. Throws InputError
+// for an unknown input, ShapeMismatchError for a shape of another rank, InvalidArgumentError for an
+// unknown level, and otherwise what Model::load throws.
 inline std::shared_ptr<Graph> compile_model(const std::string& path,
                                             const CompileOptions& options = {}) {
   if (options.optimization_level < 0 || options.optimization_level > 3)

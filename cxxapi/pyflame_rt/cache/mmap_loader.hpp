@@ -22,14 +22,14 @@
 
 namespace pyflame_rt::cache {
 
-// A file as memory; movable. What is written to the memory is this object's own and does not reach
+// A file mapped into memory; movable. Writes to the memory are this object's own and do not reach
 // the file. Thread-safe but for moves.
 class MappedFile {
  public:
-  // How the memory will be used.
+  // The way in which the memory will be used.
   enum class Advice { Normal, Sequential, Random, WillNeed, DontNeed };
 
-  // No file.
+  // Makes an object without a file.
   MappedFile() noexcept = default;
   ~MappedFile() { close(); }
   MappedFile(MappedFile&& other) noexcept { *this = std::move(other); }
@@ -43,7 +43,8 @@ class MappedFile {
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
 
-  // The regular file at |path|; null when there is none, it is empty or cannot be mapped.
+  // Maps the regular file at |path|; returns null when there is none, it is empty or cannot be
+  // mapped.
   static std::unique_ptr<MappedFile> open(const std::string& path) {
     const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) return nullptr;
@@ -62,16 +63,16 @@ class MappedFile {
     return file;
   }
 
-  // Whether there is one.
+  // Whether a file is mapped.
   bool is_valid() const noexcept { return data_ != nullptr; }
-  // Null where there is no file.
+  // The file's bytes; null where there is no file.
   const void* data() const noexcept { return data_; }
   void* data() noexcept { return data_; }
-  // In bytes.
+  // Size in bytes.
   size_t size() const noexcept { return size_; }
 
-  // Of |length| bytes from |offset| on, 0 = to the end, by whole pages around them. False when the
-  // system does not take it.
+  // Advises the system on |length| bytes from |offset| on (0 = to the end), in whole pages. Returns
+  // false when the system refuses.
   bool advise(Advice advice, size_t offset = 0, size_t length = 0) const noexcept {
     static constexpr int kAdvice[] = {MADV_NORMAL, MADV_SEQUENTIAL, MADV_RANDOM, MADV_WILLNEED,
                                       MADV_DONTNEED};
@@ -98,25 +99,25 @@ class MappedFile {
   size_t size_ = 0;
 };
 
-// Models out of mapped files, as load_model reads them too.
+// Loads models from mapped files, as load_model does too.
 class MMapLoader {
  public:
   // Whether the file is there, not empty, and may be mapped.
   static bool can_mmap(const std::string& path) { return MappedFile::open(path) != nullptr; }
-  // The graph, whose constants are views of the file. Throws as Model::load does.
+  // Returns the graph, whose constants are views of the file. Throws what Model::load throws.
   static std::shared_ptr<Graph> load(const std::string& path) {
     return std::make_shared<Graph>(load_model(path));
   }
-  // In bytes; of parts of a file that are to be mapped by themselves.
+  // Alignment in bytes for parts of a file that are to be mapped by themselves.
   static size_t page_alignment() noexcept { return MappedFile::page(); }
 };
 
-// A tensor in a file, of which nothing is read before it is asked for. Copies share what was made.
-// Thread-safe.
+// A tensor in a file, which is not read before it is asked for. Copies share the tensor once it is
+// made. Thread-safe.
 class LazyTensor {
  public:
-  // Row-major elements from byte |offset| of |file| on. InputError when the file is null or too
-  // short, the shape impossible or the type not one of numbers.
+  // The tensor has row-major elements from byte |offset| of |file| on. Throws InputError when the
+  // file is null or too short, the shape impossible or the type not one of numbers.
   LazyTensor(std::shared_ptr<MappedFile> file, size_t offset, std::vector<int64_t> shape,
              DType dtype)
       : shape_(std::move(shape)), dtype_(dtype), made_(std::make_shared<Made>()) {
@@ -136,23 +137,23 @@ class LazyTensor {
     file_ = std::move(file);
   }
 
-  // As given.
+  // Shape as given.
   const std::vector<int64_t>& shape() const noexcept { return shape_; }
-  // As given.
+  // Element type as given.
   DType dtype() const noexcept { return dtype_; }
-  // The product of the dimensions.
+  // Product of the dimensions.
   int64_t num_elements() const noexcept { return pyflame_rt::detail::count_of(shape_); }
-  // Of the packed elements.
+  // Size of the packed elements in bytes.
   size_t size_bytes() const noexcept { return bytes_; }
-  // Unless it was moved from.
+  // False when the object was moved from.
   bool is_valid() const noexcept { return file_ != nullptr; }
   // Whether the tensor has been asked for.
   bool is_materialized() const {
     const std::lock_guard<std::mutex> lock(made_->mutex);
     return made_->tensor.is_valid();
   }
-  // The tensor, the same each time: a view of the file, which it keeps mapped; a copy where the
-  // elements lie at an address that their type does not allow.
+  // Returns the tensor, the same each time: a view of the file, which it keeps mapped, or a copy
+  // where the elements lie at an address that their type does not allow.
   Tensor materialize() const {
     const std::lock_guard<std::mutex> lock(made_->mutex);
     if (!made_->tensor.is_valid()) made_->tensor = make();
@@ -183,7 +184,7 @@ class LazyTensor {
       delete static_cast<std::shared_ptr<MappedFile>*>(user);
     };
     pyflame_rt::detail::Handle<pfrt_value> value;
-    // The call takes it, whatever becomes of it.
+    // wrap_tensor takes ownership, also when it fails.
     auto* const keep = new std::shared_ptr<MappedFile>(file_);
     pyflame_rt::detail::check(api().value->wrap_tensor(&c, drop, keep, value.out()));
     return Tensor::from_handle(std::move(value));

@@ -24,90 +24,90 @@ namespace custom {
 using pyflame_rt::DType;
 using pyflame_rt::Tensor;
 
-// Where a kernel runs.
+// The place where a kernel runs.
 enum class BackendType { CPU };
 
-// By name: int64_t, float, std::string, vectors of these, or Tensor.
+// Attributes by name: int64_t, float, std::string, vectors of these, or Tensor.
 using AttributeMap = std::unordered_map<std::string, std::any>;
-// Inputs live during the call and are read-only. Called from several threads at once. An exception
-// fails the run: its message reaches the caller, with node and operator before it.
+// Computes the outputs. Inputs live during the call and are read-only. Called from several threads
+// at once. An exception fails the run: its message reaches the caller, with node and operator
+// before it.
 using KernelFn = std::function<std::vector<Tensor>(const std::vector<Tensor>& inputs,
                                                    const AttributeMap& attrs)>;
-// Shapes of the outputs; nullopt is a dimension that is not known yet. Once those of the inputs are
-// known, those of the outputs must be.
+// Returns shapes of the outputs; nullopt is a dimension that is not known yet. Once all dimensions
+// of the inputs are known, those of the outputs must be.
 using ShapeInferenceFn = std::function<std::vector<Shape>(const std::vector<Shape>& input_shapes)>;
-// Element types of the outputs. DType::Undefined is one that is not known, among those of the
-// inputs too.
+// Returns element types of the outputs. DType::Undefined is an unknown one, in |input_dtypes| too.
 using TypeInferenceFn = std::function<std::vector<DType>(const std::vector<DType>& input_dtypes)>;
-// From the inputs and the gradients of the outputs, those of the inputs: one an input, an invalid
-// tensor where there is none.
+// Computes gradients of the inputs from the inputs and the gradients of the outputs: a tensor for
+// each input, an invalid one where there is no gradient.
 using GradientFn = std::function<std::vector<Tensor>(const std::vector<Tensor>& inputs,
                                                      const std::vector<Tensor>& grad_outputs)>;
 
 // An input or output of an operator.
 struct OpPort {
-  // For messages.
+  // The port's name, for messages.
   std::string name;
-  DType dtype = DType::Undefined;  // any; an output then has the type of input 0
-  bool variadic = false;           // the last input alone: one or more tensors
+  DType dtype = DType::Undefined;  // Undefined = any type; for an output, that of input 0
+  bool variadic = false;           // only for the last input: one or more tensors
 };
-// An input as OpSchema has it.
+// An input of an OpSchema.
 using OpInput = OpPort;
-// An output as OpSchema has it.
+// An output of an OpSchema.
 using OpOutput = OpPort;
 
 // An attribute of an operator.
 struct OpAttribute {
-  // As nodes have it.
+  // Name of the attribute in nodes.
   std::string name;
   // PFRT_ATTR_FLOAT and the like.
   pfrt_attr_type type = PFRT_ATTR_UNSET;
   // A node without it is refused.
   bool required = false;
-  std::any default_value;  // empty: absent stays absent
+  std::any default_value;  // empty = none; an absent attribute stays absent
 };
 
-// What models see of an operator. One without outputs leaves their number to the models.
+// Description of an operator for models. Without outputs, each model chooses their number.
 struct OpSchema {
-  // Without the domain.
+  // Name without the domain.
   std::string name;
-  // "custom" unless the builder set it.
+  // Domain; "custom" unless the builder set it.
   std::string domain;
-  // The first opset of the domain in which models may use it.
+  // First opset of the domain in which models may use the operator.
   int version = 1;
-  // What it does; empty unless the builder said.
+  // Text of the builder's doc(); empty without one.
   std::string doc;
-  // In the order of a node's inputs.
+  // Inputs, in the order of a node's inputs.
   std::vector<OpInput> inputs;
-  // In the order of a node's outputs.
+  // Outputs, in the order of a node's outputs.
   std::vector<OpOutput> outputs;
-  // In the order in which they were declared.
+  // Attributes, in the order in which they were declared.
   std::vector<OpAttribute> attributes;
 };
 
 // An operator that was built. Immutable.
 class CustomOp {
  public:
-  // What models see of it.
+  // Description of the operator for models.
   const OpSchema& schema() const noexcept { return schema_; }
-  // Without the domain.
+  // Name without the domain.
   const std::string& name() const noexcept { return schema_.name; }
-  // "custom" unless the builder set it.
+  // Domain; "custom" unless the builder set it.
   const std::string& domain() const noexcept { return schema_.domain; }
-  // "custom::MyOp".
+  // Domain and name, "custom::MyOp".
   std::string full_name() const { return schema_.domain + "::" + schema_.name; }
-  // The first opset of the domain in which models may use it.
+  // First opset of the domain in which models may use the operator.
   int version() const noexcept { return schema_.version; }
-  // What it does; empty unless the builder said.
+  // Text of the builder's doc(); empty without one.
   const std::string& doc() const noexcept { return schema_.doc; }
-  // In the order of a node's inputs.
+  // Inputs, in the order of a node's inputs.
   const std::vector<OpInput>& inputs() const noexcept { return schema_.inputs; }
-  // In the order of a node's outputs.
+  // Outputs, in the order of a node's outputs.
   const std::vector<OpOutput>& outputs() const noexcept { return schema_.outputs; }
-  // In the order in which they were declared.
+  // Attributes, in the order in which they were declared.
   const std::vector<OpAttribute>& attributes() const noexcept { return schema_.attributes; }
-  // Whether it has a kernel there. Without one, models may use the operator, and only a provider
-  // that knows it can run it.
+  // Whether the operator has a kernel for |backend|. Without one, models may use the operator, and
+  // only a provider that knows it can run it.
   bool supports_backend(BackendType backend) const noexcept {
     return backend == BackendType::CPU && kernel_ != nullptr;
   }
@@ -118,21 +118,23 @@ class CustomOp {
     complete(attrs);
     return compute(inputs, attrs);
   }
-  // As execute.
+  // Calls execute.
   std::vector<Tensor> operator()(const std::vector<Tensor>& inputs, AttributeMap attrs = {}) const {
     return execute(inputs, std::move(attrs));
   }
 
-  // Whether the builder gave it one.
+  // Whether the builder gave the operator a gradient.
   bool has_gradient() const noexcept { return gradient_ != nullptr; }
-  // UnsupportedError when there is none, InputError when the numbers of tensors do not fit.
+  // Computes the gradients of the inputs. Throws UnsupportedError when the operator has none, and
+  // InputError when the numbers of tensors do not fit.
   std::vector<Tensor> gradient(const std::vector<Tensor>& inputs,
                                const std::vector<Tensor>& grad_outputs) const;
 
-  // What its shape inference says. UnsupportedError when it has none, for no Shape says that only
-  // the kernel can tell.
+  // Returns the shapes that its shape inference gives. Throws UnsupportedError when it has none,
+  // since a Shape cannot say that only the kernel knows it.
   std::vector<Shape> infer_output_shapes(const std::vector<Shape>& input_shapes) const;
-  // What its type inference says; without one, those of the description, and of input 0.
+  // Returns the types that its type inference gives; without one, those of the outputs' ports, or
+  // of input 0.
   std::vector<DType> infer_output_dtypes(const std::vector<DType>& input_dtypes) const {
     return output_dtypes(input_dtypes, outputs().size());
   }
@@ -157,7 +159,7 @@ class CustomOp {
     throw DTypeMismatchError("input '" + input.name + "' is " + dtype_name(got) + ", expected " +
                              dtype_name(input.dtype));
   }
-  // Fills in defaults; what is required must be there.
+  // Fills in defaults; required attributes must be there.
   void complete(AttributeMap& attrs) const {
     for (const OpAttribute& a : attributes()) {
       if (attrs.count(a.name) != 0) continue;
@@ -194,7 +196,7 @@ class CustomOpRegistry {
   CustomOpRegistry(const CustomOpRegistry&) = delete;
   CustomOpRegistry& operator=(const CustomOpRegistry&) = delete;
 
-  // Full names, sorted.
+  // Full names of all operators, sorted.
   std::vector<std::string> list() const {
     const std::lock_guard<std::mutex> lock(mutex_);
     std::vector<std::string> names;
@@ -202,31 +204,32 @@ class CustomOpRegistry {
     for (const auto& [name, entry] : entries_) names.push_back(name);
     return names;
   }
-  // How many there are.
+  // Number of operators.
   size_t size() const {
     const std::lock_guard<std::mutex> lock(mutex_);
     return entries_.size();
   }
-  // An operator without a kernel: models may use it, and a provider that knows it runs it.
-  // InputError when its name is taken, or the description makes no sense.
+  // Registers an operator without a kernel: models may use it, and a provider that knows it runs
+  // it. Throws InputError when its name is taken, or the description makes no sense.
   CustomOp& register_op(OpSchema schema) {
     CustomOp op;
     op.schema_ = std::move(schema);
     return add(std::move(op));
   }
-  // Whether there is one of that name or full name.
+  // Whether an operator of that name or full name is registered.
   bool has(const std::string& name) const { return find_copy(name) != nullptr; }
-  // Null when there is none. Valid for good, also when it is unregistered.
+  // Returns the operator of that name or full name, null when there is none. The pointer stays
+  // valid for good, also when the operator is unregistered.
   CustomOp* get(const std::string& name) const { return find_copy(name); }
-  // Models loaded and sessions made later do not know it; those that exist keep it. InputError when
-  // there is none.
+  // Unregisters an operator. Models loaded and sessions made later do not know it; existing ones
+  // keep it. Throws InputError when there is none.
   void unregister(const std::string& name) {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto it = find(name);
     if (it == entries_.end()) throw NotFoundError("unregister: no custom operator '" + name + "'");
     remove(it);
   }
-  // Unregisters all.
+  // Unregisters all operators.
   void clear() {
     const std::lock_guard<std::mutex> lock(mutex_);
     while (!entries_.empty()) remove(entries_.begin());
@@ -290,77 +293,80 @@ class CustomOpRegistry {
 // Describes an operator; build() registers it.
 class CustomOpBuilder {
  public:
-  // |name| is that of the operator, without its domain.
+  // |name| is the operator's name, without its domain.
   explicit CustomOpBuilder(std::string name) {
     op_.schema_.name = std::move(name);
     op_.schema_.domain = "custom";
   }
 
-  // "custom" unless it is set.
+  // Sets the domain, which is "custom" otherwise.
   CustomOpBuilder& domain(std::string value) {
     return op_.schema_.domain = std::move(value), *this;
   }
-  // The first opset of the domain in which models may use it.
+  // Sets the first opset of the domain in which models may use the operator.
   CustomOpBuilder& version(int value) { return op_.schema_.version = value, *this; }
-  // What it does.
+  // Describes the operator for people.
   CustomOpBuilder& doc(std::string value) { return op_.schema_.doc = std::move(value), *this; }
-  // The next input; Undefined takes any element type.
+  // Adds the next input; Undefined takes any element type.
   CustomOpBuilder& input(std::string name, DType dtype = DType::Undefined) {
     return op_.schema_.inputs.push_back({std::move(name), dtype, false}), *this;
   }
-  // The last input: one or more tensors.
+  // Adds the last input, of one or more tensors.
   CustomOpBuilder& variadic_input(std::string name, DType dtype = DType::Undefined) {
     return op_.schema_.inputs.push_back({std::move(name), dtype, true}), *this;
   }
-  // The next output; Undefined: of the type of input 0.
+  // Adds the next output; Undefined gives it the type of input 0.
   CustomOpBuilder& output(std::string name, DType dtype = DType::Undefined) {
     return op_.schema_.outputs.push_back({std::move(name), dtype, false}), *this;
   }
-  // A float attribute. Absent and without a default value it is not in the kernel's map.
+  // Adds a float attribute. Absent and without a default value it is not in the kernel's map.
   CustomOpBuilder& attr_float(const std::string& name, bool required = false,
                               std::optional<float> default_value = std::nullopt) {
     return attr(name, PFRT_ATTR_FLOAT, required, default_value);
   }
-  // An int64_t attribute, as attr_float.
+  // Adds an int64_t attribute, as attr_float does.
   CustomOpBuilder& attr_int(const std::string& name, bool required = false,
                             std::optional<int64_t> default_value = std::nullopt) {
     return attr(name, PFRT_ATTR_INT, required, default_value);
   }
-  // A std::string attribute, as attr_float.
+  // Adds a std::string attribute, as attr_float does.
   CustomOpBuilder& attr_string(const std::string& name, bool required = false,
                                std::optional<std::string> default_value = std::nullopt) {
     return attr(name, PFRT_ATTR_STRING, required, std::move(default_value));
   }
-  // A std::vector<float> attribute, as attr_float.
+  // Adds a std::vector<float> attribute, as attr_float does.
   CustomOpBuilder& attr_floats(const std::string& name, bool required = false) {
     return attr<float>(name, PFRT_ATTR_FLOATS, required, std::nullopt);
   }
-  // A std::vector<int64_t> attribute, as attr_float.
+  // Adds a std::vector<int64_t> attribute, as attr_float does.
   CustomOpBuilder& attr_ints(const std::string& name, bool required = false) {
     return attr<int64_t>(name, PFRT_ATTR_INTS, required, std::nullopt);
   }
-  // What computes the outputs. InputError for a backend other than the CPU.
+  // Sets the function that computes the outputs. Throws InputError for a backend other than the
+  // CPU.
   CustomOpBuilder& kernel(KernelFn function, BackendType backend = BackendType::CPU) {
     if (backend != BackendType::CPU)
       throw InvalidArgumentError("custom operator '" + op_.name() +
                                  "': kernels run on the CPU only");
     return op_.kernel_ = std::move(function), *this;
   }
-  // What tells the outputs' shapes; without it they are known only when the kernel has run.
+  // Sets the function that infers output shapes; without it they are known only when the kernel has
+  // run.
   CustomOpBuilder& shape_inference(ShapeInferenceFn function) {
     return op_.shape_inference_ = std::move(function), *this;
   }
-  // What tells the outputs' element types; without it they are those of the ports, or of input 0.
+  // Sets the function that infers output types; without it they are those of the ports, or of input
+  // 0.
   CustomOpBuilder& type_inference(TypeInferenceFn function) {
     return op_.type_inference_ = std::move(function), *this;
   }
-  // For training: models that only infer never call it.
+  // Sets the gradient, for training: inference never calls it.
   CustomOpBuilder& gradient(GradientFn function) {
     return op_.gradient_ = std::move(function), *this;
   }
 
-  // Registers the operator, which lives as long as the process. InputError when its name is taken,
-  // or the description makes no sense.
+  // Registers the operator, which lives as long as the process. Throws InputError when its name is
+  // taken, or the description makes no sense.
   CustomOp& build() { return CustomOpRegistry::instance().add(op_); }
 
  private:
@@ -467,7 +473,7 @@ inline pfrt_code CustomOp::infer(const pfrt_op_infer& call) const {
   const std::vector<DType> types = output_dtypes(dtypes, call.output_count);
   for (uint32_t i = 0; i < call.output_count; ++i) {
     const pfrt_dtype dtype = to_c(types[i]);
-    if (dtype == PFRT_DTYPE_UNSET) continue;  // the graph may say
+    if (dtype == PFRT_DTYPE_UNSET) continue;  // the graph may declare the type
     std::vector<int64_t> dims;
     if (inferred)
       for (const auto& dim : results[i]) dims.push_back(dim.value_or(INT64_MIN));

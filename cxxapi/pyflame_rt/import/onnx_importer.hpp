@@ -10,34 +10,34 @@
 
 namespace pyflame_rt {
 
-// How to import.
+// Options of an import.
 struct ImportOptions {
-  // Check the graph's structure.
+  // Checks the graph's structure.
   bool validate = true;
-  // Fill in types and shapes of inner values.
+  // Fills in types and shapes of inner values.
   bool infer_shapes = true;
   // Rewrites the graph as opt::optimize does at OptLevel::Basic. Sessions optimise by their own
-  // level, with this or without.
+  // level in any case.
   bool optimize = false;
-  // As in LoadOptions.
+  // Folders where files beside the model may be; see LoadOptions::confine.
   std::string confine = "links";
 };
 
-// What became of an import.
+// Result of an import.
 struct ImportResult {
-  // Whether |graph| is there; |error| says why not.
+  // Whether |graph| is there; else |error| says why not.
   bool success = false;
   Graph graph;  // empty unless |success|
-  // What went wrong; empty when nothing did.
+  // Message of the failure; empty when there was none.
   std::string error;
-  // Of the file, before |graph| was optimised.
+  // Statistics of the file, before |graph| was optimised.
   ImportStats stats;
 };
 
 // Imports ONNX files.
 class ONNXImporter {
  public:
-  // Throws nothing of the library's: failures are in the result.
+  // Imports a file. Failures of the library are in the result; it throws none of them.
   ImportResult import_model(const std::string& path, const ImportOptions& options = {}) const {
     ImportResult result;
     try {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A client's own memory in the place of the library's. Allocators are called from any thread,
-// several at once.
+// A client's own memory in place of the library's. Allocators are called from any thread, several
+// at once.
 #pragma once
 
 #include <cstddef>
@@ -14,19 +14,21 @@
 namespace pyflame_rt {
 namespace memory {
 
-// Where bytes come from, as a client writes it.
+// Source of memory, to be derived from.
 class IAllocator {
  public:
   virtual ~IAllocator() = default;
-  // |size| bytes, never 0, for any object; null when there are none, and so is an exception.
+  // Returns |size| bytes, never 0, for any object. Returning null, or throwing, means that there
+  // are none.
   virtual void* Alloc(size_t size) = 0;
-  // Takes back what Alloc gave.
+  // Takes back memory that Alloc gave.
   virtual void Free(void* p) = 0;
 };
 
 namespace detail {
 
-// Memory of an IAllocator at any alignment: where it began stands before what is handed out.
+// Allocates memory of an IAllocator at any alignment. The address that Alloc gave stands before the
+// result.
 inline void* aligned_from(IAllocator& from, uint64_t bytes, uint64_t alignment) {
   if (alignment < sizeof(void*)) alignment = sizeof(void*);
   if (bytes > SIZE_MAX - alignment - sizeof(void*)) return nullptr;

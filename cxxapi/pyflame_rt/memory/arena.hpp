@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory for a while: allocations one behind the other, all freed at once. Not for several threads
-// at a time.
+// Memory for a limited time: allocations one behind the other, all freed at once. Not for several
+// threads at a time.
 #pragma once
 
 #include <algorithm>
@@ -17,21 +17,22 @@
 namespace pyflame_rt {
 namespace memory {
 
-// What does not fit into the arena comes from overflow blocks, which go with the next reset.
-// Nothing is constructed or destroyed in what it gives.
+// An arena. Allocations that do not fit into it come from overflow blocks, which the next reset
+// frees. Nothing is constructed or destroyed in the memory it gives.
 class Arena {
  public:
   static constexpr size_t kDefaultCapacity = size_t{1} << 20;  // bytes
 
-  // |capacity| bytes, at once. std::bad_alloc.
+  // Allocates |capacity| bytes at once. Throws std::bad_alloc.
   explicit Arena(size_t capacity = kDefaultCapacity)
       : block_(take(capacity)), capacity_(capacity) {}
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  // |bytes|, aligned for any object, whose contents are undefined. std::bad_alloc.
+  // Returns |bytes| bytes, aligned for any object, whose contents are undefined. Throws
+  // std::bad_alloc.
   void* allocate(size_t bytes) { return allocate_aligned(bytes, alignof(std::max_align_t)); }
-  // |alignment|: a power of two; InvalidArgumentError otherwise.
+  // Allocates at |alignment|, a power of two; throws InvalidArgumentError otherwise.
   void* allocate_aligned(size_t bytes, size_t alignment) {
     if (alignment == 0 || (alignment & (alignment - 1)) != 0)
       throw InvalidArgumentError("allocating from an arena: alignment " +
@@ -49,16 +50,16 @@ class Arena {
     return data;
   }
 
-  // Frees everything. Overflow blocks are given back.
+  // Frees everything, overflow blocks included.
   void reset() noexcept { rewind(0, 0); }
 
-  // Bytes of the arena itself, what alignment costs included.
+  // Bytes in use of the arena itself, including gaps for alignment.
   size_t used() const noexcept { return used_; }
-  // Bytes that it was made with.
+  // Bytes of the arena itself.
   size_t capacity() const noexcept { return capacity_; }
-  // Bytes of these that are left.
+  // Bytes of the arena itself that are left.
   size_t remaining() const noexcept { return capacity_ - used_; }
-  // Blocks beside the arena: 0 where the capacity is enough.
+  // Number of blocks beside the arena: 0 where the capacity is enough.
   size_t overflow_blocks() const noexcept { return overflow_.size(); }
   // Bytes of these blocks.
   size_t overflow_bytes() const noexcept {
@@ -92,20 +93,20 @@ class Arena {
   std::vector<std::pair<Block, size_t>> overflow_;
 };
 
-// What it allocates, and what the arena does meanwhile, is freed when it ends. Scopes of one arena
-// may lie inside each other.
+// A scope of an arena: all that is allocated there during its life is freed when it ends. Scopes of
+// one arena may lie inside each other.
 class ScopedArena {
  public:
-  // |arena| outlives it.
+  // |arena| must outlive the scope.
   explicit ScopedArena(Arena& arena) noexcept
       : arena_(arena), used_(arena.used_), overflow_(arena.overflow_.size()) {}
   ~ScopedArena() { arena_.rewind(used_, overflow_); }
   ScopedArena(const ScopedArena&) = delete;
   ScopedArena& operator=(const ScopedArena&) = delete;
 
-  // As Arena::allocate.
+  // Calls Arena::allocate.
   void* allocate(size_t bytes) { return arena_.allocate(bytes); }
-  // As Arena::allocate_aligned.
+  // Calls Arena::allocate_aligned.
   void* allocate_aligned(size_t bytes, size_t alignment) {
     return arena_.allocate_aligned(bytes, alignment);
   }

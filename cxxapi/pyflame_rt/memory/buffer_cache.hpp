@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Buffers kept for whoever needs one of about the same size next. Thread-safe.
+// Buffers that are kept for later requests of about the same size. Thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -14,29 +14,29 @@
 namespace pyflame_rt {
 namespace memory {
 
-// What a cache of buffers has done, and has.
+// Counts of a cache's use, and its contents.
 struct BufferCacheStats {
-  // Buffers that wait, and their bytes.
+  // Free buffers, and their bytes.
   size_t cached_buffers = 0, cached_bytes = 0;
   // Calls of get_buffer that found one, and that made one.
   size_t hits = 0, misses = 0;
 
-  // Of all calls, from 0 to 1.
+  // Share of hits among all calls, from 0 to 1.
   double hit_rate() const noexcept {
     return hits + misses == 0 ? 0.0
                               : static_cast<double>(hits) / static_cast<double>(hits + misses);
   }
 };
 
-// The buffers that were given back longest ago go first when there are too many.
+// A cache of free buffers. When there are too many, those given back longest ago are freed first.
 class BufferCache {
  public:
-  // Buffers that may wait where nothing else is said.
+  // Most free buffers by default.
   static constexpr size_t kMaxBuffers = 32;
-  // Their bytes, likewise.
+  // Most bytes in free buffers by default.
   static constexpr size_t kMaxBytes = size_t{256} << 20;
 
-  // At most |max_buffers| wait, of |max_bytes| together.
+  // Keeps at most |max_buffers| free buffers of |max_bytes| together.
   explicit BufferCache(size_t max_buffers = kMaxBuffers, size_t max_bytes = kMaxBytes)
       : max_buffers_(max_buffers), max_bytes_(max_bytes) {}
   // Buffers that are not given back stay allocated.
@@ -44,8 +44,8 @@ class BufferCache {
   BufferCache(const BufferCache&) = delete;
   BufferCache& operator=(const BufferCache&) = delete;
 
-  // At least |bytes|, 64-byte aligned, contents undefined: the smallest that waits of at most twice
-  // the size, else a new one. std::bad_alloc.
+  // Returns a buffer of at least |bytes|, 64-byte aligned, contents undefined: the smallest free
+  // one that is at most twice the size, else a new one. Throws std::bad_alloc.
   void* get_buffer(size_t bytes) {
     const std::lock_guard<std::mutex> lock(mutex_);
     bytes = std::max<size_t>(bytes, 1);
@@ -73,7 +73,8 @@ class BufferCache {
     return found;
   }
 
-  // Takes a buffer of get_buffer back; null is nothing. InvalidArgumentError for any other address.
+  // Takes a buffer of get_buffer back; null is ignored. Throws InvalidArgumentError for any other
+  // address.
   void return_buffer(void* data) {
     if (data == nullptr) return;
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -93,7 +94,7 @@ class BufferCache {
   // return_buffer by another name.
   void release(void* data) { return_buffer(data); }
 
-  // Frees what waits.
+  // Frees all free buffers.
   void clear() {
     const std::lock_guard<std::mutex> lock(mutex_);
     while (!waiting_.empty()) drop_last();
@@ -104,22 +105,22 @@ class BufferCache {
     const std::lock_guard<std::mutex> lock(mutex_);
     return {waiting_.size(), bytes_, hits_, misses_};
   }
-  // Buffers that wait.
+  // Number of free buffers.
   size_t cached_buffers() const {
     const std::lock_guard<std::mutex> lock(mutex_);
     return waiting_.size();
   }
-  // Bytes of these.
+  // Bytes in free buffers.
   size_t cached_bytes() const {
     const std::lock_guard<std::mutex> lock(mutex_);
     return bytes_;
   }
-  // Calls of get_buffer that found one.
+  // Number of calls of get_buffer that found a buffer.
   size_t hits() const {
     const std::lock_guard<std::mutex> lock(mutex_);
     return hits_;
   }
-  // Calls of get_buffer that made one.
+  // Number of calls of get_buffer that made a buffer.
   size_t misses() const {
     const std::lock_guard<std::mutex> lock(mutex_);
     return misses_;

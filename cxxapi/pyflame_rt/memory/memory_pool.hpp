@@ -19,37 +19,37 @@
 namespace pyflame_rt {
 namespace memory {
 
-// Sizes of blocks that wait for reuse when they are freed: powers of two from 64 to 4 Mi.
+// Returns the sizes of blocks that are kept for reuse: powers of two from 64 to 4 Mi.
 inline std::vector<size_t> default_size_classes() {
   std::vector<size_t> out;
   for (size_t bytes = 64; bytes <= size_t{4} << 20; bytes *= 2) out.push_back(bytes);
   return out;
 }
 
-// How a pool works.
+// Settings of a pool.
 struct PoolConfig {
   std::vector<size_t> size_classes = default_size_classes();  // not empty
-  size_t max_blocks_per_class = 64;                           // that wait; 1 at least
+  size_t max_blocks_per_class = 64;                           // that a class keeps; at least 1
   size_t alignment = 64;         // of every block; a power of two up to 2 Mi
   bool thread_safe = true;       // false: externally synchronised
   bool track_stats = true;       // false: get_stats gives zeros
-  size_t memory_limit = 0;       // that the pool may hold, what waits included; 0 = none
+  size_t memory_limit = 0;       // most that the pool may hold, free blocks included; 0 = no limit
   size_t initial_pool_size = 0;  // taken when the pool is made
   bool auto_grow = true;         // false: nothing beyond initial_pool_size
 };
 
-// Sizes are those that were asked for.
+// Counts of a pool's work. Sizes are those that were asked for.
 struct PoolStats {
-  // Of all calls together, and how many these were.
+  // Bytes of all calls together.
   uint64_t total_allocated = 0, total_freed = 0;
-  // How often.
+  // Number of calls.
   uint64_t num_allocations = 0, num_frees = 0;
-  // Allocations from what the pool had, and with new memory.
+  // Allocations that used the pool's memory, and those that took new memory.
   uint64_t pool_hits = 0, pool_misses = 0;
-  // In blocks that were not deallocated, now and at most.
+  // Bytes in blocks that were not deallocated, now and at most.
   uint64_t current_usage = 0, peak_usage = 0;
 
-  // Of all allocations, from 0 to 1.
+  // Share of hits among all allocations, from 0 to 1.
   double hit_rate() const noexcept {
     const uint64_t all = pool_hits + pool_misses;
     return all == 0 ? 0.0 : static_cast<double>(pool_hits) / static_cast<double>(all);
@@ -81,11 +81,11 @@ inline pfrt_pool_config c_config(const PoolConfig& config, std::vector<uint64_t>
 
 }  // namespace detail
 
-// What is not deallocated goes with the pool.
+// A pool. Blocks that are not deallocated are freed with it.
 class MemoryPool {
  public:
-  // |base|: where the pool's memory comes from; null = the system. InvalidArgumentError names what
-  // is wrong with |config|; OutOfMemoryError.
+  // |base| is the source of the pool's memory; null = the system. Throws InvalidArgumentError that
+  // names what is wrong with |config|, and OutOfMemoryError.
   explicit MemoryPool(const PoolConfig& config = {}, std::shared_ptr<IAllocator> base = nullptr) {
     std::vector<uint64_t> classes;
     const pfrt_pool_config c = detail::c_config(config, classes);
@@ -98,35 +98,37 @@ class MemoryPool {
   MemoryPool(const MemoryPool&) = delete;
   MemoryPool& operator=(const MemoryPool&) = delete;
 
-  // |bytes|, whose contents are undefined. OutOfMemoryError says whether the limit is reached.
+  // Returns |bytes| bytes, whose contents are undefined. Throws OutOfMemoryError, which says
+  // whether the limit is reached.
   void* allocate(size_t bytes) { return allocate_aligned(bytes, 0); }
-  // |alignment|: a power of two up to 2 Mi; 0 = the config's.
+  // Allocates at |alignment|, a power of two up to 2 Mi; 0 = the config's.
   void* allocate_aligned(size_t bytes, size_t alignment) {
     void* out = nullptr;
     pyflame_rt::detail::check(api().memory->allocate(pool_, bytes, alignment, &out));
     return out;
   }
-  // Null is nothing. NotFoundError where it is not of this pool, InvalidArgumentError where it is
-  // freed already or inside a block.
+  // Frees a block; null is ignored. Throws NotFoundError where it is not of this pool,
+  // InvalidArgumentError where it is freed already or inside a block.
   void deallocate(void* data) { pyflame_rt::detail::check(api().memory->deallocate(pool_, data)); }
-  // Keeps the contents, and the address where there is room; on failure |data| stays as it is.
+  // Resizes a block. Keeps its contents, and its address where there is room; on failure |data|
+  // stays as it is.
   void* reallocate(void* data, size_t bytes) {
     void* out = nullptr;
     pyflame_rt::detail::check(api().memory->reallocate(pool_, data, bytes, &out));
     return out;
   }
-  // Frees every block. UnsupportedError for the global pool, whose blocks runs have.
+  // Frees every block. Throws UnsupportedError for the global pool, whose blocks runs have.
   void reset() { pyflame_rt::detail::check(api().memory->reset(pool_)); }
-  // Has |bytes| ready in one piece.
+  // Makes |bytes| ready in one piece.
   void reserve(size_t bytes) { pyflame_rt::detail::check(api().memory->reserve(pool_, bytes)); }
-  // Gives back what no block lies in, and how much this was.
+  // Frees memory in which no block lies; returns its size.
   size_t trim() {
     uint64_t out = 0;
     pyflame_rt::detail::check(api().memory->trim(pool_, &out));
     return static_cast<size_t>(out);
   }
 
-  // All zero for a pool without statistics.
+  // Counts so far; all zero for a pool without statistics.
   PoolStats get_stats() const {
     pfrt_pool_stats c{};
     c.struct_size = sizeof(c);
@@ -134,7 +136,7 @@ class MemoryPool {
     return {c.total_allocated, c.total_freed, c.num_allocations, c.num_frees,
             c.pool_hits,       c.pool_misses, c.current_usage,   c.peak_usage};
   }
-  // Blocks in use go on to count in current_usage.
+  // Sets the counts to zero; blocks in use still count in current_usage.
   void reset_stats() { pyflame_rt::detail::check(api().memory->reset_stats(pool_)); }
 
   pfrt_memory_pool* handle() const noexcept { return pool_; }
@@ -149,7 +151,7 @@ class MemoryPool {
 
 namespace detail {
 
-// Pools that global_pool has given live as long as the process.
+// Pools that global_pool returned live as long as the process.
 struct GlobalPool {
   std::mutex mutex;
   MemoryPool* pool = nullptr;
@@ -162,8 +164,8 @@ struct GlobalPool {
 
 }  // namespace detail
 
-// The pool that set_global_pool_config made; before, one that only the caller takes from. Its
-// statistics also count what runs take outside of it.
+// Returns the pool that set_global_pool_config made; before, one that only the caller takes from.
+// Its statistics also count the memory that runs take outside of it.
 inline MemoryPool& global_pool() {
   detail::GlobalPool& all = detail::GlobalPool::instance();
   const std::lock_guard<std::mutex> lock(all.mutex);
@@ -175,10 +177,10 @@ inline MemoryPool& global_pool() {
   return *all.pool;
 }
 
-// From now on tensors, and the blocks that runs work in, come from a new pool of the process, where
-// their environment has no allocator of its own; OutOfMemoryError beyond its limit. Models'
-// constants do not. What was allocated before goes back where it came from: keep a reference to the
-// pool that it is of.
+// Makes a new pool of the process. Tensors, and the blocks that runs work in, come from it where
+// their environment has no allocator of its own, and fail with OutOfMemoryError beyond its limit;
+// models' constants do not. Memory allocated before goes back where it came from: keep a reference
+// to its pool.
 inline void set_global_pool_config(const PoolConfig& config) {
   std::vector<uint64_t> classes;
   const pfrt_pool_config c = detail::c_config(config, classes);
@@ -189,7 +191,7 @@ inline void set_global_pool_config(const PoolConfig& config) {
   if (all.pool != nullptr) all.before.push_back(std::exchange(all.pool, nullptr));
 }
 
-// Undoes set_global_pool_config: what comes afterwards is of the C library.
+// Undoes set_global_pool_config: later memory is the C library's.
 inline void reset_global_pool_config() {
   detail::GlobalPool& all = detail::GlobalPool::instance();
   const std::lock_guard<std::mutex> lock(all.mutex);
@@ -198,17 +200,17 @@ inline void reset_global_pool_config() {
   if (all.pool != nullptr) all.before.push_back(std::exchange(all.pool, nullptr));
 }
 
-// A pool of one piece of memory of |base|, and what else |base| gives when that is used up.
-// |base| outlives it. Thread-safe.
+// A pool of one block of memory from |base|, with further memory from |base| when that is used up.
+// |base| must outlive it. Thread-safe.
 class AdvancedMemoryPool : public IAllocator {
  public:
-  // |initial_size| bytes of |base_allocator| at once. OutOfMemoryError.
+  // Takes |initial_size| bytes of |base_allocator| at once. Throws OutOfMemoryError.
   AdvancedMemoryPool(size_t initial_size, IAllocator* base_allocator)
       : base_(base_allocator),
         pool_(config_of(initial_size),
               std::shared_ptr<IAllocator>(std::shared_ptr<void>(), base_allocator)) {}
 
-  // Null when there is no memory.
+  // Returns null when there is no memory.
   void* Alloc(size_t size) override {
     try {
       return pool_.allocate(size);
@@ -216,7 +218,7 @@ class AdvancedMemoryPool : public IAllocator {
       return nullptr;
     }
   }
-  // What is not of the pool is the base allocator's to free.
+  // Frees a block of the pool; any other address goes to the base allocator.
   void Free(void* p) override {
     try {
       pool_.deallocate(p);
@@ -224,7 +226,7 @@ class AdvancedMemoryPool : public IAllocator {
       base_->Free(p);
     }
   }
-  // Of the pool; what the base allocator was asked for directly is not in it.
+  // Counts of the pool; memory that the base allocator gave directly is not included.
   PoolStats get_stats() const { return pool_.get_stats(); }
 
  private:

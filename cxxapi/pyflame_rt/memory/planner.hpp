@@ -18,41 +18,41 @@ namespace memory {
 
 // A buffer to be placed.
 struct MemoryItem {
-  // Of the value that it holds, or else of the node that uses it first; may be empty.
+  // Name of the value in the buffer, or else of the node that uses it first; may be empty.
   std::string name;
-  // How much it is, and what its offset must be a multiple of.
+  // Size of the buffer, and the alignment of its offset.
   size_t bytes = 0, alignment = 64;
-  // Steps, both included, that it is in use in; those of one number may run at once.
+  // First and last step that use the buffer; steps of one number may run at once.
   uint32_t first_step = 0, last_step = 0;
 
-  // Whether the two are in use at the same time: they may not overlap then.
+  // Whether the two are in use at the same time, so that they may not overlap.
   bool lives_with(const MemoryItem& other) const noexcept {
     return first_step <= other.last_step && other.first_step <= last_step;
   }
 };
 
-// What a planner is asked.
+// A question to a planner.
 struct MemoryRequest {
   // The graph's name, and "host" or the provider whose device the block is on.
   std::string graph, memory;
-  // In no particular order.
+  // Buffers to place, in no particular order.
   std::vector<MemoryItem> items;
 };
 
-// What it answers.
+// The answer of a planner.
 struct MemoryPlan {
-  std::vector<size_t> offsets;  // where each item begins in a block
-  size_t bytes = 0;             // of that block
+  std::vector<size_t> offsets;  // start of each item in the block
+  size_t bytes = 0;             // size of the block
 };
 
-// A planner, as a client writes it; it overrides one of the two functions.
+// A planner, to be derived from; override one of the two functions.
 class IMemoryPlanner {
  public:
   virtual ~IMemoryPlanner() = default;
-  // An answer that does not fit fails the run with InvalidArgumentError, which names the items;
-  // what is thrown comes out of the run as the error that it is, or as PyFlameRTError.
+  // Returns the plan. A wrong plan fails the run with InvalidArgumentError, which names the items.
+  // An exception comes out of the run as the error that it is, or as PyFlameRTError.
   virtual MemoryPlan create_plan(const MemoryRequest& request) { return CreatePlan(request); }
-  // The same.
+  // Returns the plan; create_plan calls it by default.
   virtual MemoryPlan CreatePlan(const MemoryRequest& request) {
     throw UnsupportedError("planning memory of graph '" + request.graph +
                                "': the planner overrides neither create_plan nor CreatePlan",

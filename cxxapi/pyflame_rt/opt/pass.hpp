@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an optimisation pass is and what it reports. Derive from Pass to write one. The graphs that
-// a PassManager with built-in passes hands over are in canonical form (the newest opset, attributes
+// Optimisation passes and their reports. Derive from Pass to write one. The graphs that a
+// PassManager with built-in passes hands over are in canonical form (the newest opset, attributes
 // decoded).
 #pragma once
 
@@ -17,51 +17,51 @@
 
 namespace pyflame_rt::opt {
 
-// What passes did, counted.
+// Counts of changes that passes made.
 struct PassStats {
   // Nodes of the graph before that are gone.
   uint64_t nodes_removed = 0;
   // Nodes that were not there before.
   uint64_t nodes_added = 0;
   uint64_t nodes_fused = 0;  // patterns, not the nodes in them
-  // Values computed beforehand.
+  // Values that were folded to constants.
   uint64_t constants_folded = 0;
   // Initializers that nobody used.
   uint64_t initializers_removed = 0;
   std::map<std::string, uint64_t> rules;  // rewrites by name, and how often each was done
 };
 
-// As a sentence.
+// Writes the counts as a sentence.
 inline std::ostream& operator<<(std::ostream& out, const PassStats& s) {
   return out << s.nodes_removed << " nodes removed, " << s.nodes_added << " added, "
              << s.nodes_fused << " fused, " << s.constants_folded << " constants folded, "
              << s.initializers_removed << " initializers removed";
 }
 
-// What one pass has done over all its runs, and how long it took. Nodes of bodies count.
+// Report of one pass over all its runs. Nodes of bodies count.
 struct PassReport {
-  // Its name.
+  // Name of the pass.
   std::string pass;
-  // How often it ran.
+  // Number of its runs.
   uint32_t runs = 0;
-  // Of all runs.
+  // Time of all runs.
   double milliseconds = 0;
-  uint64_t nodes_before = 0, nodes_after = 0;  // of the first and of the last run
-  // Whether the graph is another than before.
+  uint64_t nodes_before = 0, nodes_after = 0;  // before the first run and after the last
+  // Whether the pass changed the graph.
   bool modified = false;
-  // Of all runs.
+  // Counts of all runs.
   PassStats stats;
 };
 
-// What a run of passes did.
+// Result of a run of passes.
 struct PassResult {
-  // Whether the graph is another than before.
+  // Whether the graph was changed.
   bool modified = false;
-  // Of all passes together.
+  // Counts of all passes together.
   PassStats stats;
-  // What a person should know, a sentence each.
+  // A sentence for each thing that a person should know.
   std::vector<std::string> warnings;
-  std::vector<PassReport> reports;  // a pass of the manager each; empty from Pass::run
+  std::vector<PassReport> reports;  // one for each pass of the manager; empty from Pass::run
 };
 
 // A rewrite of graphs. Not shared between threads.
@@ -72,16 +72,16 @@ class Pass {
   Pass& operator=(const Pass&) = delete;
   virtual ~Pass() = default;
 
-  // By which it is skipped and reported.
+  // Name by which the pass is skipped and reported.
   virtual const char* name() const = 0;
-  // What it does, in a line.
+  // A line that says what the pass does.
   virtual const char* description() const { return ""; }
   // Rewrites the graph in place, and keeps its inputs and outputs. |modified| of the result says
   // whether anything was done: edits are dropped when it is false. May throw.
   virtual PassResult run(Graph& graph) = 0;
-  // Whether it is one of that level.
+  // Whether the pass runs at that level.
   virtual bool should_run(OptLevel level) const { return level >= OptLevel::Basic; }
-  // Names of passes that it follows in its manager, where they are there too.
+  // Names of passes of the same manager that it has to follow.
   virtual std::vector<std::string> after() const { return {}; }
 };
 
@@ -96,7 +96,8 @@ inline pfrt_pass_level lowest_level(const Pass& pass) {
   return PFRT_PASS_ALL;
 }
 
-// |pass| as the C API takes it. Who calls it keeps the pass alive, or gives it away by |release|.
+// Returns |pass| as the C API takes it. The caller keeps the pass alive, or gives it away by
+// |release|.
 inline pfrt_custom_pass to_c(Pass& pass) {
   pfrt_custom_pass c{};
   c.struct_size = sizeof(c);

@@ -15,74 +15,74 @@
 
 namespace pyflame_rt::opt {
 
-// What ConstantFoldingPass does.
+// Options of ConstantFoldingPass.
 struct ConstantFoldingConfig {
-  uint64_t max_tensor_bytes = 16 * 1024 * 1024;  // larger results are not computed beforehand
+  uint64_t max_tensor_bytes = 16 * 1024 * 1024;  // larger results are not folded
   bool fold_shape_ops = true;                    // Shape, Gather of a shape, and the like
   bool fold_expensive_ops = false;               // products and convolutions too
   std::vector<std::string> exclude_ops;          // never folded
 };
 
-// What DeadCodeEliminationPass removes besides nodes that no output depends on.
+// Further removals by DeadCodeEliminationPass, besides nodes that no output depends on.
 struct DCEConfig {
-  // Weights that nobody uses.
+  // Initializers that nobody uses.
   bool remove_initializers = true;
-  // Identity.
+  // Identity nodes.
   bool remove_identity = true;
-  // Dropout, which does nothing in inference.
+  // Dropout nodes, which do nothing in inference.
   bool remove_dropout = true;
 };
 
-// What CSEPass compares.
+// Limits of CSEPass.
 struct CSEConfig {
   bool check_attributes = true;     // false: nodes that have attributes are left alone
-  uint64_t max_comparisons = 1000;  // a node
+  uint64_t max_comparisons = 1000;  // for each node
 };
 
-// What OperatorFusionPass fuses.
+// Fusions that OperatorFusionPass does.
 struct FusionConfig {
-  // BatchNormalization into Conv.
+  // Fuses BatchNormalization into Conv.
   bool fuse_conv_bn = true;
-  // An activation into the Conv before it.
+  // Fuses an activation into the Conv before it.
   bool fuse_conv_bn_activation = true;
-  // MatMul and Add to Gemm.
+  // Fuses MatMul and Add to Gemm.
   bool fuse_matmul_add = true;
-  // An activation into the elementwise operator before it.
+  // Fuses an activation into the elementwise operator before it.
   bool fuse_elementwise_activation = true;
-  bool check_backend_support = true;   // only what the target backend says it runs as one
+  bool check_backend_support = true;   // fuses only operators that the target backend runs as one
   std::string target_backend = "cpu";  // a device word or a provider's name
 };
 
-// How images lie in memory.
+// Layout of images in memory.
 enum class Layout : int32_t { NCHW = 0, NHWC = 1, NC4HW4 = 2 };
 
-// What LayoutOptimizationPass does.
+// Options of LayoutOptimizationPass.
 struct LayoutConfig {
-  // Of convolutions.
+  // Layout of convolutions.
   Layout conv_layout = Layout::NCHW;
-  // Transposes where layouts meet.
+  // Inserts transposes where layouts meet.
   bool insert_transposes = true;
-  // Layouts move along operators that do not mind.
+  // Moves layouts along operators that work in any.
   bool propagate_layout = true;
-  // As in FusionConfig.
+  // A device word or a provider's name.
   std::string target_backend = "cpu";
 };
 
-// What DataflowPass asks.
+// Target of DataflowPass.
 struct DataflowConfig {
   std::string target_backend;  // a provider's name; empty = the first of the optimizer's
-  std::string device;          // of that provider, by its word; empty = the first
+  std::string device;          // word of one of that provider's devices; empty = the first
 };
 
-// What a PassManager does.
+// Options of a PassManager.
 struct PassManagerConfig {
   // Passes of this level and below run.
   OptLevel opt_level = OptLevel::Extended;
   int max_iterations = 10;  // of run_until_fixed_point
-  bool verbose = false;     // log what each pass did
-  // Check the graph after each pass.
+  bool verbose = false;     // logs the changes of each pass
+  // Checks the graph after each pass.
   bool validate_after_pass = false;
-  bool verify = false;  // compare results before and after each pass; undo what changes them
+  bool verify = false;  // compares results around each pass; undoes a pass that changes them
   std::vector<std::string> skip_passes;      // by name
   std::map<std::string, std::string> extra;  // further keys of the optimizer's schema, as text
 };
@@ -143,7 +143,7 @@ inline PassStats stats_from_c(const pfrt_pass_stats& c) {
           c.constants_folded, c.initializers_removed, {}};
 }
 
-// Reads a result and lets go of it.
+// Reads a result and releases it.
 inline PassResult take_result(PFRT_OWN pfrt_optimization* handle) {
   const std::unique_ptr<pfrt_optimization, void (*)(pfrt_optimization*)> owner(
       handle, api().optimizer->release_result);
@@ -192,28 +192,28 @@ inline PassResult run(pfrt_optimizer* optimizer, Graph& graph, const std::string
 
 }  // namespace detail
 
-// A pass of the library's.
+// A built-in pass of the library.
 class BuiltInPass : public Pass {
  public:
-  // As skip_passes takes it.
+  // Name that skip_passes takes.
   const char* name() const final { return name_.c_str(); }
-  // What it does, in a line.
+  // A line that says what the pass does.
   const char* description() const final { return description_; }
-  // Whether it is one of that level.
+  // Whether the pass runs at that level.
   bool should_run(OptLevel level) const final { return level_ && level >= *level_; }
   std::vector<std::string> after() const final { return after_; }
-  // The pass alone, once.
+  // Runs the pass alone, once.
   PassResult run(Graph& graph) final {
     const detail::OptimizerHandle optimizer = detail::make_optimizer(options_);
     pyflame_rt::detail::check(
         api().optimizer->add_pass(optimizer.get(), pyflame_rt::detail::text(name_), nullptr));
     return detail::run(optimizer.get(), graph, name_, false);
   }
-  // For calls of the C API.
+  // Options for calls of the C API.
   pfrt_options* options() const noexcept { return options_.get(); }
 
  protected:
-  // For the passes below; |level| nullopt: of none.
+  // For the passes below; |level| nullopt puts the pass in no level.
   template <typename Config>
   BuiltInPass(const char* name, const char* description, std::optional<OptLevel> level,
               std::vector<std::string> after, const Config& config)
@@ -232,66 +232,67 @@ class BuiltInPass : public Pass {
   pyflame_rt::detail::Handle<pfrt_options> options_;
 };
 
-// Computes beforehand what follows from constants.
+// Folds constants: computes beforehand what depends on constants alone.
 class ConstantFoldingPass final : public BuiltInPass {
  public:
-  // As configured.
+  // Makes the pass with |config|.
   explicit ConstantFoldingPass(const ConstantFoldingConfig& config = {})
       : BuiltInPass("ConstantFoldingPass", "computes beforehand what follows from constants",
                     OptLevel::Basic, {}, config) {}
 };
-// Removes what no output depends on.
+// Removes nodes that no output depends on.
 class DeadCodeEliminationPass final : public BuiltInPass {
  public:
-  // As configured.
+  // Makes the pass with |config|.
   explicit DeadCodeEliminationPass(const DCEConfig& config = {})
       : BuiltInPass("DeadCodeEliminationPass", "removes what no output depends on", OptLevel::Basic,
                     {"ConstantFoldingPass"}, config) {}
 };
-// Computes once what several nodes compute alike.
+// Merges nodes that compute the same.
 class CSEPass final : public BuiltInPass {
  public:
-  // As configured.
+  // Makes the pass with |config|.
   explicit CSEPass(const CSEConfig& config = {})
       : BuiltInPass("CSEPass", "computes once what several nodes compute alike", OptLevel::Extended,
                     {"ConstantFoldingPass", "DeadCodeEliminationPass"}, config) {}
 };
-// Makes one operator of several.
+// Fuses several operators into one.
 class OperatorFusionPass final : public BuiltInPass {
  public:
-  // As configured.
+  // Makes the pass with |config|.
   explicit OperatorFusionPass(const FusionConfig& config = {})
       : BuiltInPass("OperatorFusionPass", "makes one operator of several", OptLevel::Extended,
                     {"ConstantFoldingPass", "CSEPass"}, config) {}
 };
-// Moves layouts to where they cost least.
+// Moves changes of layout to where they cost least.
 class LayoutOptimizationPass final : public BuiltInPass {
  public:
-  // As configured.
+  // Makes the pass with |config|.
   explicit LayoutOptimizationPass(const LayoutConfig& config = {})
       : BuiltInPass("LayoutOptimizationPass", "moves layouts to where they cost least",
                     OptLevel::All, {"OperatorFusionPass"}, config) {}
 };
 
-// Joins operators where a provider says that they take less time together. Of no level: it runs by
-// itself, or in a PassManager that it is given to.
+// Joins operators where a provider says that they take less time together. It belongs to no level:
+// it runs by itself, or in a PassManager that it is given to.
 class DataflowPass final : public BuiltInPass {
  public:
-  // As configured.
+  // Makes the pass with |config|.
   explicit DataflowPass(const DataflowConfig& config = {})
       : BuiltInPass("DataflowPass",
                     "joins operators where a provider says that they take less time together",
                     std::nullopt, {"ConstantFoldingPass", "CSEPass"}, config) {}
 };
 
-// Runs passes in the order of their registration, but that each follows those of its after().
+// Runs passes in the order of their registration, except that each follows the passes of its
+// after().
 class PassManager {
  public:
-  // Without passes.
+  // Makes a manager without passes.
   explicit PassManager(PassManagerConfig config = {}) : config_(std::move(config)) {}
   PassManager(PassManager&&) noexcept = default;
   PassManager& operator=(PassManager&&) noexcept = default;
-  // With the built-in passes of the level.
+  // Makes a manager with the built-in passes of the level.
   static PassManager create_default(OptLevel level) {
     PassManagerConfig config;
     config.opt_level = level;
@@ -312,7 +313,7 @@ class PassManager {
     return manager;
   }
 
-  // At the end; one of the same name is replaced in its place.
+  // Adds a pass at the end; one of the same name is replaced in its place.
   void register_pass(std::unique_ptr<Pass> pass) {
     if (pass == nullptr) throw InvalidArgumentError("register_pass: null");
     for (Entry& known : passes_) {
@@ -322,23 +323,23 @@ class PassManager {
     }
     passes_.push_back({pass->name(), std::move(pass)});
   }
-  // A pass that a plug-in of kind pass brings, by its name.
+  // Adds a pass that a plug-in of kind pass brings, by its name.
   void register_plugin_pass(const std::string& name) { passes_.push_back({name, nullptr}); }
-  // In the order of their registration.
+  // Names of the passes, in the order of their registration.
   std::vector<std::string> passes() const {
     std::vector<std::string> names;
     names.reserve(passes_.size());
     for (const Entry& entry : passes_) names.push_back(entry.name);
     return names;
   }
-  // As given to the constructor.
+  // Options as given to the constructor.
   const PassManagerConfig& config() const noexcept { return config_; }
 
-  // Each pass of the level that is not skipped, once. On failure the graph is as it was.
+  // Runs each pass of the level that is not skipped, once. On failure the graph is as it was.
   PassResult run(Graph& graph) { return run(graph, {}, false); }
-  // One pass, whatever its level.
+  // Runs the pass |name|, whatever its level.
   PassResult run_pass(const std::string& name, Graph& graph) { return run(graph, name, false); }
-  // All of them, until none changes anything or max_iterations is reached.
+  // Runs all passes until none changes anything or max_iterations is reached.
   PassResult run_until_fixed_point(Graph& graph) { return run(graph, {}, true); }
 
  private:
@@ -375,38 +376,38 @@ class PassManager {
   std::vector<Entry> passes_;
 };
 
-// One pass over a graph, as configured.
+// Runs ConstantFoldingPass once.
 inline PassResult fold_constants(Graph& graph, const ConstantFoldingConfig& config = {}) {
   return ConstantFoldingPass(config).run(graph);
 }
-// DeadCodeEliminationPass, once.
+// Runs DeadCodeEliminationPass once.
 inline PassResult eliminate_dead_code(Graph& graph, const DCEConfig& config = {}) {
   return DeadCodeEliminationPass(config).run(graph);
 }
-// CSEPass, once.
+// Runs CSEPass once.
 inline PassResult eliminate_common_subexpressions(Graph& graph, const CSEConfig& config = {}) {
   return CSEPass(config).run(graph);
 }
-// OperatorFusionPass, once.
+// Runs OperatorFusionPass once.
 inline PassResult fuse_operators(Graph& graph, const FusionConfig& config = {}) {
   return OperatorFusionPass(config).run(graph);
 }
-// LayoutOptimizationPass, once.
+// Runs LayoutOptimizationPass once.
 inline PassResult optimize_layout(Graph& graph, const LayoutConfig& config = {}) {
   return LayoutOptimizationPass(config).run(graph);
 }
-// All passes of a level, until nothing changes.
+// Runs all passes of a level until nothing changes.
 inline PassResult optimize(Graph& graph, OptLevel level = OptLevel::Extended) {
   return PassManager::create_default(level).run_until_fixed_point(graph);
 }
 
 // A rewrite that the built-in passes know.
 struct RuleInfo {
-  // The pass that does it, its own name, the level word from which on ("by name": where the pass is
-  // given to a manager), and what becomes of what.
+  // The pass, the rule's own name, the lowest level word ("by name": only where the pass is given
+  // to a manager), and a line that says what the rule replaces by what.
   std::string pass, rule, level, text;
 };
-// All of them; PassStats::rules counts them by name.
+// All rewrites; PassStats::rules counts them by name.
 inline std::vector<RuleInfo> known_rules() {
   std::vector<RuleInfo> out;
   for (size_t i = 0; i < api().optimizer->known_rule_count(); ++i) {

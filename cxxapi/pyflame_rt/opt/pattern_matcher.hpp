@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Patterns of nodes, for passes of one's own: named nodes, edges between them, and a root from
-// which all others are reached.
+// Patterns of nodes, for one's own passes: named nodes, edges between them, and a root from which
+// all others are reached.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,17 @@
 
 namespace pyflame_rt::opt {
 
-// A node of the pattern: any operator, or one.
+// A node of the pattern: a given operator, or any.
 struct PatternNode {
   std::string op_type;  // empty = any
   std::string domain;   // "" = ai.onnx
-  std::string name;     // in the pattern
+  std::string name;     // its name in the pattern
 
-  // A node of operator |op_type|.
+  // Returns a node of operator |op_type|.
   static PatternNode op(std::string op_type, std::string name, std::string domain = {}) {
     return {std::move(op_type), std::move(domain), std::move(name)};
   }
-  // A node of any operator.
+  // Returns a node of any operator.
   static PatternNode any(std::string name) { return {{}, {}, std::move(name)}; }
 };
 
@@ -31,23 +31,23 @@ struct PatternNode {
 struct PatternEdge {
   // Names of nodes in the pattern.
   std::string from, to;
-  // Of |from|, counted from 0.
+  // Index of an output of |from|, from 0 on.
   uint32_t output = 0;
-  // Of |to|, counted from 0; PFRT_ANY_INPUT = whichever.
+  // Index of an input of |to|, from 0 on; PFRT_ANY_INPUT = any of them.
   uint32_t input = PFRT_ANY_INPUT;
 
-  // Output |output| of |from| is input |input| of |to|.
+  // Demands that output |output| of |from| is input |input| of |to|.
   static PatternEdge output_to_input(std::string from, std::string to, uint32_t input,
                                      uint32_t output = 0) {
     return {std::move(from), std::move(to), output, input};
   }
-  // Output |output| of |from| is any input of |to|.
+  // Demands that output |output| of |from| is any input of |to|.
   static PatternEdge output_to_any_input(std::string from, std::string to, uint32_t output = 0) {
     return {std::move(from), std::move(to), output, PFRT_ANY_INPUT};
   }
 };
 
-// Nodes and edges to be looked for. Move-only; not shared between threads.
+// A pattern to be found: nodes and edges. Move-only; not shared between threads.
 class Pattern {
  public:
   Pattern() : handle_(nullptr, api().pattern->release) {
@@ -55,17 +55,17 @@ class Pattern {
     detail::check(api().pattern->create(&handle));
     handle_.reset(handle);
   }
-  // InputError when the name is taken.
+  // Throws InputError when the name is taken.
   void add_node(const PatternNode& node) {
     detail::check(api().pattern->add_node(handle_.get(), detail::text(node.op_type),
                                           detail::text(node.domain), detail::text(node.name)));
   }
-  // PyFlameRTError (not found) when there is no such node.
+  // Throws PyFlameRTError (not found) when there is no such node.
   void add_edge(const PatternEdge& edge) {
     detail::check(api().pattern->add_edge(handle_.get(), detail::text(edge.from), edge.output,
                                           detail::text(edge.to), edge.input));
   }
-  // The last node added unless it is set.
+  // Sets the root, which is otherwise the last node added.
   void set_root(const std::string& name) {
     detail::check(api().pattern->set_root(handle_.get(), detail::text(name)));
   }
@@ -75,17 +75,17 @@ class Pattern {
   std::unique_ptr<pfrt_pattern, void (*)(pfrt_pattern*)> handle_;
 };
 
-// One place where the pattern was found. Lives no longer than the Graph object it was found in.
+// A place where the pattern was found. Lives no longer than the Graph object it was found in.
 class Match {
  public:
-  // Null once the node was removed.
+  // Returns the graph's node for the pattern's node |name|; null once it was removed.
   Node* get_node(const std::string& name) const {
     uint32_t id = PFRT_NO_NODE;
     detail::check(api().pattern->node(matches_.get(), index_, detail::text(name), &id));
     const std::shared_ptr<Node> node = id == PFRT_NO_NODE ? nullptr : graph_->node(id);
     return node.get();  // the graph holds it
   }
-  // Whether one node alone uses what the node makes, as the graph is now.
+  // Whether only one node uses the node's outputs, as the graph is now.
   bool is_single_consumer(const std::string& name) const {
     uint32_t yes = 0;
     detail::check(
@@ -105,7 +105,8 @@ class Match {
 // Finds patterns. Stateless.
 class PatternMatcher {
  public:
-  // One match for each node that can be the root, producers first; matches may share other nodes.
+  // Returns a match for each node that can be the root, producers first; matches may share other
+  // nodes.
   std::vector<Match> find_all(const Graph& graph, const Pattern& pattern) const {
     pfrt_matches* handle = nullptr;
     detail::check(api().pattern->find_all(pattern.handle(), graph.handle(), &handle));

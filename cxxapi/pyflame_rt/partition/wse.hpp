@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Graphs on wafer-scale chips, as the wafer-scale provider places them on its simulator: nothing of
-// the sort has to be there, and nothing is computed. Thread-safe but for the graph.
+// Graphs on wafer-scale chips, as the wafer-scale provider places them on its simulator. No such
+// device is needed, and nothing is computed. Thread-safe but for the graph.
 #pragma once
 
 #include <algorithm>
@@ -25,45 +25,47 @@ namespace pyflame_rt::partition {
 
 // Wafer-scale chips in a grid, and the links between neighbours.
 struct WSEChipConfig {
-  int num_chips = 1;  // that partition_for_multi_chip holds against the topology; 1 = not said
+  int num_chips = 1;  // expected by partition_for_multi_chip; 1 = not set
   // Columns and rows of the grid.
   std::vector<int64_t> topology = {1, 1};
-  double inter_chip_bandwidth = 0;  // of a link, in bytes a second; 0 = the machine's default
-  double inter_chip_latency = 0;    // of a link, in nanoseconds; 0 = none is known, taken as 0
-  uint64_t chip_memory_bytes = 0;   // of a chip, that may be used; 0 = all that the machine has
+  double inter_chip_bandwidth = 0;  // of a link, in bytes per second; 0 = the machine's default
+  double inter_chip_latency = 0;    // of a link, in nanoseconds; 0 = unknown, taken as 0
+  uint64_t chip_memory_bytes = 0;   // usable bytes of a chip; 0 = all that the machine has
 
-  // Columns times rows. InvalidArgumentError unless the topology is two positive numbers.
+  // Number of chips, columns times rows. Throws InvalidArgumentError unless the topology is two
+  // positive numbers.
   int64_t total_chips() const;
 };
 
-// What lies on one chip.
+// Placement on one chip.
 struct WSEPartition {
   int64_t chip = 0;                // its number, row by row from 0
-  std::vector<std::string> nodes;  // their names, in the order in which they run
-  int64_t memory_bytes = 0;        // of the chip, that they take
-  int64_t cycles = 0;              // simulated, of all of them one after another
+  std::vector<std::string> nodes;  // names of its nodes, in the order in which they run
+  int64_t memory_bytes = 0;        // memory of the chip that they take
+  int64_t cycles = 0;              // simulated cycles of all of them one after another
   double compute_time_us = 0;      // the same in microseconds
 };
 
-// Where the nodes of a graph lie, and what a run takes there, as simulated. Nodes without a name of
+// Placement of a graph's nodes on chips, and simulated times of a run. Nodes without a name of
 // their own, or with one that another has, go by the name of their first output.
 struct WSEPlan {
   std::string machine;                               // the device, "wse2"
-  std::vector<WSEPartition> partitions;              // of the chips that are used, by number
-  std::map<std::string, int64_t> node_to_partition;  // the chip's number
+  std::vector<WSEPartition> partitions;              // one for each chip that is used, by number
+  std::map<std::string, int64_t> node_to_partition;  // number of each node's chip
   // Nodes that the wafer does not take: the CPU runs them, and their time is not in the plan.
   std::vector<std::string> unplaced;
-  int64_t total_comm_bytes = 0;  // that a run sends between chips
+  int64_t total_comm_bytes = 0;  // bytes that a run sends between chips
   double load_imbalance = 0;     // cycles of the busiest chip over the mean of those used, less 1
-  double total_latency_us = 0;   // from the first stage to the last
+  double total_latency_us = 0;   // time from the first stage to the last
   double pipeline_interval_us = 0;  // between two results of a stream of runs
-  // The weights do not fit on the chips at once: one chip works, and they come from the host.
+  // Whether the weights do not fit on the chips at once, so that one chip works and they come from
+  // the host.
   bool streaming = false;
-  bool simulated = true;  // no such device was used
+  bool simulated = true;  // true: no device was used
   std::string text;       // the plan as a table
-  std::string drawing;    // what svg() gives
+  std::string drawing;    // result of svg()
 
-  // A picture of the chips, with each stage in its place; empty when nothing lies on them.
+  // Drawing of the chips as SVG, with each stage in its place; empty when nothing lies on them.
   const std::string& svg() const noexcept { return drawing; }
 };
 
@@ -80,7 +82,7 @@ inline std::string topology_text(const WSEChipConfig& config) {
   return "[" + out + "]";
 }
 
-// As the provider's options have it, whatever the program's locale.
+// Writes a number as the provider's options take it, in any locale.
 inline std::string number(const char* name, const char* unit, double value) {
   std::ostringstream out;
   out.imbue(std::locale::classic());
@@ -92,7 +94,7 @@ inline std::string number(const char* name, const char* unit, double value) {
   return out.str();
 }
 
-// The provider's, by their keys without "provider.wse.".
+// Options of the provider, by their keys without "provider.wse.".
 inline std::map<std::string, std::string> options_of(const WSEChipConfig& config) {
   (void)config.total_chips();  // throws where there is no such grid
   return {{"chips", std::to_string(config.topology[0]) + "x" + std::to_string(config.topology[1])},
@@ -127,7 +129,7 @@ inline void need_machine(const std::string& machine, const std::string& doing) {
                       "; put libpyflamert_provider_wse.so into a folder of PFRT_PLUGIN_PATH");
 }
 
-// Gives each node a name of its own; those of all that compute something, in order.
+// Gives each node a name of its own; returns the names of all that compute something, in order.
 inline std::vector<std::string> name_nodes(Graph& graph) {
   const std::vector<std::shared_ptr<Node>> nodes = graph.topological_sort();
   std::set<std::string> taken, seen;
@@ -161,7 +163,7 @@ T first_of(const Answer& answer, const char* name) {
   return tensor_of(answer, name).data_ptr<T>()[0];
 }
 
-// The plan that the provider answered, of a graph with these nodes.
+// Makes the plan from the provider's answer about a graph with these nodes.
 inline WSEPlan plan_from(const Answer& answer, const std::vector<std::string>& node_names) {
   const std::vector<std::string> names = tensor_of(answer, "name").strings();
   const auto* chip = tensor_of(answer, "chip").data_ptr<int64_t>();
@@ -205,7 +207,8 @@ inline WSEPlan plan_from(const Answer& answer, const std::vector<std::string>& n
   return plan;
 }
 
-// A device has one plan, that of the session made last: from the session until it has answered.
+// Guards the device's one plan, which is that of the last session made, from making the session
+// until the device has answered.
 inline std::mutex& plan_mutex() {
   static std::mutex mutex;
   return mutex;
@@ -223,11 +226,11 @@ inline int64_t WSEChipConfig::total_chips() const {
 
 namespace wse {
 
-// Where the nodes of |graph| lie on chips of |machine|, "wse2" or "wse3", and what a run takes.
-// Each product begins a stage with what follows it; stages lie side by side, in the order in which
-// they run, first on one chip and then on the next. Dimensions that the graph leaves open count
-// 128, or 1 where they come first. InvalidArgumentError for a config or machine that there is not,
-// NotFoundError where the wafer-scale provider is not there.
+// Places the nodes of |graph| on chips of |machine|, "wse2" or "wse3", and simulates a run. Each
+// product begins a stage with the nodes that follow it; stages lie side by side, in the order in
+// which they run, first on one chip and then on the next. Dimensions that the graph leaves open
+// count 128, or 1 where they come first. Throws InvalidArgumentError for a wrong config or machine,
+// and NotFoundError without the wafer-scale provider.
 inline WSEPlan partition_for_wse(const Graph& graph, const WSEChipConfig& config = {},
                                  const std::string& machine = "wse2") {
   detail::need_machine(machine, "partitioning a graph");
@@ -260,8 +263,8 @@ inline WSEPlan partition_for_wse(const Graph& graph, const WSEChipConfig& config
   return plan;
 }
 
-// As partition_for_wse, where |config.num_chips|, if it is more than 1, has to be what its topology
-// has: InvalidArgumentError names both when they differ.
+// Calls partition_for_wse, after a check of |config.num_chips| against the topology where it is
+// more than 1: InvalidArgumentError names both numbers when they differ.
 inline WSEPlan partition_for_multi_chip(const Graph& graph, const WSEChipConfig& config,
                                         const std::string& machine = "wse2") {
   if (config.num_chips < 1)
@@ -276,10 +279,10 @@ inline WSEPlan partition_for_multi_chip(const Graph& graph, const WSEChipConfig&
   return partition_for_wse(graph, config, machine);
 }
 
-// A graph that computes the same as |graph|, with products of one input joined where |machine|
-// takes less time for that: MatMuls with constant matrices, as those for queries, keys and values,
-// or up and gate, become one with the matrices side by side, and a Split. Results differ in the
-// rounding of sums at most. Errors as of partition_for_wse.
+// Returns a graph that computes the same as |graph|, with products of one input joined where
+// |machine| takes less time for that: MatMuls with constant matrices, as those for queries, keys
+// and values, or up and gate, become one with the matrices side by side, and a Split. Results
+// differ at most in the rounding of sums. Throws what partition_for_wse throws.
 inline Graph optimize_for_wse_dataflow(const Graph& graph, const std::string& machine = "wse2") {
   detail::need_machine(machine, "optimising a graph");
   opt::DataflowConfig config;

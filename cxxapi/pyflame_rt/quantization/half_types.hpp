@@ -25,19 +25,19 @@ inline float bits_float(uint32_t bits) noexcept {
 
 }  // namespace detail
 
-// IEEE 754 binary16.
+// An IEEE 754 binary16 number.
 class Float16 {
  public:
   constexpr Float16() noexcept = default;
   // Rounds to nearest, ties to even.
   explicit Float16(float value) noexcept : Float16(from_float(value)) {}
-  // The number with these bits.
+  // Makes the number with these bits.
   static constexpr Float16 from_bits(uint16_t bits) noexcept {
     Float16 half;
     half.bits_ = bits;
     return half;
   }
-  // Rounds to nearest, ties to even; what is too large becomes infinite.
+  // Rounds to nearest, ties to even; values beyond the range become infinite.
   static Float16 from_float(float value) noexcept {
     const uint32_t u = detail::float_bits(value);
     const uint32_t sign = (u >> 16) & 0x8000u;
@@ -51,7 +51,7 @@ class Float16 {
     const uint32_t rounded = magnitude + 0xfffu + ((magnitude >> 13) & 1u);
     return pack(sign | ((rounded - 0x38000000u) >> 13));
   }
-  // Exact.
+  // Converts exactly.
   float to_float() const noexcept {
     const uint32_t sign = static_cast<uint32_t>(bits_ & 0x8000u) << 16;
     const uint32_t exponent = (bits_ >> 10) & 0x1fu;
@@ -63,19 +63,19 @@ class Float16 {
     }
     return detail::bits_float(sign | ((exponent + 112u) << 23) | (mantissa << 13));
   }
-  // Exact.
+  // Converts exactly.
   explicit operator float() const noexcept { return to_float(); }
-  // As in memory.
+  // The bits as they are in memory.
   constexpr uint16_t bits() const noexcept { return bits_; }
-  // Of either sign.
+  // Whether it is a NaN, of either sign.
   constexpr bool is_nan() const noexcept { return (bits_ & 0x7fffu) > 0x7c00u; }
-  // Of either sign.
+  // Whether it is infinite, of either sign.
   constexpr bool is_inf() const noexcept { return (bits_ & 0x7fffu) == 0x7c00u; }
-  // Of either sign.
+  // Whether it is zero, of either sign.
   constexpr bool is_zero() const noexcept { return (bits_ & 0x7fffu) == 0; }
-  // As numbers: NaN differs from itself, the two zeros are equal.
+  // Compares as numbers: NaN differs from itself, the two zeros are equal.
   friend bool operator==(Float16 a, Float16 b) noexcept { return a.to_float() == b.to_float(); }
-  // Not ==: NaN differs from itself.
+  // Negates ==, so that NaN differs from itself.
   friend bool operator!=(Float16 a, Float16 b) noexcept { return !(a == b); }
 
  private:
@@ -85,13 +85,13 @@ class Float16 {
   uint16_t bits_ = 0;
 };
 
-// The upper half of a binary32.
+// A bfloat16 number: the upper half of a binary32.
 class BFloat16 {
  public:
   constexpr BFloat16() noexcept = default;
   // Rounds to nearest, ties to even.
   explicit BFloat16(float value) noexcept : BFloat16(from_float(value)) {}
-  // The number with these bits.
+  // Makes the number with these bits.
   static constexpr BFloat16 from_bits(uint16_t bits) noexcept {
     BFloat16 half;
     half.bits_ = bits;
@@ -103,21 +103,21 @@ class BFloat16 {
     if ((u & 0x7fffffffu) > 0x7f800000u) return from_bits(static_cast<uint16_t>((u >> 16) | 0x40u));
     return from_bits(static_cast<uint16_t>((u + 0x7fffu + ((u >> 16) & 1u)) >> 16));
   }
-  // Exact.
+  // Converts exactly.
   float to_float() const noexcept { return detail::bits_float(static_cast<uint32_t>(bits_) << 16); }
-  // Exact.
+  // Converts exactly.
   explicit operator float() const noexcept { return to_float(); }
-  // As in memory.
+  // The bits as they are in memory.
   constexpr uint16_t bits() const noexcept { return bits_; }
-  // Of either sign.
+  // Whether it is a NaN, of either sign.
   constexpr bool is_nan() const noexcept { return (bits_ & 0x7fffu) > 0x7f80u; }
-  // Of either sign.
+  // Whether it is infinite, of either sign.
   constexpr bool is_inf() const noexcept { return (bits_ & 0x7fffu) == 0x7f80u; }
-  // Of either sign.
+  // Whether it is zero, of either sign.
   constexpr bool is_zero() const noexcept { return (bits_ & 0x7fffu) == 0; }
-  // As numbers: NaN differs from itself, the two zeros are equal.
+  // Compares as numbers: NaN differs from itself, the two zeros are equal.
   friend bool operator==(BFloat16 a, BFloat16 b) noexcept { return a.to_float() == b.to_float(); }
-  // Not ==: NaN differs from itself.
+  // Negates ==, so that NaN differs from itself.
   friend bool operator!=(BFloat16 a, BFloat16 b) noexcept { return !(a == b); }
 
  private:
@@ -126,13 +126,13 @@ class BFloat16 {
 
 }  // namespace quantization
 
-// Of float16.
+// Element type of Float16.
 template <>
 struct DTypeOf<quantization::Float16> {
   // DType::Float16.
   static constexpr DType value = DType::Float16;
 };
-// Of bfloat16.
+// Element type of BFloat16.
 template <>
 struct DTypeOf<quantization::BFloat16> {
   // DType::BFloat16.

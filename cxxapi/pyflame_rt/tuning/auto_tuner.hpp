@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tuning of one operator at one shape: how its kernel is to divide the work, found by measurement.
-// What is found goes to the cache folder, and sessions with SessionOptions::tune "on" or "cached"
-// that have the same step take it from there without measuring.
+// Tuning of one operator at one shape: finds by measurement how its kernel should divide the work.
+// Results go to the cache folder, and sessions with SessionOptions::tune "on" or "cached" that have
+// the same step take them from there without measuring.
 //
 //   pyflame_rt::tuning::AutoTuner tuner;
 //   auto config = tuner.tune_kernel({"Conv"}, {{1, 64, 56, 56}, {64, 64, 3, 3}});
@@ -30,68 +30,70 @@
 
 namespace pyflame_rt::tuning {
 
-// An operator, as it stands in a model.
+// An operator as it stands in a model.
 struct OpKernelInfo {
   OpKernelInfo() = default;
-  // Of ai.onnx, on Float32.
+  // Describes an operator of ai.onnx on Float32.
   OpKernelInfo(std::string of_type, std::map<std::string, AttributeValue> with = {})
       : op_type(std::move(of_type)), attributes(std::move(with)) {}
 
-  // "Conv"; of the domain "ai.onnx" where |domain| is empty.
+  // Operator name, "Conv".
   std::string op_type;
-  // As the standard has them; those that are missing have its defaults.
+  // Attributes as the standard names them; missing ones have its defaults.
   std::map<std::string, AttributeValue> attributes;
-  // Of the operator; empty = ai.onnx.
+  // Domain of the operator; empty = ai.onnx.
   std::string domain;
-  // Of its inputs; the last one counts for those that follow, none means Float32.
+  // Element types of the inputs; the last one counts for inputs that follow, none means Float32.
   std::vector<DType> dtypes;
-  // Inputs, by position, that are constants, as weights are. Where it is not said: all but the
-  // first of Conv, ConvTranspose, Gemm and MatMul, none of others.
+  // Positions of inputs that are constants, as weights are. Unset: all but the first of Conv,
+  // ConvTranspose, Gemm and MatMul, none of others.
   std::optional<std::vector<size_t>> constant_inputs;
-  // Of the domain; 0 = the newest.
+  // Opset of the domain; 0 = the newest.
   int64_t opset = 0;
-  // Operators of one input that follow, as "Relu" does: kernels do their work on the way, and such
-  // a step is another one.
+  // Operators of one input that follow, such as "Relu". Kernels compute them on the way, so the
+  // step is a different one with them.
   std::vector<std::string> epilogue;
 };
 
 // A kernel, and how it divides its work.
 struct KernelConfig {
-  // By the kernel's own names: "band", "positions". Empty where it has nothing to choose.
+  // Parameters by the kernel's own names: "band", "positions". Empty where there is nothing to
+  // choose.
   std::unordered_map<std::string, int> int_params;
-  // Likewise; the kernels of today have none.
+  // Parameters that are not integers; present kernels have none.
   std::unordered_map<std::string, float> float_params;
-  // As the provider names it, with what it does on the way: "conv_direct+relu".
+  // The provider's name for the kernel, with the operators it computes on the way:
+  // "conv_direct+relu".
   std::string kernel_name;
   // 1 / mean microseconds of a run: higher is better.
   float performance_score = 0.0f;
-  // The default's time by that of these parameters, where they were measured; 1 = they are the
-  // default.
+  // The default's time divided by that of these parameters, where they were measured; 1 = they are
+  // the default.
   float gain = 1.0f;
-  // Forms that were measured; 0 = it was known, or there is nothing to choose.
+  // Number of forms measured; 0 = the result was remembered, or there is nothing to choose.
   int measured = 0;
-  // What became of it: "tuned: band 14 -> 28, 6 % faster (remembered)", or why it was not tuned.
+  // The result in words: "tuned: band 14 -> 28, 6 % faster (remembered)", or why it was not tuned.
   std::string note;
 };
 
-// How kernels are tuned.
+// Options of an AutoTuner.
 struct AutoTunerOptions {
-  // "model": ten forms that are usually worth it, then those of many more of which a Gaussian
-  // process of the times expects the largest improvement; "random": ten and then some at random; or
-  // "race", the usual ones.
+  // "model": ten forms that are usually worth it, then the most promising of many more, as a
+  // Gaussian process of the times expects; "random": ten and then some at random; or "race", the
+  // usual ones.
   std::string search = "model";
   // Seconds that one call may measure for; 0 = 3.
   double budget_s = 0;
-  // Forms that are measured after the first ten, at most.
+  // Most forms that are measured after the first ten.
   int max_iterations = 30;
-  // Runs by which the score is measured.
+  // Number of runs for the score.
   int benchmark_iterations = 20;
-  // Runs by which each form is; 0 = some milliseconds of them.
+  // Number of runs for each form; 0 = as many as take some milliseconds.
   int form_runs = 0;
-  // Where it is remembered; empty = the folder of PFRT_CACHE_DIR or, where there is none, only for
-  // the process.
+  // Folder for the results; empty = the folder of PFRT_CACHE_DIR or, where there is none, only this
+  // process remembers.
   std::string cache_dir;
-  // What else a session of a model would have, as precision and threads.
+  // Other options of the session, such as precision and threads.
   SessionOptions session;
 };
 
@@ -145,25 +147,25 @@ inline Tensor made_up(const std::vector<int64_t>& shape, DType dtype, std::mt199
 
 }  // namespace detail
 
-// Finds kernel configurations. Objects hold options alone; calls on several threads disturb each
+// Finds kernel configurations. An object holds only options; calls on several threads disturb each
 // other's measurements.
 class AutoTuner {
  public:
-  // OpKernelInfo and KernelConfig by the names that stand inside the class in other runtimes.
+  // OpKernelInfo as a member of the class, where other runtimes have it.
   using OpKernelInfo = tuning::OpKernelInfo;
-  // Likewise.
+  // KernelConfig as a member of the class, where other runtimes have it.
   using KernelConfig = tuning::KernelConfig;
 
-  // Throws nothing: options are looked at by tune_kernel.
+  // Throws nothing: tune_kernel checks the options.
   explicit AutoTuner(AutoTunerOptions options = {}) : options_(std::move(options)) {}
 
-  // As given.
+  // Options as given.
   const AutoTunerOptions& options() const noexcept { return options_; }
 
-  // The best configuration of the operator's kernel for inputs of |input_shapes|, which were
-  // measured now or before. An operator that has nothing to choose has its default, with the score.
-  // InvalidArgumentError for options and dtypes that there are not; else throws as making a session
-  // of such a model and running it do.
+  // Returns the best configuration of the operator's kernel for inputs of |input_shapes|, measured
+  // now or before. An operator with nothing to choose has its default, with the score. Throws
+  // InvalidArgumentError for unknown options and dtypes, and otherwise what making and running a
+  // session of such a model throws.
   KernelConfig tune_kernel(const OpKernelInfo& kernel_info,
                            const std::vector<std::vector<int64_t>>& input_shapes) const {
     if (options_.benchmark_iterations < 1 || options_.max_iterations < 0 || options_.form_runs < 0)
@@ -178,7 +180,7 @@ class AutoTuner {
         benchmark.run(feed, static_cast<size_t>(options_.benchmark_iterations), 1);
     return config_of(benchmark.session().explain(), times);
   }
-  // The same by another name.
+  // Calls tune_kernel.
   KernelConfig TuneKernel(const OpKernelInfo& kernel_info,
                           const std::vector<std::vector<int64_t>>& input_shapes) const {
     return tune_kernel(kernel_info, input_shapes);
@@ -199,7 +201,7 @@ class AutoTuner {
     return session;
   }
 
-  // A graph of the operator, and of what follows it; |feed| gets its inputs.
+  // Returns a graph of the operator and its epilogue; |feed| gets its inputs.
   static Graph graph_of(const OpKernelInfo& kernel_info,
                         const std::vector<std::vector<int64_t>>& shapes,
                         std::unordered_map<std::string, Value>* feed) {
@@ -247,7 +249,8 @@ class AutoTuner {
     return graph;
   }
 
-  // Of the step that was tuned or, where there is none, the one with the most work.
+  // Returns the configuration of the step that was tuned or, where there is none, of the one with
+  // the most work.
   static KernelConfig config_of(const Explanation& explanation, const BenchmarkResult& times) {
     KernelConfig config;
     config.performance_score = static_cast<float>(1e-6 / times.mean);
@@ -282,7 +285,7 @@ class AutoTuner {
     return config;
   }
 
-  // Of "NAME=NUMBER NAME=NUMBER".
+  // Parses "NAME=NUMBER NAME=NUMBER".
   static std::vector<std::pair<std::string, double>> numbers_of(const std::string& text) {
     std::vector<std::pair<std::string, double>> out;
     std::istringstream words(text);
