@@ -5,7 +5,7 @@ import pytest
 
 import pyflame_rt
 from conftest import FLOAT, field, node, port
-from pyflame_rt import _abi, _library as lib
+from pyflame_rt._core import abi, library as lib
 
 # The classes' shares of the channels' means.
 WEIGHTS = np.linspace(-1, 1, 3000, dtype=np.float32).reshape(3, 1000)
@@ -28,7 +28,7 @@ def onnx_bytes(input_shape=("N", 3, 224, 224)):
 def write_pfm(path, model):
     """Writes the bytes of an ONNX model in the runtime's own format."""
     env = lib.default_env().address
-    loaded = lib.make(lib.model.load_memory, lib.model.release, env, model, len(model), _abi.COPY, None, None, None)
+    loaded = lib.make(lib.model.load_memory, lib.model.release, env, model, len(model), abi.COPY, None, None, None)
     lib.check(lib.model.save(env, loaded.address, lib.text(str(path))))
 
 

@@ -7,7 +7,7 @@ import os
 import sys
 import tempfile
 
-from pyflame_rt import _interrupt, _library
+from pyflame_rt._core import interrupt, library
 
 _process = ctypes.CDLL(None)
 SANITIZED = hasattr(_process, "__lsan_do_recoverable_leak_check")
@@ -36,12 +36,12 @@ def in_use():
 def unreachable():
     """Reports of blocks of the library's that nothing points to. Python's numbers do not count as pointers: whatever
     is alive counts as lost, so close it first. Python's own blocks, which it never frees, are left out."""
-    if _library._default_env is not None:
-        _library._default_env.close()
-        _library._default_env = None
-    if _interrupt._state is not None:
-        _interrupt._state.options.handle.close()
-        _interrupt._state = None
+    if library._default_env is not None:
+        library._default_env.close()
+        library._default_env = None
+    if interrupt._state is not None:
+        interrupt._state.options.handle.close()
+        interrupt._state = None
     gc.collect()
     sys.stderr.flush()
     terminal = os.dup(2)

@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 
 import pyflame_rt
-from pyflame_rt import Environment, _library
+from pyflame_rt import Environment
+from pyflame_rt._core import library
 from test_environment import run_python
 
-VERBS = Path(_library.path).resolve().parents[1] / "test/plugins/verbs/lib"
+VERBS = Path(library.path).resolve().parents[1] / "test/plugins/verbs/lib"
 needs_verbs = pytest.mark.skipif(not VERBS.exists(), reason="the test plug-ins are not built")
 
 

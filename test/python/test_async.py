@@ -147,7 +147,7 @@ def test_nothing_is_kept_of_runs_that_are_over(add_model):
         session.run_async(None, {"a": x, "b": B}, answer)
     for answer in answers:
         answer.wait()
-    state = pyflame_rt._async._state
+    state = pyflame_rt._session.async_runs._state
     for _ in range(5000):  # the last threads are on their way out
         if not (state.running or state.unanswered or state.present) and sys.getrefcount(x) == before:
             return
@@ -218,8 +218,8 @@ def test_every_callback_is_called_before_the_end(add_model, tmp_path):
 def test_a_callback_that_never_returns_does_not_keep_the_process(add_model, tmp_path):
     file = tmp_path / "add.onnx"
     file.write_bytes(add_model)
-    program = ("import sys, threading, numpy as np, pyflame_rt, pyflame_rt._async\n"
-               "pyflame_rt._async._PATIENCE = 0.2\n"
+    program = ("import sys, threading, numpy as np, pyflame_rt, pyflame_rt._session.async_runs\n"
+               "pyflame_rt._session.async_runs._PATIENCE = 0.2\n"
                "x, inside = np.ones((1, 3), np.float32), threading.Event()\n"
                "def stuck(results, user_data, error): inside.set(); threading.Event().wait()\n"
                "pyflame_rt.InferenceSession(sys.argv[1]).run_async(None, {'a': x, 'b': x}, stuck)\n"

@@ -224,11 +224,12 @@ def test_what_cannot_be_registered_is_refused(backend):
 def test_regions_go_with_their_sessions(backend):
     session = session_on(backend, chain())
     session.run(None, {"x": np.ones((2, 3), np.float32)})
-    from pyflame_rt import _backend_calls, _callbacks
+    from pyflame_rt._core import callbacks
+    from pyflame_rt.backend import _calls
     def held():
         gc.collect()
-        return [one for one in _callbacks._held.values()
-                if isinstance(one, (_backend_calls._Executable, _backend_calls._Program))]
+        return [one for one in callbacks._held.values()
+                if isinstance(one, (_calls._Executable, _calls._Program))]
     before = len(held())
     assert before >= 2
     session.close()

@@ -183,7 +183,7 @@ def wait(inputs, attrs):
 build("Wait", wait)
 threading.Thread(target=session_of("Wait").run, args=(None, {'x': x}), daemon=True).start()
 inside.wait()
-pyflame_rt._exit._PATIENCE = 0.1
+pyflame_rt._core.shutdown._PATIENCE = 0.1
 print("ends")
 """) == "ends\n"
 

@@ -8,7 +8,7 @@ import pytest
 
 import pyflame_rt
 from conftest import ROOT
-from pyflame_rt import _abi, _errors
+from pyflame_rt._core import abi, errors
 
 BASES = {
     "InputError": "PyFlameRTError", "InvalidArgumentError": "InputError", "ShapeMismatchError": "PyFlameRTError",
@@ -34,11 +34,11 @@ def test_the_types_of_python_and_of_cxx_are_the_same():
 def test_each_code_has_the_same_type_in_python_and_in_cxx():
     cases = re.findall(r"((?:    case PFRT_CODE_\w+:\n)+)(?:.*\n)??      throw (\w+)\(", header())
     found = {code: name for codes, name in cases for code in re.findall(r"PFRT_(CODE_\w+)", codes)}
-    codes = {name: number for name, number in vars(_abi).items() if name.startswith("CODE_") and name != "CODE_OK"}
+    codes = {name: number for name, number in vars(abi).items() if name.startswith("CODE_") and name != "CODE_OK"}
     assert len(codes) == 20
     for code, number in codes.items():
-        assert type(_errors.error_of(number, "text")).__name__ == found.get(code, "PyFlameRTError"), code
-        assert _errors.error_of(number, "text").code == number
+        assert type(errors.error_of(number, "text")).__name__ == found.get(code, "PyFlameRTError"), code
+        assert errors.error_of(number, "text").code == number
 
 
 @pytest.mark.parametrize("ours, python", [
@@ -56,7 +56,7 @@ def test_a_run_that_is_stopped_is_a_backend_error(digits):
     options.cancel()
     with pytest.raises(pyflame_rt.BackendError) as caught:
         session.run(None, {"image": np.zeros((1, 1, 8, 8), np.float32)}, options)
-    assert type(caught.value) is pyflame_rt.CancelledError and caught.value.code == _abi.CODE_CANCELLED
+    assert type(caught.value) is pyflame_rt.CancelledError and caught.value.code == abi.CODE_CANCELLED
 
 
 def test_files_that_cannot_be_written_and_that_there_are_not(digits, tmp_path):

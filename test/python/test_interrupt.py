@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import pyflame_rt
-from pyflame_rt import _interrupt
+from pyflame_rt._core import interrupt
 from conftest import FLOAT, node, onnx_model, port
 
 # A loop that would go on for centuries, and one signal from a thread that knows when it has begun.
@@ -140,7 +140,7 @@ def test_signals_reach_who_was_woken_before(session):
     os.set_blocking(writer, False)
     before, handler = signal.set_wakeup_fd(writer), signal.signal(signal.SIGUSR1, lambda *_: None)
     try:
-        _interrupt.stoppable(None, lambda _: os.kill(os.getpid(), signal.SIGUSR1))
+        interrupt.stoppable(None, lambda _: os.kill(os.getpid(), signal.SIGUSR1))
         assert os.read(reader, 9) == bytes([signal.SIGUSR1])
         session.run(None, {"x": np.ones(3, np.float32)})
         assert signal.set_wakeup_fd(-1) == writer
@@ -160,7 +160,7 @@ def _interrupted_call(options):
                 step()
             except KeyboardInterrupt:
                 pass
-        if _interrupt._state.calls[0].stopped:
+        if interrupt._state.calls[0].stopped:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             return 0
     return 1
@@ -172,9 +172,9 @@ def test_a_forked_child_has_a_listener_of_its_own(session):
     if child == 0:
         code = 1
         try:
-            code = _interrupt.stoppable(None, _interrupted_call)
+            code = interrupt.stoppable(None, _interrupted_call)
         finally:
             os._exit(code)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    assert not _interrupt._state.calls
+    assert not interrupt._state.calls
     session.run(None, {"x": np.ones(4, np.float32)})

@@ -11,7 +11,7 @@ from custom_models import build, session_of
 import pyflame_rt
 from pyflame_rt import Backend, BackendRegistry, DType, Tensor, custom
 from pyflame_rt import onnxruntime as ort
-from pyflame_rt._dtype import TO_ABI
+from pyflame_rt._values.dtype import TO_ABI
 
 NAMES = {DType.BFloat16: "bfloat16", DType.Float8E4M3FN: "float8_e4m3fn", DType.Float8E4M3FNUZ: "float8_e4m3fnuz",
          DType.Float8E5M2: "float8_e5m2", DType.Float8E5M2FNUZ: "float8_e5m2fnuz", DType.Float8E8M0: "float8_e8m0fnu",

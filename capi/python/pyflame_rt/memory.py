@@ -18,8 +18,8 @@ import weakref
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, List, Optional, Union
 
-from . import _abi, _callbacks, _library as lib
-from ._errors import InvalidArgumentError
+from ._core import abi, callbacks, library as lib
+from ._core.errors import InvalidArgumentError
 
 __all__ = ["Allocator", "Arena", "BufferCache", "BufferCacheStats", "MemoryBlock", "MemoryItem", "MemoryPlan",
            "MemoryPlanner", "MemoryPool", "MemoryRequest", "PoolConfig", "PoolStats", "ScopedArena", "global_buffer_cache",
@@ -124,12 +124,12 @@ def _c_config(config: Optional[PoolConfig]) -> Any:
     if min(config.size_classes) < 1:
         raise InvalidArgumentError(f"making a memory pool: a size class of {min(config.size_classes)} bytes")
     classes = (ctypes.c_uint64 * len(config.size_classes))(*config.size_classes)
-    flags = ((0 if config.thread_safe else _abi.POOL_ONE_THREAD) | (0 if config.track_stats else _abi.POOL_NO_STATS) |
-             (0 if config.auto_grow else _abi.POOL_NO_GROWTH))
-    c = _abi.PoolConfig(struct_size=ctypes.sizeof(_abi.PoolConfig), flags=flags,
-                        size_classes=ctypes.cast(classes, ctypes.c_void_p), size_class_count=len(classes),
-                        max_blocks_per_class=config.max_blocks_per_class, alignment=config.alignment,
-                        memory_limit=config.memory_limit, initial_pool_size=config.initial_pool_size)
+    flags = ((0 if config.thread_safe else abi.POOL_ONE_THREAD) | (0 if config.track_stats else abi.POOL_NO_STATS) |
+             (0 if config.auto_grow else abi.POOL_NO_GROWTH))
+    c = abi.PoolConfig(struct_size=ctypes.sizeof(abi.PoolConfig), flags=flags,
+                       size_classes=ctypes.cast(classes, ctypes.c_void_p), size_class_count=len(classes),
+                       max_blocks_per_class=config.max_blocks_per_class, alignment=config.alignment,
+                       memory_limit=config.memory_limit, initial_pool_size=config.initial_pool_size)
     c.classes = classes
     return c
 
@@ -197,7 +197,7 @@ class MemoryPool:
 
     def get_stats(self) -> PoolStats:
         """What the pool has done so far."""
-        c = _abi.PoolStats(struct_size=ctypes.sizeof(_abi.PoolStats))
+        c = abi.PoolStats(struct_size=ctypes.sizeof(abi.PoolStats))
         lib.check(lib.memory.pool_stats(self._handle, ctypes.byref(c)))
         return PoolStats(**{name: int(getattr(c, name)) for name in PoolStats.__dataclass_fields__})
 
@@ -412,7 +412,7 @@ class Allocator:
 
 def _allocate(user: int, bytes: int, alignment: int) -> Optional[int]:
     try:
-        allocator, began = _callbacks.held(user)
+        allocator, began = callbacks.held(user)
         address = allocator.alloc(bytes + alignment)
         if not address:
             return None
@@ -425,14 +425,14 @@ def _allocate(user: int, bytes: int, alignment: int) -> Optional[int]:
 
 def _free(user: int, data: int, bytes: int) -> None:
     try:
-        allocator, began = _callbacks.held(user)
+        allocator, began = callbacks.held(user)
         allocator.free(began.pop(data))
     except BaseException:  # as above
         pass
 
 
-_ALLOCATE = _callbacks.permanent(_abi.Allocator, "allocate", _allocate)
-_FREE = _callbacks.permanent(_abi.Allocator, "free", _free)
+_ALLOCATE = callbacks.permanent(abi.Allocator, "allocate", _allocate)
+_FREE = callbacks.permanent(abi.Allocator, "free", _free)
 
 
 def set_allocator(allocator: Optional[Allocator]) -> None:
@@ -443,9 +443,9 @@ def set_allocator(allocator: Optional[Allocator]) -> None:
     if allocator is None:
         lib.check(lib.env.set_allocator(lib.default_env(), None))
         return
-    c = _abi.Allocator(struct_size=ctypes.sizeof(_abi.Allocator), user=_callbacks.hold((allocator, {})),
-                       allocate=_ALLOCATE, free=_FREE,
-                       release=ctypes.cast(_callbacks.RELEASE, type(_abi.Allocator().release)))
+    c = abi.Allocator(struct_size=ctypes.sizeof(abi.Allocator), user=callbacks.hold((allocator, {})),
+                      allocate=_ALLOCATE, free=_FREE,
+                      release=ctypes.cast(callbacks.RELEASE, type(abi.Allocator().release)))
     lib.check(lib.env.set_allocator(lib.default_env(), ctypes.byref(c)))
 
 
@@ -494,20 +494,20 @@ class MemoryPlanner:
 
 
 def _create_plan(user: int, request: Any) -> int:
-    c = ctypes.cast(request, ctypes.POINTER(_abi.MemoryRequest)).contents
+    c = ctypes.cast(request, ctypes.POINTER(abi.MemoryRequest)).contents
 
     def fail(code: int, message: str) -> int:
         return int(c.fail(request, code, lib.text(message)))
 
-    return _callbacks.guard(fail, _answer, user, c)
+    return callbacks.guard(fail, _answer, user, c)
 
 
 def _answer(user: int, c: Any) -> None:
-    planner = _callbacks.held(user)
+    planner = callbacks.held(user)
     size = ctypes.cast(c.items, ctypes.POINTER(ctypes.c_uint32)).contents.value if c.count else 0
     items = []
     for i in range(c.count):
-        item = ctypes.cast(c.items + i * size, ctypes.POINTER(_abi.MemoryItem)).contents
+        item = ctypes.cast(c.items + i * size, ctypes.POINTER(abi.MemoryItem)).contents
         items.append(MemoryItem(lib.read(item.name), item.bytes, item.alignment, item.first, item.last))
     asked = MemoryRequest(lib.read(c.graph), lib.read(c.memory), items)
     plan = planner.create_plan(asked) if hasattr(planner, "create_plan") else planner(asked)
@@ -524,7 +524,7 @@ def _answer(user: int, c: Any) -> None:
     c.bytes = plan.bytes
 
 
-_CREATE_PLAN = _callbacks.permanent(_abi.MemoryPlanner, "create_plan", _create_plan)
+_CREATE_PLAN = callbacks.permanent(abi.MemoryPlanner, "create_plan", _create_plan)
 
 
 def set_memory_planner(planner: Union[MemoryPlanner, Callable[[MemoryRequest], MemoryPlan], None]) -> None:
@@ -539,7 +539,7 @@ def set_memory_planner(planner: Union[MemoryPlanner, Callable[[MemoryRequest], M
         return
     if not callable(planner) and not hasattr(planner, "create_plan"):
         raise InvalidArgumentError(f"a memory planner is a MemoryPlanner or a function, got {type(planner).__name__}")
-    c = _abi.MemoryPlanner(struct_size=ctypes.sizeof(_abi.MemoryPlanner), user=_callbacks.hold(planner),
-                           create_plan=_CREATE_PLAN,
-                           release=ctypes.cast(_callbacks.RELEASE, type(_abi.MemoryPlanner().release)))
+    c = abi.MemoryPlanner(struct_size=ctypes.sizeof(abi.MemoryPlanner), user=callbacks.hold(planner),
+                          create_plan=_CREATE_PLAN,
+                          release=ctypes.cast(callbacks.RELEASE, type(abi.MemoryPlanner().release)))
     lib.check(lib.env.set_memory_planner(lib.default_env(), ctypes.byref(c)))

@@ -10,11 +10,12 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Callable, Iterable, List, Optional, Union
 
-from .. import _abi, _library as lib
-from .._callbacks import permanent_function
-from .._errors import PyFlameRTError
-from .._graph import Graph
-from .._options import SessionOptions
+from .._core import abi, library as lib
+from .._core.callbacks import permanent_function
+from .._core.errors import PyFlameRTError
+from .._graph.graph import Graph
+from .._session.session import InferenceSession
+from .._session.session_options import SessionOptions
 
 FilePath = Union[str, "os.PathLike[str]"]
 
@@ -37,8 +38,8 @@ class CacheConfig:
 
     def _native(self) -> Any:
         ttl = self.ttl.total_seconds() if isinstance(self.ttl, timedelta) else self.ttl
-        native = _abi.CacheConfig(struct_size=ctypes.sizeof(_abi.CacheConfig), copy=0 if self.use_mmap else 1,
-                                  max_bytes=self.max_size_bytes, max_entries=self.max_entries, ttl_s=int(ttl))
+        native = abi.CacheConfig(struct_size=ctypes.sizeof(abi.CacheConfig), copy=0 if self.use_mmap else 1,
+                                 max_bytes=self.max_size_bytes, max_entries=self.max_entries, ttl_s=int(ttl))
         folder = lib.text(os.fspath(self.cache_dir))
         native.folder = folder
         native.kept = folder
@@ -109,13 +110,13 @@ def _take_key(user: int, key: Any) -> None:
 
 
 def _take_entry(user: int, entry: int) -> None:
-    e = _abi.CacheEntry.from_address(entry)
+    e = abi.CacheEntry.from_address(entry)
     _lists[user].append(CacheEntryInfo(
         lib.read(e.key), lib.read(e.kind), lib.read(e.of), Path(lib.read(e.path)), e.bytes,
         datetime.fromtimestamp(e.created_ns / 1e9), datetime.fromtimestamp(e.used_ns / 1e9), bool(e.valid)))
 
 
-_TAKE_KEY = permanent_function(ctypes.CFUNCTYPE(None, ctypes.c_void_p, _abi.String), _take_key)
+_TAKE_KEY = permanent_function(ctypes.CFUNCTYPE(None, ctypes.c_void_p, abi.String), _take_key)
 _TAKE_ENTRY = permanent_function(ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p), _take_entry)
 
 
@@ -194,7 +195,6 @@ class BinaryCache:
     def warmup(self, paths: Iterable[FilePath], options: Optional[SessionOptions] = None) -> List[WarmupResult]:
         """Makes a session of each model, so that others start from the cache; one that fails does not keep the rest
         from it."""
-        from .._session import InferenceSession
 
         out: List[WarmupResult] = []
         if not self._enabled:
@@ -261,7 +261,7 @@ class BinaryCache:
 
     def get_stats(self) -> CacheStats:
         """Also of the process's sessions that use the folder."""
-        native = _abi.CacheStatistics(struct_size=ctypes.sizeof(_abi.CacheStatistics))
+        native = abi.CacheStatistics(struct_size=ctypes.sizeof(abi.CacheStatistics))
         lib.check(lib.cache.statistics(self._cache.address, ctypes.byref(native)))
         return CacheStats(native.hits, native.misses, native.stores, native.evictions, native.invalid)
 

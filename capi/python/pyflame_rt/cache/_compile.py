@@ -6,10 +6,11 @@ from dataclasses import dataclass, field, replace
 from typing import Dict, Optional, Sequence
 
 from .. import opt
-from .._errors import InputError, InvalidArgumentError, ShapeMismatchError
-from .._graph import Graph
-from .._model import load_model
-from .._options import OptLevel, SessionOptions
+from .._core.errors import InputError, InvalidArgumentError, ShapeMismatchError
+from .._core.options import OptLevel
+from .._graph.files import load_model
+from .._graph.graph import Graph
+from .._session.session_options import SessionOptions
 from ._binary_cache import BinaryCache, CacheConfig, CacheKey, FilePath
 
 

@@ -10,12 +10,12 @@ from typing import Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from .._dtype import DType, dtype_size
-from .._errors import InputError
-from .._graph import Graph
-from .._model import load_model
-from .._regular import open_regular
-from .._tensor import Tensor
+from .._core.errors import InputError
+from .._core.regular_file import open_regular
+from .._graph.files import load_model
+from .._graph.graph import Graph
+from .._values.dtype import DType, dtype_size
+from .._values.tensor import Tensor
 
 FilePath = Union[str, "os.PathLike[str]"]
 

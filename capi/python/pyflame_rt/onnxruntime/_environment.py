@@ -6,11 +6,11 @@ import sys
 import warnings
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
-from pyflame_rt import _library
-from pyflame_rt._environment import Environment
-from pyflame_rt._errors import InvalidArgumentError, NotFoundError
-from pyflame_rt._options import LogLevel
-from pyflame_rt._providers import get_available_providers, word_of
+from pyflame_rt._core import library
+from pyflame_rt._core.errors import InvalidArgumentError, NotFoundError
+from pyflame_rt._core.options import LogLevel
+from pyflame_rt._session.environment import Environment
+from pyflame_rt._session.providers import get_available_providers, word_of
 
 from ._exceptions import translating
 
@@ -91,7 +91,7 @@ def get_version_string() -> str:
 
 def get_build_info() -> str:
     """The library's version, and that of the API that is followed."""
-    return f"PyFlameRT {_library.version}, following ONNX Runtime's API {API_VERSION}"
+    return f"PyFlameRT {library.version}, following ONNX Runtime's API {API_VERSION}"
 
 
 Options = Dict[str, str]

@@ -10,11 +10,12 @@ import enum
 import operator
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Sequence, Tuple
 
-from pyflame_rt import _abi
-from pyflame_rt._errors import InvalidArgumentError, PyFlameRTError, UnsupportedError
-from pyflame_rt._options import NativeOptions, OptLevel
-from pyflame_rt._options import SessionOptions as NativeSessionOptions
-from pyflame_rt._ort_value import OrtValue
+from pyflame_rt._core import abi
+from pyflame_rt._core.errors import InvalidArgumentError, PyFlameRTError, UnsupportedError
+from pyflame_rt._core.options import NativeOptions, OptLevel
+from pyflame_rt._session.ort_value import OrtValue
+from pyflame_rt._session.run_options import NativeRunOptions
+from pyflame_rt._session.session_options import SessionOptions as NativeSessionOptions
 
 from ._environment import level_of, no_meaning
 from ._exceptions import Fail, translates, translating
@@ -134,7 +135,7 @@ def _text(key: Any, value: Any) -> Tuple[str, str]:
 def _set_config(key: str, value: str, meaningless: Mapping[str, Tuple[Tuple[str, ...], str]],
                 refused: Mapping[str, Tuple[Tuple[str, ...], str]], kind: int) -> bool:
     """Whether the entry is one of the library's own."""
-    if key in (EXTERNAL_FILE, EXTERNAL_LEAST) and kind == _abi.OPTIONS_SESSION:
+    if key in (EXTERNAL_FILE, EXTERNAL_LEAST) and kind == abi.OPTIONS_SESSION:
         return False
     if key in meaningless:
         if value not in meaningless[key][0]:
@@ -213,7 +214,7 @@ class SessionOptions:
     def add_session_config_entry(self, key: str, value: str) -> None:
         """Sets an entry, of that API or of the library's own schema; both are text."""
         key, value = _text(key, value)
-        if _set_config(key, value, CONFIG_NO_MEANING, CONFIG_REFUSED, _abi.OPTIONS_SESSION):
+        if _set_config(key, value, CONFIG_NO_MEANING, CONFIG_REFUSED, abi.OPTIONS_SESSION):
             self._extra[key] = value
         self._config[key] = value
 
@@ -298,12 +299,12 @@ class RunOptions:
     terminate: bool
     only_execute_path_to_fetches: bool
     training_mode: bool
-    _options: NativeOptions
+    _options: NativeRunOptions
     _config: Dict[str, str]
 
     def __init__(self) -> None:
         self.__dict__.update(RUN_DEFAULTS)
-        self.__dict__.update(_options=NativeOptions(_abi.OPTIONS_RUN), _config={})
+        self.__dict__.update(_options=NativeRunOptions(), _config={})
 
     if not TYPE_CHECKING:  # it would let type checkers take any name
 
@@ -327,7 +328,7 @@ class RunOptions:
     def add_run_config_entry(self, key: str, value: str) -> None:
         """Sets an entry, of that API or of the library's own schema; both are text."""
         key, value = _text(key, value)
-        if _set_config(key, value, RUN_CONFIG_NO_MEANING, {}, _abi.OPTIONS_RUN):
+        if _set_config(key, value, RUN_CONFIG_NO_MEANING, {}, abi.OPTIONS_RUN):
             self._options.set(key, value)
         self._config[key] = value
 

@@ -8,12 +8,12 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
 import numpy as np
 
 import pyflame_rt
-from pyflame_rt import _abi
-from pyflame_rt._async import Callback
-from pyflame_rt._errors import PyFlameRTError, ShapeMismatchError, UnsupportedError
-from pyflame_rt._info import PortInfo
-from pyflame_rt._model import source_of
-from pyflame_rt._ort_value import OrtValue as NativeOrtValue
+from pyflame_rt._core import abi
+from pyflame_rt._core.errors import PyFlameRTError, ShapeMismatchError, UnsupportedError
+from pyflame_rt._graph.source import source_of
+from pyflame_rt._session.async_runs import Callback
+from pyflame_rt._session.ort_value import OrtValue as NativeOrtValue
+from pyflame_rt._values.info import PortInfo
 
 from ._environment import chosen_providers, no_meaning, warn
 from ._exceptions import translate, translates
@@ -103,7 +103,7 @@ class InferenceSession(pyflame_rt.InferenceSession):
 
     def _node_arg(self, port: PortInfo) -> NodeArg:
         shape: List[Union[int, str, None]] = []
-        dims = port.dims if port.kind in (_abi.VALUE_TENSOR, _abi.VALUE_SPARSE) else None
+        dims = port.dims if port.kind in (abi.VALUE_TENSOR, abi.VALUE_SPARSE) else None
         for dim, name in zip(dims or (), port.dim_names):
             shape.append(dim if dim >= 0 else self._free_dimensions[name] if name in self._free_dimensions else
                          name or None)

@@ -6,9 +6,9 @@ import enum
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Dict, List
 
-from .. import _abi
-from .._errors import InvalidArgumentError
-from .._options import NativeOptions, OptLevel
+from .._core import abi
+from .._core.errors import InvalidArgumentError
+from .._core.options import NativeOptions, OptLevel
 
 
 class Layout(enum.IntEnum):
@@ -188,7 +188,7 @@ def level_of(level: Any) -> OptLevel:
 
 def optimizer_options(*configs: Any) -> NativeOptions:
     """The library's optimizer options as the configs say."""
-    native = NativeOptions(_abi.OPTIONS_OPTIMIZER)
+    native = NativeOptions(abi.OPTIONS_OPTIMIZER)
     for config in configs:
         config._set(native)
     return native

@@ -6,10 +6,10 @@ import ctypes
 from dataclasses import dataclass
 from typing import List, Optional
 
-from .. import _abi, _library as lib
-from .._errors import InvalidArgumentError
-from .._graph import Graph
-from .._node import Node
+from .._core import abi, library as lib
+from .._core.errors import InvalidArgumentError
+from .._graph.graph import Graph
+from .._graph.node import Node
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Pattern:
 
     def add_edge(self, edge: PatternEdge) -> None:
         """Adds an edge between nodes that were added. NotFoundError when there is no such node."""
-        number = _abi.ANY_INPUT if edge.input is None else edge.input
+        number = abi.ANY_INPUT if edge.input is None else edge.input
         if edge.output < 0 or number < 0:
             raise InvalidArgumentError(f"{edge}: inputs and outputs are counted from 0")
         lib.check(lib.pattern.add_edge(self._handle.address, lib.text(edge.source), edge.output,

@@ -7,8 +7,8 @@ import numbers
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Dict, List, Sequence, Tuple
 
-from .._ask import Answer
-from .._errors import InvalidArgumentError
+from .._core.errors import InvalidArgumentError
+from .._session.ask import Answer
 
 
 @dataclass

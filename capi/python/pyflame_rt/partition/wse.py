@@ -10,11 +10,12 @@ from __future__ import annotations
 import threading
 from typing import List, Optional
 
-from .._environment import Environment
-from .._errors import InvalidArgumentError, NotFoundError
-from .._graph import Graph
-from .._options import OptLevel, SessionOptions
-from .._session import InferenceSession
+from .._core.errors import InvalidArgumentError, NotFoundError
+from .._core.options import OptLevel
+from .._graph.graph import Graph
+from .._session.environment import Environment
+from .._session.session import InferenceSession
+from .._session.session_options import SessionOptions
 from ..opt import DataflowConfig, DataflowPass
 from ._wse_plan import WSEChipConfig, WSEPartition, WSEPlan, plan_from
 

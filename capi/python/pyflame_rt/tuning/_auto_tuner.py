@@ -9,13 +9,13 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from .._benchmark import Benchmark
-from .._dtype import DType, dtype_of
-from .._errors import InvalidArgumentError
-from .._graph import Graph
-from .._options import SessionOptions, TuneSearch
-from .._session import InferenceSession
-from .._tensor import Tensor
+from .._core.errors import InvalidArgumentError
+from .._graph.graph import Graph
+from .._session.benchmark import Benchmark
+from .._session.session import InferenceSession
+from .._session.session_options import SessionOptions, TuneSearch
+from .._values.dtype import DType, dtype_of
+from .._values.tensor import Tensor
 
 _WEIGHTED = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 
