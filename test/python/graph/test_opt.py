@@ -495,6 +495,7 @@ def pair(name):
     return graph
 
 
+@pytest.mark.registers_passes
 def test_registered_passes_run_in_sessions_by_level_and_order():
     first, last = Swap("order", "Max", "Sum", "order_first"), Swap("order", "Min", "Sum", "order_last")
     between = Swap("order", "Sum", "Min", "order_between", OptLevel.EXTENDED)
@@ -521,6 +522,7 @@ def test_registered_passes_run_in_sessions_by_level_and_order():
     assert manager.run(graph).modified and ops(graph) == ["Sum"]
 
 
+@pytest.mark.registers_passes
 def test_what_a_registered_pass_raises_is_the_cause_of_the_sessions_error():
     class Failing(opt.Pass):
         def run(self, graph):
@@ -535,6 +537,7 @@ def test_what_a_registered_pass_raises_is_the_cause_of_the_sessions_error():
     rt.InferenceSession(pair("not failing"))
 
 
+@pytest.mark.registers_passes
 def test_sessions_made_on_many_threads_run_registered_passes():
     one = Swap("threads", "Max", "Min", "threads_pass")
     opt.register_pass(one)

@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 import pyflame_rt
+from conftest import ROOT
 from custom_models import build, doubled, none_stay_registered
 from pyflame_rt import Environment
 from pyflame_rt._core import library
 
 BUILD = Path(library.path).resolve().parents[1]
-DIGITS = Path(__file__).resolve().parents[2] / "samples/digits/digits.onnx"
+DIGITS = ROOT / "samples/digits/digits.onnx"
 SAMPLES, FAULTS = BUILD / "test/plugins/samples", BUILD / "test/plugins/fault/lib"
 
 

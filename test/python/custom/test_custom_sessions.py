@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import pyflame_rt
+from conftest import ROOT
 from custom_models import build, custom_node, doubled, model_of, none_stay_registered, same, session_of
 from pyflame_rt.custom import CustomOpRegistry
 
@@ -128,7 +129,7 @@ x = np.ones(1000, np.float32)
 
 
 def run_program(text, before=""):
-    paths = [str(Path(pyflame_rt.__file__).parents[1]), str(Path(__file__).parent)]
+    paths = [str(Path(pyflame_rt.__file__).parents[1]), str(ROOT / "test" / "python")]
     done = subprocess.run([sys.executable, "-c", before + PROGRAM + text], capture_output=True, text=True, timeout=60,
                           env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)})
     assert done.stderr == ""
