@@ -9,6 +9,7 @@ import pytest
 
 import pyflame_rt
 from pyflame_rt import DType, InferenceSession
+from pyflame_rt._core import library
 
 
 @pytest.fixture
@@ -46,13 +47,13 @@ def test_39_binary_cache(model, tmp_path, monkeypatch):
     assert cache.entry_count() == 0
 
     # Use global cache
+    monkeypatch.setattr("pyflame_rt.cache._binary_cache._global", None)
     pyflame_rt.cache.set_global_cache_config(config)
     try:
         InferenceSession(model)
         assert pyflame_rt.cache.global_cache().entry_count() == 1
-    finally:
-        off = pyflame_rt.cache.CacheConfig(cache_dir=tmp_path / "other")
-        pyflame_rt.cache.set_global_cache_config(off)
+    finally:  # sessions of other tests use no cache that they do not name
+        library.check(library.cache.set_default(library.default_env(), None))
 
 
 def test_40_mapped_files(tmp_path):
