@@ -34,7 +34,7 @@ TREE = {
 }
 CIRCLE = f"a circle of 2: {PACKAGE}/_low/a {PACKAGE}/_low/c"
 UP = f"{PACKAGE}/_low/a.py:1: {PACKAGE}/_high/b: {PACKAGE}/_low may import only itself"
-# What is planted in one file, and the faults that it brings, each by its beginning.
+# Each pair is what is planted, by file, and the beginnings of the faults that this brings.
 PLANTED = [
     ({}, []),
     ({f"{PACKAGE}/_low/a.py": "from . import c\n"}, [CIRCLE]),

@@ -24,7 +24,7 @@ __all__ = ["ImportOptions", "ImportResult", "ImportStats", "ONNXImporter"]
 
 @dataclass
 class ImportOptions:
-    """How a model is imported.
+    """Options that say how a model is imported.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class ImportOptions:
 
 @dataclass
 class ImportResult:
-    """What became of an import: a ``graph`` if ``success``, and else in ``error`` what went wrong.
+    """The outcome of an import: a ``graph`` if ``success``, and else in ``error`` what went wrong.
 
     ``stats`` count what the file has, before it was optimised.
     """

@@ -28,7 +28,7 @@ __all__ = ["Allocator", "Arena", "BufferCache", "BufferCacheStats", "MemoryBlock
 
 @dataclass
 class PoolConfig:
-    """How a pool works.
+    """Options that say how a pool works.
 
     Of ``size_classes``, ``max_blocks_per_class`` freed blocks each wait for reuse. ``alignment`` is that of every block.
     ``thread_safe`` False: one thread at a time; ``track_stats`` False: get_stats gives zeros. The pool may hold
@@ -47,7 +47,7 @@ class PoolConfig:
 
 @dataclass(frozen=True)
 class PoolStats:
-    """What a pool has done.
+    """Figures of what a pool has done.
 
     ``total_allocated`` and ``total_freed`` are bytes as they were asked for, in ``num_allocations`` and ``num_frees``
     calls; ``pool_hits`` allocations found memory in the pool, ``pool_misses`` took new. ``current_usage`` and
@@ -92,7 +92,7 @@ class MemoryBlock:
 
     @property
     def address(self) -> int:
-        """Where it begins. InvalidArgumentError once it is freed."""
+        """The address of its first byte. InvalidArgumentError once it is freed."""
         return ctypes.addressof(self._alive())
 
     def view(self) -> memoryview:
@@ -153,7 +153,7 @@ class MemoryPool:
     """
 
     def __init__(self, config: Optional[PoolConfig] = None) -> None:
-        """InvalidArgumentError names the field that cannot be."""
+        """Makes a pool; InvalidArgumentError names the field of |config| that cannot be."""
         self._handle = lib.make(lib.memory.create_pool, lib.memory.release_pool, ctypes.byref(_c_config(config)), None)
 
     def allocate(self, bytes: int) -> MemoryBlock:
@@ -161,7 +161,7 @@ class MemoryPool:
         return self.allocate_aligned(bytes, 0)
 
     def allocate_aligned(self, bytes: int, alignment: int) -> MemoryBlock:
-        """The same at an address that is a multiple of |alignment|, a power of two up to 2 Mi."""
+        """A block at an address that is a multiple of |alignment|, a power of two up to 2 Mi."""
         out = ctypes.c_void_p()
         lib.check(lib.memory.allocate(self._handle, _size(bytes), alignment, ctypes.byref(out)))
         array = _Bytes.at(out.value or 0, max(bytes, 1), _give_back, self._handle, out.value)
@@ -196,7 +196,7 @@ class MemoryPool:
         return out.value
 
     def get_stats(self) -> PoolStats:
-        """What the pool has done so far."""
+        """Figures of what the pool has done so far."""
         c = abi.PoolStats(struct_size=ctypes.sizeof(abi.PoolStats))
         lib.check(lib.memory.pool_stats(self._handle, ctypes.byref(c)))
         return PoolStats(**{name: int(getattr(c, name)) for name in PoolStats.__dataclass_fields__})
@@ -207,7 +207,7 @@ class MemoryPool:
 
 
 def set_global_pool_config(config: Optional[PoolConfig]) -> None:
-    """From now on tensors of the library's, and the memory that runs work in, come from a new pool of the process.
+    """Has tensors of the library's, and the memory that runs work in, come from a new pool of the process from now on.
 
     OutOfMemoryError beyond its limit. Constants of models, and environments with an allocator of their own, do not
     take from it. None: what comes afterwards is of the C library again.
@@ -243,7 +243,7 @@ class Arena:
         return self.allocate_aligned(bytes, 16)
 
     def allocate_aligned(self, bytes: int, alignment: int) -> MemoryBlock:
-        """The same at an address that is a multiple of |alignment|, a power of two."""
+        """A block at an address that is a multiple of |alignment|, a power of two."""
         if alignment < 1 or alignment & (alignment - 1):
             raise InvalidArgumentError(f"allocating from an arena: alignment {alignment} is no power of two")
         block, start = self._block, self._used
@@ -283,7 +283,7 @@ class Arena:
 
 
 class ScopedArena:
-    """What an arena gives inside ``with ScopedArena(arena) as scope`` is freed at its end; scopes may be nested."""
+    """A scope frees at its end what an arena gave inside ``with ScopedArena(arena) as scope``; scopes may be nested."""
 
     def __init__(self, arena: Arena) -> None:
         self._arena = arena
@@ -294,7 +294,7 @@ class ScopedArena:
         return self._arena.allocate(bytes)
 
     def allocate_aligned(self, bytes: int, alignment: int) -> MemoryBlock:
-        """The same at an address that is a multiple of |alignment|, a power of two."""
+        """A block at an address that is a multiple of |alignment|, a power of two."""
         return self._arena.allocate_aligned(bytes, alignment)
 
     def __enter__(self) -> "ScopedArena":
@@ -307,7 +307,7 @@ class ScopedArena:
 
 @dataclass(frozen=True)
 class BufferCacheStats:
-    """What a cache of buffers has done, and has.
+    """Figures of what a cache of buffers has done, and has.
 
     ``cached_buffers`` wait, of ``cached_bytes``; ``hits`` calls of get_buffer found one, ``misses`` made one.
     """
@@ -374,7 +374,7 @@ class BufferCache:
             return BufferCacheStats(self.cached_buffers(), self.cached_bytes(), self.hits, self.misses)
 
     def cached_buffers(self) -> int:
-        """How many wait."""
+        """The number of buffers that wait."""
         return len(self._waiting)
 
     def cached_bytes(self) -> int:
@@ -436,7 +436,7 @@ _FREE = callbacks.permanent(abi.Allocator, "free", _free)
 
 
 def set_allocator(allocator: Optional[Allocator]) -> None:
-    """Where bytes of models and runs that begin afterwards come from; None restores the library's own.
+    """Sets where bytes of models and runs that begin afterwards come from; None restores the library's own.
 
     It is kept until the last of them was given back.
     """
@@ -464,13 +464,13 @@ class MemoryItem:
     last_step: int
 
     def lives_with(self, other: "MemoryItem") -> bool:
-        """Whether the two are in use at the same time: they may not overlap then."""
+        """Tells whether the two are in use at the same time: they may not overlap then."""
         return self.first_step <= other.last_step and other.first_step <= self.last_step
 
 
 @dataclass(frozen=True)
 class MemoryRequest:
-    """What a planner is asked: to place ``items`` of ``graph`` in a block of ``memory``, "host" or a provider's name."""
+    """The task of a planner: to place ``items`` of ``graph`` in a block of ``memory``, "host" or a provider's name."""
 
     graph: str
     memory: str
@@ -479,7 +479,7 @@ class MemoryRequest:
 
 @dataclass
 class MemoryPlan:
-    """What a planner answers: ``offsets`` of the items in a block, in their order, and how many ``bytes`` that has."""
+    """The answer of a planner: ``offsets`` of the items in a block, in their order, and how many ``bytes`` that has."""
 
     offsets: List[int]
     bytes: int
@@ -528,7 +528,7 @@ _CREATE_PLAN = callbacks.permanent(abi.MemoryPlanner, "create_plan", _create_pla
 
 
 def set_memory_planner(planner: Union[MemoryPlanner, Callable[[MemoryRequest], MemoryPlan], None]) -> None:
-    """Who places what runs work in, for plans that runs make from now on; None restores the library's own.
+    """Sets who places what runs work in, for plans that runs make from now on; None restores the library's own.
 
     A MemoryPlanner, or a function from a MemoryRequest to a MemoryPlan. It is called from any thread, several at once.
     An answer in which items overlap that are in use at the same time, or lie outside of the block, fails the run with

@@ -37,7 +37,7 @@ class Interpreter(Backend):
 
 @pytest.fixture
 def backend(request):
-    """One of its own for each test: what is registered stays."""
+    """A backend of its own for each test: what is registered stays."""
     made = Interpreter(f"numpy_{request.node.name}")
     BackendRegistry.instance().register_backend(made)
     return made

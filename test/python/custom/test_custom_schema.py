@@ -31,7 +31,7 @@ def test_an_operator_is_registered_from_a_schema():
     assert registry.size() == 1 and registry.list() == ["custom::Scaled"] and registry.get("Scaled") is op
     assert op.schema == schema and (op.doc, op.version, op.domain) == ("scales", 1, "custom")
     assert session_of("Scaled", attributes={"scale": 3.0}).run(None, {"x": X})[0].tolist() == (3 * X).tolist()
-    # What the caller's schema or a copy is told afterwards does not count.
+    # Changes to the caller's schema, or to a copy, do not count afterwards.
     schema.inputs.append(OpPort("Z"))
     op.schema.outputs[0].name = "other"
     op.inputs.clear()

@@ -57,7 +57,7 @@ def test_passes_that_follow_each_other_are_refused():
 
 
 def test_built_in_passes_say_what_they_follow():
-    """What the package says of them is what the library does."""
+    """The package says of them what the library does."""
     kinds = {kind.__name__: kind for kind in (opt.ConstantFoldingPass, opt.DeadCodeEliminationPass, opt.CSEPass,
                                               opt.OperatorFusionPass, opt.LayoutOptimizationPass)}
     assert [len(kind().after()) for kind in kinds.values()] == [0, 1, 2, 2, 1]

@@ -9,7 +9,7 @@ import pyflame_rt
 from pyflame_rt import DType, Graph, InvalidArgumentError, opt, partition
 from pyflame_rt.partition import wse
 
-# Of 64 x 64 PEs, the square that a product of 256 x 256 gets: one of them fits on such a chip.
+# A product of 256 x 256 gets a square of 64 x 64 PEs: one of them fits on such a chip.
 SMALL_CHIP = 64 * 64 * 47_000
 
 
@@ -116,7 +116,7 @@ def test_from_many_threads():
 
 
 def layer(rank=2, depth=256):
-    """What a layer of a language model multiplies one input by: q, k and v, then up and gate."""
+    """A layer of a language model multiplies one input by these: q, k and v, then up and gate."""
     rng = np.random.default_rng(0)
     graph = Graph("layer")
     graph.add_input("x", [1, 16, depth][3 - rank:], DType.Float32)

@@ -37,7 +37,7 @@ def image_graph():
 
 
 def reference(image):
-    """The same in NumPy, in float64."""
+    """The model in NumPy, in float64."""
     w = {name: value.numpy().astype(np.float64) for name, value in image_graph().initializers.items()}
     windows = image.astype(np.float64).reshape(3, 28, 8, 28, 8)
     c = np.einsum("ciajb,ocab->oij", windows, w["conv.weight"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the guide shows of tensors and sessions in Python: its names used in its way.
+"""The guide's tensors and sessions in Python: its names used in its way.
 
 Numbers are those of guide_snippets.md; "model.pfm" and "model.onnx" are guide_model's.
 """

@@ -53,7 +53,7 @@ int clock_gettime(clockid_t clock, struct timespec* to) {
 }
 """
 
-# What the processes do: sessions of some models with some options, run, compared; now and then eviction.
+# Each process makes, runs and compares sessions of some models with some options, and evicts now and then.
 CHILD = r"""
 import os, random, sys
 import numpy as np
@@ -127,7 +127,7 @@ def finish(process, doing):
 
 
 def kill(place, count, rng):
-    """In the first third nothing is evicted, so that what was there once stays."""
+    """Nothing is evicted in the first third, so that what was there once stays."""
     running, killed, seed, seen = [], 0, rng.randrange(1 << 30), set()
     while killed < count:
         while len(running) < 4:

@@ -55,7 +55,7 @@ def unreachable():
 
 
 def lost(work, times):
-    """What |times| calls of |work| lost; the first ones, which fill caches, are not counted. "" when nothing is."""
+    """The loss of |times| calls of |work|; the first ones, which fill caches, are not counted. "" = nothing."""
     if SANITIZED:
         for _ in range(times):
             work()

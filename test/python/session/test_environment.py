@@ -21,7 +21,7 @@ SAMPLES, FAULTS = BUILD / "test/plugins/samples", BUILD / "test/plugins/fault/li
 
 
 def run_python(program, *args):
-    """What a program of its own prints: options of the environment are for the first call alone."""
+    """The output of a program of its own: options of the environment are for the first call alone."""
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(program), *map(str, args)], capture_output=True,
                           text=True, timeout=300)
     assert done.returncode == 0, done.stderr

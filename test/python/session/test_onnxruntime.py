@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What pyflame_rt.onnxruntime does that ONNX Runtime does not; test/python/onnxruntime has the programs for both."""
+"""pyflame_rt.onnxruntime where ONNX Runtime does otherwise; test/python/onnxruntime has the programs for both."""
 import gc
 import json
 import os
@@ -503,7 +503,7 @@ def test_other_files_are_refused(tmp_path, file, name, least, add_model):
 
 @pytest.mark.parametrize("again", ["weights.bin", "other.bin"])
 def test_initializers_that_are_moved_back_are_in_the_model(tmp_path, again):
-    """As of a large model, whose writer has put them beside it already."""
+    """The writer of a large model has put them beside it already."""
     path = tmp_path / "m.onnx"
     path.write_bytes(weighted_model(field(9, W.tobytes()), field(9, BIAS.tobytes())))
     move_initializers(str(path), "weights.bin", 1)

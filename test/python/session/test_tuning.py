@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tuning finds is remembered in the cache folder, for sessions and for tuners of one operator."""
+"""The cache folder remembers what tuning finds, for sessions and for tuners of one operator."""
 import subprocess
 import sys
 

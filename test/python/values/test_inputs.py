@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run may be fed with: right results, or an error that says what to give instead."""
+"""Inputs of runs: right results, or an error that says what to give instead."""
 import array
 import decimal
 
@@ -30,7 +30,7 @@ def same(dtype, dims=("N",)):
 
 
 class Subclass(np.ndarray):
-    """One that says of itself what is not so."""
+    """A subclass that says of itself what is not so."""
 
     @property
     def shape(self):

@@ -28,7 +28,7 @@ def permanent(struct: Any, field: str, function: Callable[..., Any]) -> Any:
 
 
 def permanent_function(kind: Any, function: Callable[..., Any]) -> Any:
-    """The same for a function type that is no field of a struct, such as abi.ReleaseFn."""
+    """Does the same for a function type that is no field of a struct, such as abi.ReleaseFn."""
     # Why callbacks are never freed: the library may call one while the interpreter ends, and one that releases an
     # object could otherwise free itself while it runs.
     callback = kind(function)

@@ -30,7 +30,7 @@ class _Call:
 
 
 class _State:
-    """What the threads share; a forked child, which has no listener, begins with a new one."""
+    """The threads share this; a forked child, which has no listener, begins with a new one."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()

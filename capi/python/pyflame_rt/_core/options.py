@@ -12,7 +12,7 @@ LogLevel = Literal["debug", "info", "warning", "error", "off"]
 
 
 class OptLevel(enum.IntEnum):
-    """How far a session optimises its graph."""
+    """The levels up to which a session optimises its graph."""
 
     NONE = 0  # as the model has it, a step for each node; results may differ from other levels' in the last bits
     BASIC = 1  # constants folded, dead code removed

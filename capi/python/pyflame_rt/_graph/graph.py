@@ -106,7 +106,7 @@ class Graph:
 
     @property
     def name(self) -> str:
-        """What the graph is called; may be "" and may be set."""
+        """The graph's name; it may be "" and may be set."""
         with self._lock:
             return lib.read(lib.graph.name(self._at()))
 
@@ -133,12 +133,12 @@ class Graph:
         self._call(lib.graph.set_opset, lib.text(str(domain)), version)
 
     def remove_opset(self, domain: str) -> None:
-        """NotFoundError when the domain has no version here."""
+        """Removes the version of a domain; NotFoundError when it has none here."""
         self._call(lib.graph.remove_opset, lib.text(domain))
 
     @property
     def metadata(self) -> Dict[str, str]:
-        """What the model says of itself, by key. A copy: set_metadata and remove_metadata change it."""
+        """The model's own description, by key. It is a copy: set_metadata and remove_metadata change the graph."""
         entry, out = abi.KeyValue(), {}
         with self._lock:
             for i in range(lib.graph.metadata_count(self._at())):
@@ -151,7 +151,7 @@ class Graph:
         self._call(lib.graph.set_metadata, lib.text(key), lib.text(value))
 
     def remove_metadata(self, key: str) -> None:
-        """NotFoundError when there is no such key."""
+        """Removes an entry of the model's metadata; NotFoundError when there is no such key."""
         self._call(lib.graph.remove_metadata, lib.text(key))
 
     def clone(self) -> "Graph":
@@ -256,15 +256,15 @@ class Graph:
         return out
 
     def initializer(self, name: str) -> Union[Tensor, SparseTensor]:
-        """One constant, as in ``initializers``; NotFoundError when there is none of the name."""
+        """A constant by name, as in ``initializers``; NotFoundError when there is none of the name."""
         return self._initializer(lib.graph.initializer, name, False)
 
     def has_initializer(self, name: str) -> bool:
-        """Whether there is a constant of this name."""
+        """Tells whether there is a constant of this name."""
         return self.get_initializer(name) is not None
 
     def get_initializer(self, name: str) -> Union[Tensor, SparseTensor, None]:
-        """As ``initializer``, but None when there is none of the name."""
+        """Does what ``initializer`` does, but gives None when there is none of the name."""
         try:
             return self.initializer(name)
         except NotFoundError:
@@ -320,7 +320,7 @@ class Graph:
 
     def _append_node(self, name: str, op: str, inputs: Sequence[str], outputs: Sequence[str],
                      attributes: Mapping[str, AttributeValue], domain: str = "", doc: str = "") -> Node:
-        """As add_node, whatever its name."""
+        """Does what add_node does, whatever the node's name."""
         self._note_name(name)
         made = [encode(key, value) for key, value in attributes.items()]
         attr_array, ins, outs = (abi.Attr * len(made))(*made), lib.texts(inputs), lib.texts(outputs)
@@ -391,7 +391,7 @@ class Graph:
             self._names.add(name)
 
     def num_nodes(self) -> int:
-        """How many nodes the graph has, those of bodies aside."""
+        """The number of nodes that the graph has, those of bodies aside."""
         with self._lock:
             return int(lib.graph.node_count(self._at()))
 
@@ -476,11 +476,12 @@ class Graph:
     # ------------------------------------------------------------------ what is right with it
 
     def validate(self) -> List[str]:
-        """What is wrong with the graph's form, a sentence a fault; empty when nothing is."""
+        """The faults of the graph's form, a sentence each; the list is empty when there are none."""
         return self._faults(lib.graph.validate)
 
     def validate_all(self) -> List[str]:
-        """The same, and operators that nobody knows, arity, attribute types, types and shapes that contradict."""
+        """Finds what ``validate`` does, and operators that nobody knows, wrong arity and types of attributes, and types
+        and shapes that contradict."""
         return self._faults(lib.graph.validate_all, lib.default_env().address)
 
     def _faults(self, function: Any, *args: Any) -> List[str]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a model says of itself and what its file holds."""
+"""A model's description of itself, and figures of what its file holds."""
 from __future__ import annotations
 
 import ctypes
@@ -11,7 +11,7 @@ from .._core import abi, library as lib
 
 @dataclass
 class ImportStats:
-    """What a model file holds, and how long the import took.
+    """Figures of what a model file holds, and the time that the import took.
 
     ``node_count`` and ``initializer_count`` are with those of bodies; ``parameter_count`` parameters, which are the
     elements of initializers and of Constant nodes, have ``parameter_bytes`` bytes. ``import_time_ms`` is in
@@ -39,7 +39,7 @@ def model_stats(model: int) -> ImportStats:
 
 @dataclass
 class ModelMetadata:
-    """What a model says of itself; what it does not say is "", 0 or empty.
+    """A model's description of itself; what it does not say is "", 0 or empty.
 
     ``graph_name`` and ``description`` are the graph's; ``producer_name`` and ``producer_version`` say what wrote the
     file, ``domain`` and ``version`` which model it is. ``format`` is "onnx", "pfm" or "graph" (made by a program);

@@ -61,7 +61,7 @@ class Attributes(MutableMapping[str, Any]):
 
 
 class Node:
-    """One operation of a graph: its operator, the names of its inputs and outputs, its attributes.
+    """An operation of a graph: its operator, the names of its inputs and outputs, its attributes.
 
     A node is made by ``Graph.add_node``. It shows what the graph has now, and what is set here is set in the graph. A
     node that was removed with ``Graph.remove_node`` keeps what it was; one that went otherwise (an optimiser fused it)
@@ -95,7 +95,7 @@ class Node:
             return names_of(getattr(node, field + "s"), getattr(node, field + "_count"))
 
     def _freeze(self) -> Dict[str, Any]:
-        """What the node is, to be kept when it is removed."""
+        """The node's parts, to be kept when it is removed."""
         return {"name": self.name, "op": self.op, "domain": self.domain, "doc": self.doc, "inputs": self.inputs,
                 "outputs": self.outputs, "attrs": MappingProxyType(dict(self.attrs))}
 
@@ -111,12 +111,12 @@ class Node:
 
     @property
     def name(self) -> str:
-        """May be "", and may be set once the node is in a graph."""
+        """The node's name. It may be "", and may be set once the node is in a graph."""
         return self._text("name")
 
     @name.setter
     def name(self, name: str) -> None:
-        """InvalidArgumentError for a name that another node has."""
+        """Renames the node; InvalidArgumentError for a name that another node has."""
         self._need_graph("renaming")
         with self._graph._lock:
             was = self.name
@@ -142,7 +142,7 @@ class Node:
 
     @property
     def doc(self) -> str:
-        """What the model says of the node."""
+        """The model's own description of the node."""
         return self._text("doc")
 
     @property
@@ -200,11 +200,11 @@ class Node:
         return self.attrs.get(name, default)
 
     def has_attr(self, name: str) -> bool:
-        """Whether the node has an attribute of this name."""
+        """Tells whether the node has an attribute of this name."""
         return name in self.attrs
 
     def remove_attr(self, name: str) -> None:
-        """NotFoundError when there is no such attribute."""
+        """Removes an attribute; NotFoundError when there is no such one."""
         self._need_graph(f"removing attribute '{name}' of")
         self._graph._call(lib.graph.remove_attr, self._id, lib.text(name))
 

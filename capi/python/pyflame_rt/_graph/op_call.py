@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What operators and backends of Python code share: attributes, inputs lent for a call, results taken from it."""
+"""Calls of Python code for nodes: attributes, inputs that are lent for a call, results that are taken from it."""
 from __future__ import annotations
 
 import ctypes

@@ -17,7 +17,7 @@ from .._values.value import value_of
 
 @dataclass
 class Answer:
-    """What a device answered: ``text``, which may be empty, and ``tensors`` by their names."""
+    """The answer of a device: ``text``, which may be empty, and ``tensors`` by their names."""
 
     text: str = ""
     tensors: Dict[str, np.ndarray] = field(default_factory=dict)

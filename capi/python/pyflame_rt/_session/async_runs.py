@@ -27,12 +27,12 @@ from .run_options import RunOptions
 
 Callback = Callable[[List[Any], Any, str], Any]
 
-# How long the end of the interpreter waits for callers' functions.
+# The end of the interpreter waits so many seconds for callers' functions.
 _PATIENCE = 5.0
 
 
 class _Run:
-    """What a run needs until it is over."""
+    """A run keeps here what it needs until it is over."""
 
     def __init__(self, callback: Callback, user_data: Any, options: NativeOptions, collect: Callable[[Any], List[Any]],
                  memory: Any) -> None:
@@ -43,11 +43,11 @@ class _Run:
 
 
 class _Presence:
-    """In a thread's locals for as long as Python knows the thread: for one of the library's, until its call ends."""
+    """A thread's locals hold it while Python knows the thread: for one of the library's, until its call ends."""
 
 
 class _State:
-    """What the threads share; a forked child begins with a new one, since no run goes on in it."""
+    """The threads share this; a forked child begins with a new one, since no run goes on in it."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long runs of a model take."""
+"""Measurement of the time that runs of a model take."""
 from __future__ import annotations
 
 import time

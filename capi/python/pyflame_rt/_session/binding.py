@@ -160,7 +160,7 @@ class IOBinding:
         return [value for value in self._results.values() if value is not None]
 
     def get_outputs_as_ortvaluevector(self) -> List[OrtValue]:
-        """The same as ``get_outputs``."""
+        """Does the same as ``get_outputs``."""
         return self.get_outputs()
 
     def copy_outputs_to_cpu(self) -> List[Any]:

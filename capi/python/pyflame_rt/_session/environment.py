@@ -52,7 +52,7 @@ class ProviderInfo:
 
 @dataclass
 class ProviderOption:
-    """What a provider adds to ``SessionOptions.extra``; ``default_value`` is text, ``doc`` a sentence."""
+    """An option that a provider adds to ``SessionOptions.extra``; ``default_value`` is text, ``doc`` a sentence."""
 
     key: str  # as it is given there
     type: str  # "bool", "int", "float", "string" or "strings"
@@ -90,7 +90,7 @@ class OperatorInfo:
 
 
 class Environment:
-    """What sessions of the process share. It is made when it is first needed and never ends.
+    """The environment that sessions of the process share. It is made when it is first needed and never ends.
 
     >>> for plugin in Environment.instance().plugins():
     ...     print(plugin.path, plugin.reason or "loaded")
@@ -131,7 +131,7 @@ class Environment:
 
     @staticmethod
     def has_instance() -> bool:
-        """Whether it was made already: options would come too late."""
+        """Tells whether it was made already: options would come too late."""
         return lib.has_default_env()
 
     # ------------------------------------------------------------------ what there is
@@ -165,7 +165,7 @@ class Environment:
                 for row in _rows(abi.KernelInfo, count, lib.env.kernel_at, _env(), name)]
 
     def provider_options(self, provider: str) -> List[ProviderOption]:
-        """What a provider, by its name, adds to the options of sessions; NotFoundError when there is none of it."""
+        """The options that a provider, by its name, adds to those of sessions; NotFoundError for an unknown name."""
         name, found = lib.text(provider), []
         count = _count(lib.env.provider_option_count, name)
         for row in _rows(abi.OptionInfo, count, lib.env.provider_option_at, _env(), name):
@@ -179,7 +179,7 @@ class Environment:
         return [_operator(row) for row in _rows(abi.OperatorInfo, lib.env.operator_count(), lib.env.operator_at)]
 
     def custom_operators(self) -> List[OperatorInfo]:
-        """Those that the program registered, and those of plug-ins of kind ops, which are opened."""
+        """The operators that the program registered, and those of plug-ins of kind ops, which are opened."""
         return [_operator(row) for row in _rows(abi.OperatorInfo, _count(lib.env.custom_operator_count),
                                                 lib.env.custom_operator_at, _env())]
 
@@ -195,7 +195,7 @@ class Environment:
     def ask(provider: str, verb: str, request: str = "", tensors: Sequence[Any] = (), *, device: str = "",
             options: Optional[Mapping[str, Any]] = None, timeout_ms: int = 0,
             progress: Optional[Callable[[float], Optional[bool]]] = None) -> Answer:
-        """What the device of a provider answers, which needs no model.
+        """Asks the device of a provider, which needs no model, and returns its answer.
 
         Parameters
         ----------
@@ -234,7 +234,7 @@ class Environment:
 
 
 class _Sink:
-    """Where the process's log lines go."""
+    """The function that the process's log lines go to."""
 
     logger: Optional[Logger] = None
     restored_at_exit = False

@@ -50,7 +50,7 @@ class Frame:
         self.input_count, self.output_count = ctypes.c_size_t(inputs), ctypes.c_size_t(outputs)
         self.in_words = memoryview(self.inputs).cast("B").cast("Q")
         self.out_words = memoryview(self.outputs).cast("B").cast("Q")
-        # Of the array that each input was last: what is equal need not be written again.
+        # The shapes and types that inputs had last need not be written again while they are equal.
         self.shapes: List[Any] = [None] * inputs
         self.dtypes: List[Any] = [None] * inputs
         self.dims: List[Any] = [None] * (inputs + outputs)

@@ -37,7 +37,7 @@ class SessionHandle:
         return words[word_of(device)]
 
     def _alive(self) -> lib.Handle:
-        """What the library is given. Whoever holds it holds the library's session, also when this one is closed."""
+        """The library's handle. Whoever holds it holds the library's session, also when this one is closed."""
         handle = self._handle
         if not handle.address:
             raise PyFlameRTError("the session is closed")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a session takes of the host's memory, and where it stands."""
+"""The memory of the host that a session takes, and the session's phase."""
 from __future__ import annotations
 
 import ctypes
@@ -24,7 +24,7 @@ class MemoryReport:
 
 
 def memory_report(session: Any) -> MemoryReport:
-    """That of a session's address."""
+    """The report of the session of this address."""
     out = abi.MemoryReport(struct_size=ctypes.sizeof(abi.MemoryReport))
     blocks: Dict[str, int] = {}
 

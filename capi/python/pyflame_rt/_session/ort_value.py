@@ -127,19 +127,19 @@ class OrtValue:
         return FROM_ABI[lib.value.dtype(self._handle.address)]
 
     def has_value(self) -> bool:
-        """False for an optional without a value."""
+        """Tells whether there is a value: an optional may be without one."""
         return self._kind() != abi.VALUE_OPTIONAL or self._python() is not None
 
     def is_tensor(self) -> bool:
-        """Whether it is a dense tensor."""
+        """Tells whether it is a dense tensor."""
         return self._kind() == abi.VALUE_TENSOR
 
     def is_sparse_tensor(self) -> bool:
-        """Whether it is a sparse tensor."""
+        """Tells whether it is a sparse tensor."""
         return self._kind() == abi.VALUE_SPARSE
 
     def is_tensor_sequence(self) -> bool:
-        """Whether it is a sequence of tensors."""
+        """Tells whether it is a sequence of tensors."""
         return self._kind() == abi.VALUE_SEQUENCE
 
     def shape(self) -> List[int]:
@@ -157,7 +157,7 @@ class OrtValue:
         return self._dtype()
 
     def data_type(self) -> str:
-        """As in NodeArg.type: "tensor(float32)"."""
+        """The type as NodeArg.type has it: "tensor(float32)"."""
         return self._type_text(self._dtype().text)
 
     def _type_text(self, element: str) -> str:
@@ -246,7 +246,7 @@ class OrtValue:
         raise UnsupportedError(f"{what}: the value is {where}; only tensors in host memory can be shared")
 
     def _python(self) -> Any:
-        """What a run gives for it."""
+        """The arrays, lists or dicts that a run gives for it."""
         if self.is_tensor():
             return self.numpy()
         assert self._handle is not None

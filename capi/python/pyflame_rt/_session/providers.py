@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What execution providers there are, and what became of those that a session uses."""
+"""The execution providers that there are, and the states of those that a session uses."""
 from __future__ import annotations
 
 import ctypes
@@ -10,7 +10,7 @@ from .._core import abi, library as lib
 
 
 def word_of(name: str) -> str:
-    """What the names of a provider have in common: "cpu" of "CPUExecutionProvider", "CPUProvider" and "CPU"."""
+    """The word that a provider's names have in common: "cpu" of "CPUExecutionProvider", "CPUProvider" and "CPU"."""
     word = name.lower()
     for ending in ("executionprovider", "provider"):
         if word.endswith(ending) and word != ending:
@@ -43,7 +43,7 @@ def known_devices() -> List[str]:
 
 @dataclass
 class ProviderState:
-    """What became of the provider ``name`` that a session was asked to use.
+    """The state of the provider ``name`` that a session was asked to use.
 
     ``condition``: "active" = in use, has never failed; "recovered" = in use again after a failure; "failing" = its last
     use failed and nobody took over; "failed" = not used any more, those after it run its nodes.
@@ -61,7 +61,7 @@ _CONDITIONS = {abi.PROVIDER_ACTIVE: "active", abi.PROVIDER_RECOVERED: "recovered
 
 
 def provider_states(session: Any) -> List[ProviderState]:
-    """Of a session's handle."""
+    """The states of the providers of the session of this handle."""
     state, out = abi.ProviderState(struct_size=ctypes.sizeof(abi.ProviderState)), []
     for i in range(lib.session.provider_state_count(session)):
         lib.check(lib.session.provider_state(session, i, ctypes.byref(state)))

@@ -60,7 +60,7 @@ class NativeRunOptions(NativeOptions):
         self._observing = user
 
     def raised(self) -> Optional[BaseException]:
-        """What the observer raised, once."""
+        """The exception that the observer raised; it is given once."""
         if not self._observing:
             return None
         call: _Observing = callbacks.held(self._observing)
@@ -75,7 +75,7 @@ class NativeRunOptions(NativeOptions):
 
 
 class RunOptions:
-    """How one run goes.
+    """Options that say how one run goes.
 
     >>> session.run(None, feeds, RunOptions(timeout_ms=500))
 

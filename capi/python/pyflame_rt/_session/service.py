@@ -41,13 +41,13 @@ class Service:
 
     @property
     def address(self) -> str:
-        """Where it can be reached; "" when it has no address, or was stopped."""
+        """The address that it can be reached at; "" when it has none, or was stopped."""
         with self._lock:
             return lib.read(lib.env.service_address(self._address)) if self._address else ""
 
     @property
     def running(self) -> bool:
-        """False once it was stopped."""
+        """Tells whether it runs: False once it was stopped."""
         return self._address is not None
 
     def stop(self) -> None:

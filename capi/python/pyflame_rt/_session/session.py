@@ -119,7 +119,7 @@ class InferenceSession(FeedingSession):
         return [port.node_arg() for port in self._outputs]
 
     def get_modelmeta(self) -> ModelMetadata:
-        """What the model says of itself."""
+        """The model's description of itself."""
         session = self._alive()
         return read_metadata(lib.session.model(session))
 
@@ -158,14 +158,15 @@ class InferenceSession(FeedingSession):
         lib.check(lib.session.readmit(self._alive(), lib.text(provider)))
 
     def statistics(self) -> Dict[str, int]:
-        """What runs have done so far: runs, failures, plans (made for shapes that were not seen before, or were forgotten),
-        planning_ns, the nanoseconds that this took, and in_parts, the runs that were done in parts for want of memory."""
+        """Figures of the runs so far: runs, failures, plans (made for shapes that were not seen before, or were
+        forgotten), planning_ns, the nanoseconds that this took, and in_parts, the runs that were done in parts for want
+        of memory."""
         out = abi.SessionStatistics(struct_size=ctypes.sizeof(abi.SessionStatistics))
         lib.check(lib.session.statistics(self._alive(), ctypes.byref(out)))
         return {name: int(getattr(out, name)) for name in ("runs", "failures", "plans", "planning_ns", "in_parts")}
 
     def memory_report(self) -> MemoryReport:
-        """What the session takes, in bytes."""
+        """The memory that the session takes, in bytes."""
         return memory_report(self._alive())
 
     def trim(self) -> int:
@@ -173,7 +174,7 @@ class InferenceSession(FeedingSession):
         return trimmed(lib.session.trim, self._alive())
 
     def phase(self) -> str:
-        """Where the session stands: "Initializing", "Ready", "Executing", "InitError", "RuntimeError", "MemoryError",
+        """The session's phase: "Initializing", "Ready", "Executing", "InitError", "RuntimeError", "MemoryError",
         "DeviceError", "Recovering", "MemoryRecovery", "DeviceRecovery", "FatalError" (the last run failed; the next that
         succeeds ends it) or "Cleanup". Runs on other threads change it."""
         return phase_of(self._alive())
@@ -201,8 +202,8 @@ class InferenceSession(FeedingSession):
         return rows
 
     def notes(self) -> List[str]:
-        """What else there is to say of how the graph is run, a sentence each: passes and precisions, memory, whether it
-        came out of the cache of compiled models."""
+        """Notes on how the graph is run besides, a sentence each: passes and precisions, memory, whether it came out of
+        the cache of compiled models."""
         handle = lib.make(lib.session.explain, lib.report.release, self._alive())
         count = lib.report.note_count(handle.address)
         return [lib.read(lib.report.note_at(handle.address, i)) for i in range(count)]
@@ -236,7 +237,7 @@ class InferenceSession(FeedingSession):
         return lib.read(path)
 
     def get_profiling_start_time_ns(self) -> int:
-        """When the profile began, in nanoseconds on the clock of ``time.monotonic_ns``; 0 = there is none."""
+        """The start of the profile, in nanoseconds on the clock of ``time.monotonic_ns``; 0 = there is none."""
         return int(lib.session.profiling_start_ns(self._alive()))
 
     def __enter__(self) -> "InferenceSession":
@@ -351,7 +352,7 @@ class InferenceSession(FeedingSession):
         run_async(self, output_names, input_feed, callback, user_data, run_options)
 
     def create_state(self, pairs: Union[Mapping[str, str], Iterable[Pair], None] = None) -> State:
-        """What runs of this session leave for the next, for ``RunOptions(state=...)``.
+        """A state, which keeps what runs of this session leave for the next, for ``RunOptions(state=...)``.
 
         Parameters
         ----------
@@ -376,7 +377,7 @@ class InferenceSession(FeedingSession):
 
     def run_with_ort_values(self, output_names: Optional[Sequence[str]], input_dict_ort_values: Mapping[str, OrtValue],
                             run_options: Optional[RunOptions] = None) -> List[OrtValue]:
-        """As ``run``, from OrtValues to OrtValues."""
+        """Does what ``run`` does, from OrtValues to OrtValues."""
         return run_values(self.io_binding(), output_names, input_dict_ort_values, run_options)
 
 

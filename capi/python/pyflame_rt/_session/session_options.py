@@ -25,7 +25,7 @@ def _names(option: str, names: Sequence[str]) -> List[str]:
 
 
 class SessionOptions:
-    """How a session runs its model.
+    """Options that say how a session runs its model.
 
     >>> options = SessionOptions(num_threads=2)
     >>> options.precision = "bf16"
@@ -140,7 +140,7 @@ class SessionOptions:
         return pairs
 
     def validate(self) -> List[str]:
-        """What is wrong with the options, a sentence each; empty when nothing is."""
+        """The faults of the options, a sentence each; the list is empty when there are none."""
         native, faults = NativeOptions(abi.OPTIONS_SESSION), []
         try:
             pairs = self._pairs()

@@ -15,7 +15,7 @@ Pair = Union[Tuple[str, str], Tuple[str, str, Optional[int]]]
 
 
 class State:
-    """What runs of a session leave for the next: key-value caches, recurrent layers. ``session.create_state`` makes one.
+    """A state keeps what runs leave for the next: key-value caches, recurrent layers. ``create_state`` makes one.
 
     >>> state = session.create_state()
     >>> options = RunOptions(state=state)
@@ -32,7 +32,7 @@ class State:
         self._inputs = inputs  # which need not be fed
 
     def __len__(self) -> int:
-        """What there is along the axes that values grow along: tokens of a cache."""
+        """The length along the axes that values grow along: tokens of a cache."""
         return int(lib.state.length(self._handle.address))
 
     def __bool__(self) -> bool:
@@ -73,7 +73,7 @@ class State:
 
 
 def create_state(session: Any, pairs: Union[Mapping[str, str], Iterable[Pair], None]) -> State:
-    """Of the session of this handle; pairs as ``InferenceSession.create_state`` has them."""
+    """A state of the session of this handle; pairs are as ``InferenceSession.create_state`` has them."""
     listed: List[Any] = []
     given_pairs: List[Any] = list(pairs.items() if isinstance(pairs, Mapping) else pairs or [])
     for pair in given_pairs:

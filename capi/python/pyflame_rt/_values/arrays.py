@@ -13,7 +13,7 @@ from .dtype import ABI_OF_NUMPY, OWN_NUMPY, DType, dtype_of_numpy, memory_dtype
 
 
 def address_of(array: np.ndarray) -> int:
-    """Where the elements begin; 0 is never returned for an array with elements."""
+    """The address of the first element; 0 is never returned for an array with elements."""
     try:
         return ctypes.addressof(ctypes.c_char.from_buffer(array))  # type: ignore[arg-type]
     except (TypeError, ValueError, BufferError):  # read-only, or without elements
@@ -32,7 +32,7 @@ def plain(array: np.ndarray) -> np.ndarray:
 
 
 def array_from(what: Any, name: str) -> np.ndarray:
-    """What NumPy makes of |what|, and no subclass of its arrays."""
+    """The array that NumPy makes of |what|, and no subclass of its arrays."""
     if type(what) is np.ndarray:
         return what
     if isinstance(what, np.ma.MaskedArray) and np.any(np.ma.getmaskarray(what)):  # type: ignore[no-untyped-call]

@@ -87,7 +87,7 @@ OWN_NUMPY: Dict[DType, "np.dtype[Any]"] = {
         DType.Float32, DType.Float16, DType.Float64, DType.Int64, DType.Int32, DType.Int16, DType.Int8, DType.UInt8,
         DType.UInt16, DType.UInt32, DType.UInt64, DType.Bool, DType.Complex64, DType.Complex128)}
 OWN_NUMPY[DType.String] = np.dtype(object)
-# Those of ml_dtypes join these when the package is found; the second has only those whose bytes are the library's.
+# Types of ml_dtypes join these when it is found; the second has only those whose bytes are as the library's.
 FROM_NUMPY: Dict["np.dtype[Any]", DType] = {numpy: dtype for dtype, numpy in OWN_NUMPY.items() if dtype != DType.String}
 ABI_OF_NUMPY: Dict["np.dtype[Any]", int] = {numpy: TO_ABI[dtype] for numpy, dtype in FROM_NUMPY.items()}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is known of values and models without their data."""
+"""Descriptions of values, without their data."""
 from __future__ import annotations
 
 import ctypes
@@ -12,12 +12,12 @@ from .._core import abi, library as lib
 from .._core.errors import InvalidArgumentError
 from .dtype import FROM_ABI, TO_ABI, DType
 
-# What a shape may be written as: numbers, names of dimensions, and None for those without either.
+# A shape may be written as numbers, names of dimensions, and None for those without either.
 ShapeLike = Optional[Sequence[Union[int, str, None]]]
 _KIND_WORDS = {abi.VALUE_TENSOR: "tensor", abi.VALUE_SEQUENCE: "sequence", abi.VALUE_MAP: "map",
                abi.VALUE_OPTIONAL: "optional", abi.VALUE_SPARSE: "sparse_tensor"}
 _KIND_NUMBERS = {word: kind for kind, word in _KIND_WORDS.items()}
-# What a shape is: numbers, and None where a dimension may vary; None in place of it all where the rank is not known.
+# A shape has numbers, and None where a dimension may vary; it is None where the rank is not known.
 Shape = Optional[Sequence[Optional[int]]]
 _KINDS = {abi.VALUE_SEQUENCE: "seq", abi.VALUE_OPTIONAL: "optional", abi.VALUE_SPARSE: "sparse_tensor"}
 
@@ -28,7 +28,7 @@ def shape_to_string(shape: Shape) -> str:
 
 
 def is_dynamic_shape(shape: Shape) -> bool:
-    """Whether the rank is not known, or a dimension may vary."""
+    """Tells whether the rank is not known, or a dimension may vary."""
     return shape is None or any(dim is None for dim in shape)
 
 
@@ -81,15 +81,15 @@ class TensorInfo:
     has_initializer: bool = False
 
     def is_dynamic(self) -> bool:
-        """Whether the shape is not known, or a dimension of it may vary."""
+        """Tells whether the shape is not known, or a dimension of it may vary."""
         return is_dynamic_shape(self.shape)
 
     def num_elements(self) -> Optional[int]:
-        """Of a tensor whose dimensions are all known; None otherwise."""
+        """The number of elements of a tensor whose dimensions are all known; None otherwise."""
         return shape_num_elements(self.shape) if self.kind == "tensor" else None
 
     def size_bytes(self) -> Optional[int]:
-        """Of the elements, packed; None where ``num_elements`` is, for strings, and for a type that is not known."""
+        """Bytes of the elements, packed; None where ``num_elements`` is, for strings, and for an unknown type."""
         count, bits = self.num_elements(), 0 if self.dtype is None else self.dtype.bits
         return None if count is None or not bits else (count * bits + 7) // 8
 

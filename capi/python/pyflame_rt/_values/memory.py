@@ -76,8 +76,8 @@ def memory_of_view(view: Any, owner: Any) -> np.ndarray:
 
 
 def taken(value: int) -> Any:
-    """What a run gives for a value, which is released with it. Small tensors are copied: that costs less than an array
-    that keeps the value alive."""
+    """The result that a run gives for a value, which is released with it. Small tensors are copied: that costs less
+    than an array that keeps the value alive."""
     view = abi.Tensor(TENSOR_SIZE)
     status = lib.value.tensor(value, ctypes.byref(view))
     if status:  # not a tensor
@@ -112,7 +112,7 @@ def _parts(function: Any, handle: lib.Handle, count: int = 2, *more: Any) -> Lis
 
 
 def python_of(handle: lib.Handle) -> Any:
-    """What a run gives for a value: arrays, lists, dicts, None, SparseTensor."""
+    """The result that a run gives for a value: arrays, lists, dicts, None, SparseTensor."""
     kind = lib.value.kind(handle.address)
     if kind == abi.VALUE_TENSOR:
         return array_of(handle)

@@ -55,7 +55,7 @@ class Tensor:
 
     @property
     def ndim(self) -> int:
-        """How many dimensions there are."""
+        """The number of dimensions."""
         return len(self._shape)
 
     @property
@@ -73,12 +73,12 @@ class Tensor:
 
     @property
     def is_valid(self) -> bool:
-        """Always true: a tensor of Python has memory."""
+        """It is always true: a tensor of Python has memory."""
         return True
 
     @property
     def owns_data(self) -> bool:
-        """Whether the memory stays for as long as the tensor does."""
+        """Tells whether the memory stays for as long as the tensor does."""
         return True
 
     def numpy(self) -> np.ndarray:
@@ -99,7 +99,7 @@ class Tensor:
         return Tensor._over(self._array.copy(), self._dtype, self._shape)
 
     def reshape(self, shape: Sequence[int]) -> "Tensor":
-        """The same memory under another shape; one dimension may be -1."""
+        """A tensor over the same memory with another shape; one dimension may be -1."""
         wanted = [int(dim) for dim in shape]
         known = 1
         for dim in wanted:
@@ -152,7 +152,7 @@ def from_dlpack(source: Any) -> Tensor:
     """A tensor over the memory of anything that speaks DLPack, on the CPU."""
     array = np.from_dlpack(source)
     if array.size and not array.flags.writeable:
-        # What DLPack hands over may be written; NumPy 1.24 marks it as read-only all the same.
+        # Memory that DLPack hands over may be written; NumPy 1.24 marks it as read-only all the same.
         memory = array_over(array, address_of(array), _extent(array), array.dtype, (-1,))
         array = np.lib.stride_tricks.as_strided(memory, array.shape, array.strides)
     return from_numpy(array)

@@ -10,8 +10,8 @@ from .._values.tensor import Tensor
 
 
 class Backend(abc.ABC):
-    """What runs nodes. A registered one is a provider: sessions that name it give it the stretches of their graph that
-    it supports, and what it does not support goes to the next provider of the list.
+    """A backend runs nodes. A registered one is a provider: sessions that name it give it the stretches of their graph
+    that it supports, and what it does not support goes to the next provider of the list.
 
     >>> class Numpy(Backend):
     ...     name = "numpy"
@@ -23,7 +23,7 @@ class Backend(abc.ABC):
     >>> session = InferenceSession("model.onnx", providers=["numpy", "CPUExecutionProvider"])
     """
 
-    # What sessions name it by.
+    # Sessions name it by this.
     name: str = ""
 
     @abc.abstractmethod
@@ -31,7 +31,7 @@ class Backend(abc.ABC):
         """Operators of ONNX's domain, as of the newest opset."""
 
     def supports_op(self, op_type: str) -> bool:
-        """Whether it runs the operator; asked when a session is made, on any thread."""
+        """Tells whether it runs the operator; it is asked when a session is made, on any thread."""
         return op_type in self.get_supported_ops()
 
     @abc.abstractmethod

@@ -124,7 +124,7 @@ class _Executable:
                                 {name: value for name, _, value in op_call.attributes_of(node, snapshot.attr_size)})
 
     def _add_constant(self, name: str, value: Any) -> None:
-        """With a copy of the data, which the library keeps for as long as the region alone."""
+        """Adds a copy of the data, which the library keeps for as long as the region alone."""
         if self.graph.has_initializer(name):
             return
         view = abi.Tensor(struct_size=TENSOR_SIZE, dtype=value.dtype, rank=value.rank, data=value.data,

@@ -53,12 +53,12 @@ class BackendRegistry:
             self._backends[name] = backend
 
     def get(self, name: str) -> Optional[Backend]:
-        """None when there is none."""
+        """The backend of this name; None when there is none."""
         with self._lock:
             return self._backends.get(name)
 
     def has(self, name: str) -> bool:
-        """Whether one of this name is registered."""
+        """Tells whether one of this name is registered."""
         return self.get(name) is not None
 
     def list(self) -> List[str]:

@@ -22,7 +22,7 @@ FilePath = Union[str, "os.PathLike[str]"]
 
 @dataclass
 class CacheConfig:
-    """How a cache is kept.
+    """Options that say how a cache is kept.
 
     cache_dir: its folder, which is made with the first entry.
     max_size_bytes, max_entries: of all entries, of which those unused for longest go; 0 = no limit.
@@ -71,7 +71,7 @@ class CacheEntryInfo:
 
 @dataclass
 class CacheStats:
-    """What a cache has done for this process.
+    """Figures of what a cache has done for this process.
 
     hits, misses: entries that were found and not found.
     stores, evictions: that were added, and taken by the limits.
@@ -85,13 +85,13 @@ class CacheStats:
     invalid: int = 0
 
     def hit_rate(self) -> float:
-        """Of all that was looked for; 0 when nothing was."""
+        """The share of what was looked for that was found; 0 when nothing was looked for."""
         return self.hits / (self.hits + self.misses) if self.hits + self.misses else 0.0
 
 
 @dataclass
 class WarmupResult:
-    """What became of the model at ``path`` in ``warmup``: true where it is in the cache, else ``error`` says why
+    """The outcome of ``warmup`` for the model at ``path``: true where it is in the cache, else ``error`` says why
     not."""
 
     path: str
@@ -121,7 +121,7 @@ _TAKE_ENTRY = permanent_function(ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.
 
 
 def _gather(call: Callable[[int], Any]) -> List[Any]:
-    """What |call|, given a number for the list, has put into it."""
+    """The items that |call|, given a number for the list, has put into it."""
     out: List[Any] = []
     _lists[id(out)] = out
     try:
@@ -163,7 +163,7 @@ class BinaryCache:
         self._enabled = enabled
 
     def has(self, key: str) -> bool:
-        """Whether there is a usable entry of that key."""
+        """Tells whether there is a usable entry of that key."""
         there = ctypes.c_uint32()
         if self._enabled:
             lib.check(lib.cache.has(self._cache.address, lib.text(key), ctypes.byref(there)))
@@ -215,7 +215,7 @@ class BinaryCache:
         return out
 
     def remove(self, key: str) -> bool:
-        """Whether there was one."""
+        """Removes an entry, and tells whether there was one."""
         removed = ctypes.c_uint32()
         lib.check(lib.cache.remove(self._cache.address, lib.text(key), ctypes.byref(removed)))
         return bool(removed.value)
@@ -248,7 +248,7 @@ class BinaryCache:
         return next((entry for entry in self.entries(check=True) if entry.key == key), None)
 
     def entry_count(self) -> int:
-        """Of both kinds."""
+        """The number of entries of both kinds."""
         return len(self.entries())
 
     def total_size(self) -> int:
@@ -256,11 +256,11 @@ class BinaryCache:
         return sum(entry.size_bytes for entry in self.entries())
 
     def validate(self) -> bool:
-        """Whether all entries are whole."""
+        """Tells whether all entries are whole."""
         return all(entry.is_valid for entry in self.entries(check=True))
 
     def get_stats(self) -> CacheStats:
-        """Also of the process's sessions that use the folder."""
+        """Figures that count the process's sessions that use the folder too."""
         native = abi.CacheStatistics(struct_size=ctypes.sizeof(abi.CacheStatistics))
         lib.check(lib.cache.statistics(self._cache.address, ctypes.byref(native)))
         return CacheStats(native.hits, native.misses, native.stores, native.evictions, native.invalid)
@@ -271,7 +271,7 @@ _global_lock = threading.Lock()
 
 
 def set_global_cache_config(config: CacheConfig) -> None:
-    """From now on all sessions that do not say ``cache_dir`` use this cache, which is ``global_cache()``."""
+    """Has all sessions that do not say ``cache_dir`` use this cache from now on; it is ``global_cache()``."""
     global _global
     made, native = BinaryCache(config), config._native()
     with _global_lock:

@@ -16,7 +16,7 @@ from ._binary_cache import BinaryCache, CacheConfig, CacheKey, FilePath
 
 @dataclass
 class CompileOptions:
-    """How ``compile_model`` compiles.
+    """Options that say how ``compile_model`` compiles.
 
     cache_dir: keeps the result there for the next time; None = nowhere.
     optimization_level: 0 none, 1 basic, 2 extended, 3 all.

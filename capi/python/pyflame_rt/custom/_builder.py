@@ -37,7 +37,7 @@ class CustomOpBuilder:
         return self
 
     def doc(self, value: str) -> "CustomOpBuilder":
-        """What the operator does, in words."""
+        """Says what the operator does, in words."""
         self._schema.doc = value
         return self
 
@@ -94,22 +94,22 @@ class CustomOpBuilder:
         return self
 
     def kernel(self, function: KernelFn, backend: BackendType = BackendType.CPU) -> "CustomOpBuilder":
-        """What computes the outputs: function(inputs, attrs) -> list of Tensor or arrays."""
+        """Sets what computes the outputs: function(inputs, attrs) -> list of Tensor or arrays."""
         self._kernel = checked_kernel(self._schema.name, function, backend)
         return self
 
     def shape_inference(self, function: ShapeInferenceFn) -> "CustomOpBuilder":
-        """What tells the outputs' shapes before a run: function(input_shapes) -> list of shapes."""
+        """Sets what tells the outputs' shapes before a run: function(input_shapes) -> list of shapes."""
         self._shape_inference = function
         return self
 
     def type_inference(self, function: TypeInferenceFn) -> "CustomOpBuilder":
-        """What tells the outputs' element types: function(input_dtypes) -> list of DType, None = as declared."""
+        """Sets what tells the outputs' element types: function(input_dtypes) -> list of DType, None = as declared."""
         self._type_inference = function
         return self
 
     def gradient(self, function: GradientFn) -> "CustomOpBuilder":
-        """What ``CustomOp.gradient`` calls: function(inputs, grad_outputs) -> list with a tensor for each input."""
+        """Sets what ``CustomOp.gradient`` calls: function(inputs, grad_outputs) -> list of a tensor for each input."""
         self._gradient = function
         return self
 

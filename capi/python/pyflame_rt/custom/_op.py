@@ -32,7 +32,7 @@ class CustomOp:
 
     @property
     def name(self) -> str:
-        """Without the domain."""
+        """The name without the domain."""
         return self._schema.name
 
     @property
@@ -47,22 +47,22 @@ class CustomOp:
 
     @property
     def doc(self) -> str:
-        """What it does, in words."""
+        """The description of what it does."""
         return self._schema.doc
 
     @property
     def inputs(self) -> List[OpPort]:
-        """In the order of a node's inputs; copies."""
+        """Copies of the inputs' ports, in the order of a node's inputs."""
         return self.schema.inputs
 
     @property
     def outputs(self) -> List[OpPort]:
-        """In the order of a node's outputs; copies."""
+        """Copies of the outputs' ports, in the order of a node's outputs."""
         return self.schema.outputs
 
     @property
     def attributes(self) -> List[OpAttribute]:
-        """In the order in which they were declared; copies."""
+        """Copies of the attributes, in the order in which they were declared."""
         return self.schema.attributes
 
     def full_name(self) -> str:
@@ -70,15 +70,15 @@ class CustomOp:
         return self._schema.full_name()
 
     def has_gradient(self) -> bool:
-        """Whether it was given a gradient."""
+        """Tells whether it was given a gradient."""
         return self._gradient is not None
 
     def supports_backend(self, backend: BackendType) -> bool:
-        """Whether it has a kernel that runs there."""
+        """Tells whether it has a kernel that runs there."""
         return backend in self.get_supported_backends()
 
     def get_supported_backends(self) -> List[BackendType]:
-        """Where its kernel runs."""
+        """The backends that its kernel runs on."""
         return [] if self._kernel is None else [BackendType.CPU]
 
     def set_kernel(self, function: KernelFn, backend: BackendType = BackendType.CPU) -> None:

@@ -35,16 +35,16 @@ class CustomOpRegistry:
             return sorted(self._ops)
 
     def size(self) -> int:
-        """How many there are."""
+        """The number of operators."""
         with self._lock:
             return len(self._ops)
 
     def has(self, name: str) -> bool:
-        """Whether an operator of this name, or full name, is registered."""
+        """Tells whether an operator of this name, or full name, is registered."""
         return self.get(name) is not None
 
     def get(self, name: str) -> Optional[CustomOp]:
-        """None when there is none."""
+        """The operator of this name, or full name; None when there is none."""
         with self._lock:
             return self._find(name)
 

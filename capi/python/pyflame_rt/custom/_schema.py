@@ -16,7 +16,7 @@ GradientFn = Callable[[List[Any], List[Any]], Sequence[Any]]
 
 
 class BackendType(enum.Enum):
-    """Where a kernel runs. Kernels written in Python run on the CPU."""
+    """The hardware that a kernel runs on. Kernels written in Python run on the CPU."""
 
     CPU = "cpu"
     WSE = "wse"
@@ -51,7 +51,7 @@ class OpAttribute:
 
 @dataclass
 class OpSchema:
-    """What nodes that use operator ``name`` of ``domain`` look like: ``inputs``, ``outputs``, ``attributes``.
+    """The form of nodes that use operator ``name`` of ``domain``: ``inputs``, ``outputs``, ``attributes``.
 
     ``doc`` says what it does; ``version`` is the first opset of the domain in which models may use it.
     """
@@ -75,7 +75,7 @@ class OpSchema:
                         [OpAttribute(**vars(one)) for one in self.attributes])
 
     def validate(self) -> List[str]:
-        """What is wrong with the schema, a sentence each; empty when nothing is."""
+        """The faults of the schema, a sentence each; the list is empty when there are none."""
         faults = []
         if not isinstance(self.name, str) or not self.name or not isinstance(self.domain, str):
             faults.append("name and domain are texts, and the name is not empty")

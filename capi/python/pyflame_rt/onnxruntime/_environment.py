@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What there is: providers, the device, versions; how much is logged; what is warned of."""
+"""The environment: providers, the device, versions, how much is logged, what is warned of."""
 from __future__ import annotations
 
 import sys
@@ -14,7 +14,7 @@ from pyflame_rt._session.providers import get_available_providers, word_of
 
 from ._exceptions import translating
 
-# Of the API that this module follows: programs compare it with the version that brought what they need.
+# The API that this module follows has this version, which programs compare with the one that brought what they need.
 API_VERSION = "1.22.0"
 # The library's words for the severities 0 (verbose) to 4 (fatal).
 _LEVELS: Tuple[LogLevel, ...] = ("debug", "info", "warning", "error", "off")
@@ -55,7 +55,7 @@ def level_of(severity: int, what: str) -> LogLevel:
 
 @translating
 def set_default_logger_severity(severity: int) -> None:
-    """What sessions made from now on log, which do not say it themselves: 0 (verbose) to 4 (fatal)."""
+    """Sets what sessions made from now on log, where they do not say it themselves: 0 (verbose) to 4 (fatal)."""
     global _severity
     if severity == -1:
         raise InvalidArgumentError("the default severity is -1; give a number from 0 (verbose) to 4 (fatal)")

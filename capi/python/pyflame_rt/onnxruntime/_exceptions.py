@@ -10,7 +10,7 @@ from pyflame_rt._core import abi
 from pyflame_rt._core.errors import ModelNotFoundError, PyFlameRTError
 
 _C = TypeVar("_C", bound=type)
-# Where users import them from.
+# Users import them from this module.
 _MODULE = "pyflame_rt.onnxruntime.capi.onnxruntime_pybind11_state"
 
 

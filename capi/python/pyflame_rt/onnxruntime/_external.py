@@ -275,7 +275,7 @@ def _data_of(one: _Initializer, folder: str) -> Any:
 
 
 def least_bytes(text: str) -> int:
-    """What session.optimized_model_external_initializers_min_size_in_bytes asks for."""
+    """The size that session.optimized_model_external_initializers_min_size_in_bytes asks for."""
     if not text:
         return _LEAST
     if not text.isdecimal():

@@ -22,7 +22,7 @@ from ._exceptions import Fail, translates, translating
 
 
 class GraphOptimizationLevel(enum.IntEnum):
-    """How far a session optimises its graph."""
+    """The levels up to which a session optimises its graph."""
 
     ORT_DISABLE_ALL = 0
     ORT_ENABLE_BASIC = 1
@@ -32,14 +32,14 @@ class GraphOptimizationLevel(enum.IntEnum):
 
 
 class ExecutionMode(enum.IntEnum):
-    """Whether independent steps of a run go on at once."""
+    """The modes say whether independent steps of a run go on at once."""
 
     ORT_SEQUENTIAL = 0
     ORT_PARALLEL = 1
 
 
 class ExecutionOrder(enum.IntEnum):
-    """In which order nodes run; without a meaning here, the plan has the order."""
+    """The orders in which nodes run; they have no meaning here, the plan has the order."""
 
     DEFAULT = 0
     PRIORITY_BASED = 1
@@ -134,7 +134,7 @@ def _text(key: Any, value: Any) -> Tuple[str, str]:
 
 def _set_config(key: str, value: str, meaningless: Mapping[str, Tuple[Tuple[str, ...], str]],
                 refused: Mapping[str, Tuple[Tuple[str, ...], str]], kind: int) -> bool:
-    """Whether the entry is one of the library's own."""
+    """Tells whether the entry is one of the library's own."""
     if key in (EXTERNAL_FILE, EXTERNAL_LEAST) and kind == abi.OPTIONS_SESSION:
         return False
     if key in meaningless:
@@ -219,7 +219,7 @@ class SessionOptions:
         self._config[key] = value
 
     def get_session_config_entry(self, key: str) -> str:
-        """What an entry was set to."""
+        """The value that an entry was set to."""
         if key not in self._config:
             raise Fail(f"SessionOptions does not have configuration with key: {key}")
         return self._config[key]
@@ -254,7 +254,7 @@ class SessionOptions:
         self._providers.append((provider_name, dict(provider_options)))
 
     def has_providers(self) -> bool:
-        """Whether a provider was added by ``add_provider``."""
+        """Tells whether a provider was added by ``add_provider``."""
         return bool(self._providers)
 
     if not TYPE_CHECKING:  # it would let type checkers take any name
@@ -333,7 +333,7 @@ class RunOptions:
         self._config[key] = value
 
     def get_run_config_entry(self, key: str) -> str:
-        """What an entry was set to."""
+        """The value that an entry was set to."""
         if key not in self._config:
             raise Fail(f"RunOptions does not have configuration with key: {key}")
         return self._config[key]

@@ -135,11 +135,11 @@ class InferenceSession(pyflame_rt.InferenceSession):
         self._make_anew(providers=providers, provider_options=provider_options)
 
     def enable_fallback(self) -> None:
-        """Where a provider fails, its nodes go to the next one; it is so from the beginning."""
+        """Has a failing provider's nodes go to the next one; it is so from the beginning."""
         self._make_anew(enable_fallback=True)
 
     def disable_fallback(self) -> None:
-        """Where a provider fails, the run fails. Makes the session anew."""
+        """Has the run fail where a provider fails. It makes the session anew."""
         self._make_anew(enable_fallback=False)
 
     def _make_anew(self, **changes: Any) -> None:
@@ -189,7 +189,7 @@ class InferenceSession(pyflame_rt.InferenceSession):
     def run_with_ort_values(  # type: ignore[override]
             self, output_names: Optional[Sequence[str]], input_dict_ort_values: Mapping[str, Any],
             run_options: Any = None) -> List[OrtValue]:
-        """As ``run``, from OrtValues to OrtValues."""
+        """Does what ``run`` does, from OrtValues to OrtValues."""
         out: Any = super().run_with_ort_values(output_names, input_dict_ort_values, run_options)
         return out  # type: ignore[no-any-return]
 

@@ -126,7 +126,7 @@ class SparseTensor:
         return OrtSparseFormat.ORT_SPARSE_COO
 
     def data_type(self) -> str:
-        """As in NodeArg.type: "sparse_tensor(float)"."""
+        """The type as NodeArg.type has it: "sparse_tensor(float)"."""
         return f"sparse_tensor({element_text(TO_ABI[dtype_of(self._native.values.dtype)])})"
 
     def device_name(self) -> str:
@@ -172,7 +172,7 @@ class OrtValue(NativeOrtValue):
         return TO_ABI[self._dtype()]
 
     def data_type(self) -> str:
-        """As in NodeArg.type: "tensor(float)"."""
+        """The type as NodeArg.type has it: "tensor(float)"."""
         return self._type_text(element_text(TO_ABI[self._dtype()]))
 
 

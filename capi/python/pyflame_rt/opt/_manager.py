@@ -44,11 +44,11 @@ class _BuiltInPass(Pass):
 
     @property
     def description(self) -> str:
-        """What the pass does, in a line."""
+        """The description of what the pass does, in a line."""
         return (type(self).__doc__ or "").strip().splitlines()[0]
 
     def should_run(self, level: OptLevel) -> bool:
-        """Whether the pass is one of that level."""
+        """Tells whether the pass is one of that level."""
         return level >= self._LEVEL
 
     def after(self) -> List[str]:
@@ -112,7 +112,7 @@ class DataflowPass(_BuiltInPass):
     _AFTER = ("ConstantFoldingPass", "CSEPass")
 
     def should_run(self, level: OptLevel) -> bool:
-        """False at every level."""
+        """Tells that it runs at no level."""
         return False
 
 
@@ -193,7 +193,7 @@ class PassManager:
         return self._run(graph, "", False)
 
     def run_pass(self, name: str, graph: Graph) -> PassResult:
-        """One pass, whatever its level. NotFoundError when there is none of that name."""
+        """Runs one pass, whatever its level. NotFoundError when there is none of that name."""
         return self._run(graph, name, False)
 
     def run_until_fixed_point(self, graph: Graph) -> PassResult:

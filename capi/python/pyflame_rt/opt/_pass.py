@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a pass is, what it reports, and how the library calls one that is written in Python."""
+"""Passes: what one is, what it reports, and how the library calls one that is written in Python."""
 from __future__ import annotations
 
 import ctypes
@@ -16,7 +16,7 @@ _COUNTS = ("nodes_removed", "nodes_added", "nodes_fused", "constants_folded", "i
 
 @dataclass
 class PassStats:
-    """What passes did, in numbers: ``nodes_removed``, ``nodes_added``, ``constants_folded``, ``initializers_removed``.
+    """Numbers of what passes did: ``nodes_removed``, ``nodes_added``, ``constants_folded``, ``initializers_removed``.
 
     ``nodes_fused`` counts patterns; ``rules`` has rewrites by name and how often each was done.
     """
@@ -35,7 +35,7 @@ class PassStats:
 
 @dataclass
 class PassReport:
-    """What the pass ``name`` did over all its ``runs``, and how many ``milliseconds`` they took.
+    """A report of what the pass ``name`` did over all its ``runs``, and how many ``milliseconds`` they took.
 
     ``nodes_before`` the first and ``nodes_after`` the last, bodies included; ``modified`` when the graph is another;
     ``stats`` as totals.
@@ -56,8 +56,8 @@ class PassReport:
 
 @dataclass
 class PassResult:
-    """What a run did: ``modified`` when the graph is another, ``stats`` of all passes together, one of ``reports`` for
-    each pass of a PassManager, a sentence in ``warnings`` for each thing that a person should know.
+    """The result of a run: ``modified`` when the graph is another, ``stats`` of all passes together, one of ``reports``
+    for each pass of a PassManager, a sentence in ``warnings`` for each thing that a person should know.
     """
 
     modified: bool = False
@@ -82,12 +82,12 @@ class Pass:
 
     @property
     def name(self) -> str:
-        """By which it is registered, skipped and reported; the class's name unless it is another."""
+        """The name that it is registered, skipped and reported by; the class's name unless it is another."""
         return type(self).__name__
 
     @property
     def description(self) -> str:
-        """What it does, in a line; "" unless it is defined."""
+        """The description of what it does, in a line; "" unless it is defined."""
         return ""
 
     def run(self, graph: Graph) -> PassResult:
@@ -100,7 +100,7 @@ class Pass:
         raise NotImplementedError(f"pass '{name_of(self)}' has no run(graph)")
 
     def should_run(self, level: OptLevel) -> bool:
-        """Whether it is for sessions and managers of that level; it then is for those above."""
+        """Tells whether it is for sessions and managers of that level; it then is for those above."""
         return level >= OptLevel.BASIC
 
     def after(self) -> List[str]:

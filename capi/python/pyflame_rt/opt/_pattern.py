@@ -83,7 +83,7 @@ class Pattern:
 
 
 class Match:
-    """One place where a pattern was found, in the graph as it is now."""
+    """A place where a pattern was found, in the graph as it is now."""
 
     def __init__(self, graph: Graph, matches: lib.Handle, index: int) -> None:
         self._graph = graph
@@ -99,7 +99,7 @@ class Match:
             return self._graph._some(number.value)
 
     def is_single_consumer(self, name: str) -> bool:
-        """Whether one node of the match alone uses what the node makes, as the graph is now."""
+        """Tells whether one node of the match alone uses what the node makes, as the graph is now."""
         yes = ctypes.c_uint32()
         with self._graph._lock:
             self._graph._at()
@@ -112,7 +112,7 @@ class PatternMatcher:
     """Looks for patterns in graphs."""
 
     def find_all(self, graph: Graph, pattern: Pattern) -> List[Match]:
-        """One match for each node that can be the root, producers first; matches may share other nodes."""
+        """The matches, one for each node that can be the root, producers first; they may share other nodes."""
         with graph._lock:
             matches = lib.make(lib.pattern.find_all, lib.pattern.release_matches, pattern._handle.address, graph._at())
         return [Match(graph, matches, i) for i in range(lib.pattern.match_count(matches.address))]

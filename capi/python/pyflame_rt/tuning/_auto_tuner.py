@@ -166,7 +166,7 @@ def _graph_of(info: OpKernelInfo, shapes: Sequence[Sequence[int]]) -> Tuple[Grap
 
 
 def _config_of(steps: List[Dict[str, Any]], mean_s: float) -> KernelConfig:
-    """Of the step that was tuned or, where there is none, the one with the most work."""
+    """The configuration of the step that was tuned or, where there is none, of the one with the most work."""
     config = KernelConfig(performance_score=1e-6 / mean_s)
     if not steps:
         config.note = "the operator was computed beforehand: no step is left to tune"
