@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The peer's side of bindings.py: for every line with a number of runs on stdin, a line with the microseconds that one
-// took on stdout. Arguments: the folder of onnxruntime-node, the model.
+// The peer's side of bindings.py. It answers each number of runs, a line on stdin, with the microseconds that one run
+// took, a line on stdout. Arguments: the folder of onnxruntime-node, the model.
 'use strict';
 
 const readline = require('node:readline');

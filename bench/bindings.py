@@ -17,7 +17,7 @@ from onnx import TensorProto, helper
 import pyflame_rt
 
 BLOCKS, RUNS = 40, 2000
-GRAPH = "run Add, Mul, Relu (one loop)"  # of bench/overhead.cc, whose graph this is
+GRAPH = "run Add, Mul, Relu (one loop)"  # bench/overhead.cc has this graph too
 
 
 def model():

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What a run costs from Python, beside the bare C call and onnxruntime-node 1.30 (bindings.py). Argument: --json.
+# Time of a run from Python, beside the bare C call and onnxruntime-node 1.30 (bindings.py). Argument: --json.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . cmake/setup.sh

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Products and convolutions of bytes, ours against oneDNN's: MatMulInteger with int32 sums, and
-// QLinearConv with int8 weights of a scale per channel, from uint8 to uint8, whose zero point of 0
-// makes each a convolution with its Relu. Results are compared as everything else.
+// QLinearConv from uint8 to uint8 with int8 weights and a scale for each channel. The output's zero
+// point is 0, which makes each convolution one with its Relu. Results are compared as in
+// kernels.cc.
 #include "bench/integer_kernels.h"
 
 #include <array>
@@ -22,7 +23,7 @@ std::vector<T> bytes(int64_t count, uint64_t seed) {
   return out;
 }
 
-// One node: x -> y, of other inputs all constant.
+// A graph of one node, x -> y; its other inputs are constants.
 class OneNode {
  public:
   explicit OneNode(const char* op) : op_(op) {}
@@ -88,7 +89,7 @@ struct Convolution {
   int64_t in, size, out, kernel, stride, groups;
 };
 
-// Chains' shapes, ResNet-50's first layer and strides, MobileNetV2's depthwise ones.
+// Shapes of the chains, of ResNet-50's first and strided layers, and MobileNetV2's depthwise ones.
 constexpr Convolution kConvolutions[] = {
     {3, 224, 64, 7, 2, 1},     {64, 56, 64, 3, 1, 1},     {128, 28, 128, 3, 1, 1},
     {256, 14, 256, 3, 1, 1},   {512, 7, 512, 3, 1, 1},    {64, 56, 256, 1, 1, 1},
@@ -104,7 +105,7 @@ void convolution(Report& report, const Settings& settings, Dnn& dnn, const Convo
              grouped = {c.groups, c.out / c.groups, c.in / c.groups, c.kernel, c.kernel};
   const std::vector<uint8_t> image = bytes<uint8_t>(c.in * c.size * c.size, 1);
   const std::vector<int8_t> weights = bytes<int8_t>(c.out * taps, 2);
-  // Sums deviate by about 147 * 74 a tap's root; results by 40 steps.
+  // Sums have a standard deviation of about 147 * 74 * sqrt(taps), results one of about 40 steps.
   std::vector<float> scales(static_cast<size_t>(c.out));
   for (size_t i = 0; i < scales.size(); ++i)
     scales[i] = (i % 2 == 0 ? 40.0f : 30.0f) / (147 * 74 * std::sqrt(static_cast<float>(taps)));

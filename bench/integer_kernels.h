@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// kernels.cc's tables for precision int8.
+// The tables that kernels.cc prints at precision int8.
 #pragma once
 
 namespace bench {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Matrix products and ResNet-50's convolutions, ours against oneDNN's in one run: both sides take
-// turns of some milliseconds. Ours run through the public API, as models of one node with constant
-// weights; oneDNN has its weights, and of convolutions the images too, in the layout it likes best.
-// Precision int8: integer_kernels.cc.
+// Matrix products and ResNet-50's convolutions, ours against oneDNN's in one run: the two sides
+// take turns of some milliseconds. Ours run through the public API, as models of one node with
+// constant weights; oneDNN has its weights, and the images of convolutions too, in the layout it
+// likes best. integer_kernels.cc has precision int8.
 #include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
@@ -58,7 +58,8 @@ struct Convolution {
   int64_t in, size, out, kernel, stride;
 };
 
-// Each shape once. The first block of a stage has its stride in the first 1x1, as make_models.py.
+// Each shape once. The first block of a stage has its stride in the first 1x1, as in
+// make_models.py.
 constexpr Convolution kResNet50[] = {
     {3, 224, 64, 7, 2},    {64, 56, 64, 1, 1},    {64, 56, 64, 3, 1},     {64, 56, 256, 1, 1},
     {256, 56, 64, 1, 1},   {256, 56, 128, 1, 2},  {128, 28, 128, 3, 1},   {128, 28, 512, 1, 1},

@@ -19,7 +19,7 @@ cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release >/dev/null
 cmake --build "$build" --target pfrt pyflamert_provider_cpu pyflamert_import_onnx >/dev/null
 c++ -std=c++17 -O2 -I. -Iinclude -Icxxapi -Icxxapi/pyflame_rt/compat bench/kernels.cc bench/integer_kernels.cc -o "$work/kernels" \
   -L"$build/lib" -Wl,-rpath,"$PWD/$build/lib" -lpyflamert_c -ldnnl
-# On the processors whose peaks are measured beside each row.
+# Pin to the processors whose peaks are measured beside each row.
 processors=$(/usr/bin/python3 -c "import os; print(*sorted(os.sched_getaffinity(0))[-$threads:], sep=',')")
 for precision in $precisions; do
   OMP_NUM_THREADS=$threads taskset -c "$processors" "$work/kernels" --threads "$threads" --precision "$precision" --seconds "$seconds"

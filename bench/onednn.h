@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What programs that measure against oneDNN ask of it. One thread at a time.
+// The part of oneDNN that programs measuring against it need. For one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ constexpr Type type_of<int8_t>() {
 class Dnn {
  public:
   Memory memory(const Memory::desc& desc) { return Memory(desc, engine_); }
-  // |values| in the layout and type of |desc|.
+  // Returns |values|, which have the layout |tag|, in the layout and type of |desc|.
   template <typename T>
   Memory memory(const Memory::desc& desc, const std::vector<T>& values, const Memory::dims& dims,
                 Tag tag) {

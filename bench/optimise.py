@@ -25,7 +25,7 @@ CREATE_SESSION, SET_OPTIMIZED_PATH = 7, 11
 ENABLE_ALL = 99
 BERT = ROOT / "bench" / "models" / "bert_encoder.onnx"
 BERT_INPUTS = ROOT / "bench" / "models" / "bert_encoder" / "3x24"
-FIRST_LAYER = "/layer.0/norm/Add_1_output_0"  # what the encoder's first layer gives
+FIRST_LAYER = "/layer.0/norm/Add_1_output_0"  # the output of the encoder's first layer
 ASKED = {"steps": 0.55, "bytes": 0.6, "peer": 1.1, "bert": 8}
 
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the runtime itself costs through the C ABI: opening an empty environment, and running graphs
+// Costs of the runtime itself through the C ABI: opening an empty environment, and running graphs
 // so small that nearly all of a run is overhead. Inputs change from run to run and outputs are
-// preallocated. Prints medians over blocks, and what processors are kept busy with by 50 runs a
-// second; arguments: [--json].
+// preallocated. Prints medians over blocks, and the processor time that 50 runs a second take.
+// Arguments: [--json].
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -131,7 +131,7 @@ pfrt_session* make_session(pfrt_env* env, const std::vector<NodeRow>& rows, cons
   return session;
 }
 
-// What repeats a run of a session, each time on another input.
+// Repeats a run of a session, each time on another input.
 class Runner {
  public:
   Runner(pfrt_env* env, const std::vector<NodeRow>& rows, const char* threads)
@@ -183,7 +183,7 @@ double busy_us() {
   return us(used.ru_utime) + us(used.ru_stime);
 }
 
-// Processor time of a second of 50 runs, less that of 50 times nothing.
+// Processor time of a second with 50 runs, less that of a second with 50 sleeps alone.
 Figure fifty_a_second(std::string what, pfrt_env* env, const std::vector<NodeRow>& rows,
                       const char* threads) {
   constexpr int kRuns = 50, kSeconds = 5;

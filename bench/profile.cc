@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an open profile adds to a model's latency: three sessions of it take turns in blocks of
-// runs, two without a profile, whose difference is what chance makes, and one with. Prints the
-// median of a run without, and of the ratios of blocks that follow each other. Arguments: MODEL...
-// on one thread; free dimensions are 1.
+// The latency that an open profile adds to a model. Three sessions of the model take turns in
+// blocks of runs: two without a profile, whose difference is chance, and one with. Prints the
+// median of a run without, and of the ratios of blocks that follow each other. Runs on one thread,
+// with free dimensions of 1. Arguments: MODEL...
 #include <unistd.h>
 
 #include <algorithm>

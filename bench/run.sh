@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Latency of ours and of ONNX Runtime 1.30, interleaved in one process, on the digits model and on a ResNet-50 that
-# models/make_models.py writes; before that, what the runtime itself costs a run (overhead.cc). Arguments: threads
+# models/make_models.py writes. Before that, the overhead of the runtime in a run (overhead.cc). Arguments: threads
 # (default 1), seconds a model (default 10).
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A process that makes a session of a model and runs it once, ours or the peer's, and prints the
-// milliseconds since |T0| (CLOCK_MONOTONIC, in milliseconds, of before it was started) at which the
-// session was there and the run was over, without what making inputs took, and its peak memory.
-// Nothing else is in it, so that it starts as a program of any kind would. Arguments:
+// Makes a session of a model and runs it once, ours or the peer's. Prints how many milliseconds
+// after |T0| (CLOCK_MONOTONIC in milliseconds, read before this process was started) the session
+// was there and the run was over, less the time that making inputs took, and the peak memory. The
+// program has nothing else in it, so it starts as a program of any kind would. Arguments:
 //
 //   start ours|LIBRARY MODEL T0 [--hold] [NAME DTYPE DIMS FILE ...]
 //
@@ -30,7 +30,7 @@ double now_ms() {
   return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_nsec) / 1e6;
 }
 
-// VmHWM: what getrusage says begins with what the parent had.
+// Reads VmHWM, since getrusage's maximum begins with what the parent process had.
 long peak_kilobytes() {
   std::ifstream status("/proc/self/status");
   long kilobytes = 0;
@@ -123,7 +123,7 @@ class Ours {
   std::vector<pfrt_io> in_, out_;
 };
 
-// By slot of the peer's table (cxxapi/cli/peer.cc has more of them).
+// A session of the peer, called by slots of its table (cxxapi/cli/peer.cc has more of them).
 class Peer {
  public:
   Peer(const std::string& library, const std::string& model) {

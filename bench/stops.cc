@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How soon runs stop: each step of test/capi/long_steps.h is given a deadline in the middle of its
-// work, and the time it takes to return after that is printed, the worst last: on the clock, and
-// the processor's own, which other programs do not lengthen. Arguments:
+// Measures how soon runs stop. Each step of test/capi/run/long_steps.h is given a deadline in the
+// middle of its work, and the time that it takes to return after that is printed, the worst last:
+// by the clock, and by the processor, whose time other programs do not lengthen. Arguments:
 // [--threads N] [--deadline MS] [word in the steps' names]; without a word all of them.
 #include <time.h>
 
@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "test/capi/long_steps.h"
+#include "test/capi/run/long_steps.h"
 
 namespace {
 
@@ -40,7 +40,7 @@ double busy_ms() {
   return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_nsec) / 1e6;
 }
 
-// The code, and the message for whoever reads; the status is gone afterwards.
+// Returns the code, and the message for a reader; releases the status.
 pfrt_code take(pfrt_status* status, std::string* message) {
   if (!status) return PFRT_CODE_OK;
   const pfrt_code code = api->status->code(status);
@@ -55,7 +55,7 @@ struct Settings {
   double deadline_ms = 50;
 };
 
-// What a run is made of; released in the end whatever became of it.
+// The handles that a run needs; all are released in the end.
 struct Prepared {
   pfrt_graph* graph = nullptr;
   pfrt_model* model = nullptr;

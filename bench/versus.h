@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A kernel of ours, as a model of one node, against another's: operands, and the table of figures.
-// For programs that measure. One thread.
+// Compares a kernel of ours, as a model of one node, with another library's: operands, and the
+// table of figures. For programs that measure, on one thread.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,7 @@ using Dims = std::vector<int64_t>;
 struct Settings {
   int threads = 1;
   std::string precision = "fp32", only;
-  double seconds = 1;  // a row
+  double seconds = 1;  // for a row
   bool bf16() const { return precision == "bf16"; }
   bool int8() const { return precision == "int8"; }  // models of integers, at the usual precision
 };
@@ -35,13 +35,14 @@ inline double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// |part| 0.5: the median.
+// Quantile |part| of |values|; 0.5 is the median.
 inline double quantile(std::vector<double> values, double part) {
   std::sort(values.begin(), values.end());
   return values[static_cast<size_t>(part * static_cast<double>(values.size()))];
 }
 
-// One column in 64 of |rows| of |width| is a hundred times the others; magnitudes over six decades.
+// Kinds of operands. Outliers: every 64th column of |rows| of |width| is a hundred times larger.
+// Lognormal: magnitudes span six decades.
 enum class Operands { kNormal, kOutliers, kLognormal };
 inline const char* name_of(Operands kind) {
   constexpr const char* kNames[] = {"normal", "outliers", "lognormal"};
@@ -106,7 +107,7 @@ double rms_difference(const A* a, const std::vector<B>& b) {
   return std::sqrt(difference / size);
 }
 
-// Words of PFRT_ISA below that in use, by which kernels may be slower than by it but never faster.
+// Words of PFRT_ISA below that in use. Under them kernels may be slower, but never faster.
 inline std::vector<std::string> narrower_caps() {
   const char* const set = std::getenv("PFRT_ISA");
   const std::string cap = set == nullptr || *set == 0 ? "amx" : set;
@@ -118,8 +119,8 @@ inline std::vector<std::string> narrower_caps() {
   return out;
 }
 
-// One kernel of ours under PFRT_ISA as it is, and under each cap below. Kernels read it whenever
-// they are made or run, so it is set for each call.
+// A kernel of ours under PFRT_ISA as it is, and under each narrower cap. Kernels read the variable
+// whenever they are made or run, so it is set for each call.
 class Capped {
  public:
   template <typename Make>
@@ -147,16 +148,17 @@ class Capped {
   std::vector<std::unique_ptr<Ours>> ours_;
 };
 
-// What the machine can do just now. Its tiles change their rate by four, for seconds at a time.
+// Rates of the machine just now. Its tiles change their rate by a factor of four, for seconds at a
+// time.
 struct Peaks {
-  double vectors = 0, tiles = 0;  // GFLOP/s, of int8 GOP/s; 0 = it has none
+  double vectors = 0, tiles = 0;  // GFLOP/s, or GOP/s of int8; 0 = it has none
 
   static Peaks measure(const Settings& settings) {
     if (settings.int8())
       return {now("int8 dot", settings), now("int8 tiles, operands in L2", settings)};
     return {now("fp32 fma", settings), now("bf16 tiles, operands in L2", settings)};
   }
-  // Of six products on tiles one float32 product is made.
+  // A float32 product is made of six products on tiles.
   double of(const Settings& settings) const {
     if (settings.int8()) return std::max(vectors, tiles);
     return settings.bf16() && tiles > 0 ? tiles : std::max(vectors, tiles / 6);
@@ -175,8 +177,8 @@ struct Peaks {
   }
 };
 
-// Prints rows, and the mean of their ratios. Column "wider": the time under the fastest narrower
-// cap over ours; below 1 the wider instructions do harm.
+// Prints rows, and the geometric mean of their ratios. Column "wider" is the time under the fastest
+// narrower cap over ours; below 1 the wider instructions do harm.
 class Report {
  public:
   Report(const char* what, const Settings& settings) : settings_(settings) {
@@ -191,7 +193,7 @@ class Report {
     if (slower_ > 0)
       std::printf("%d row(s) are slower than under a narrower cap of PFRT_ISA\n", slower_);
   }
-  // |difference| of the results, asked after all have run.
+  // |difference| gives that of the results, and is called after all have run.
   void row(const std::string& what, const char* operands, double flops, const Capped& ours,
            const std::function<void()>& theirs, const std::function<double()>& difference) {
     const size_t peer = ours.size();  // the sides: ours by cap, then theirs

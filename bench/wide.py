@@ -100,7 +100,7 @@ OWN = field(8, field(1, "my") + number(2, 1))
 TURNS = ("Relu", "Neg")
 
 
-# By kind: the graph's fields, and more fields of the model.
+# The graph's fields and further fields of the model, by kind.
 KINDS = {
     "dead": lambda n: (each(n, lambda i: node("Relu", ["x"], [f"d{i}"])) + node("Neg", ["x"], ["y"]) + X + Y, b""),
     "equal_nodes": lambda n: (each(n, lambda i: node("Sin", ["x"], [f"d{i}"])) + joined(n) + X + port(12, "y", [4 * n]),

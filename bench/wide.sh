@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Seconds and memory that models of COUNT nodes, constants, attributes... take to load, optimise and run:
-# bench/wide.sh [BUILD_DIR] [COUNT] [KIND]...
+# Seconds and memory that models of COUNT nodes, constants, attributes... take to load, optimise and run.
+# Usage: bench/wide.sh [BUILD_DIR] [COUNT] [KIND]...
 set -euo pipefail
 here=$(dirname "$(readlink -f "$0")")
 build=$(readlink -f "${1:-$here/../build/release}")
@@ -14,7 +14,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 for kind in "${kinds[@]}"; do
   python3 "$here/wide.py" "$kind" "$count" "$folder/model.onnx"
-  # The shell's own clock, the kernel's record of the most memory at once.
+  # Time is by the shell's clock, memory is the kernel's record of the peak.
   python3 - "$kind" "$count" "$build/bin/pfrt" run "$folder/model.onnx" --level all --json <<'PY'
 import resource
 import subprocess

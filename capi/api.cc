@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "capi/handles.h"
+#include "capi/handle/guard.h"
+#include "capi/handle/slots.h"
 
 namespace pfrt::capi {
 

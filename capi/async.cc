@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "capi/handle/plugin_scope.h"
+#include "capi/handle/status.h"
 #include "capi/run.h"
 #include "core/base/foreign.h"
 

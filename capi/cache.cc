@@ -1,6 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "capi/handles.h"
-#include "core/session/import.h"
+#include "capi/handle/cache.h"
+
+#include "capi/handle/counted.h"
+#include "capi/handle/env.h"
+#include "capi/handle/graph.h"
+#include "capi/handle/guard.h"
+#include "capi/handle/options.h"
+#include "capi/handle/plugin_scope.h"
+#include "capi/handle/slots.h"
+#include "core/environment/import.h"
 
 namespace pfrt::capi {
 namespace {
@@ -66,7 +74,7 @@ pfrt_status* key(pfrt_env* env, pfrt_string path, const pfrt_options* options,
     const Options defaults(PFRT_OPTIONS_SESSION);
     const Options& session = options ? options->options : defaults;
     Options load(PFRT_OPTIONS_LOAD);
-    PFRT_TRY(load.set_string("cache_dir", session.get_string("cache_dir")));
+    PFRT_TRY(load.set_string("cache_dir", session.get(session_option::kCacheDir)));
     PFRT_ASSIGN(const auto model, load_model_file(*env->state, std::string(view(path)), load));
     PFRT_ASSIGN(const std::string made, env->state->cache_key(model, session));
     if (!call_foreign([&] { fn(user, to_c(made)); }))

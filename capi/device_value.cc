@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Values in the memory of devices: made, copied from and to, and kept out of where bytes are read.
-#include "capi/handles.h"
+#include "capi/handle/guard.h"
+#include "capi/handle/session.h"
+#include "capi/handle/slots.h"
+#include "capi/handle/tensor.h"
+#include "capi/handle/value.h"
 
 namespace pfrt::capi {
 

@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "capi/handles.h"
-#include "capi/plugins.h"
+#include "capi/handle/env.h"
+
+#include "capi/handle/counted.h"
+#include "capi/handle/guard.h"
+#include "capi/handle/options.h"
+#include "capi/handle/report.h"
+#include "capi/handle/slots.h"
+#include "capi/plugin/plugins.h"
 #include "core/base/os/variable.h"
-#include "core/op/defs/notes.h"
+#include "core/op/defs/common/notes.h"
 #include "core/op/engine/operator_def.h"
 
 namespace pfrt::capi {
@@ -24,7 +30,7 @@ std::string own_folder() {
 
 std::vector<PluginFolder> plugin_folders(const Options& o) {
   std::vector<PluginFolder> folders;
-  split_path(o.get_string("plugin_path"), "the option 'plugin_path'", folders);
+  split_path(o.get(env_option::kPluginPath), "the option 'plugin_path'", folders);
   split_path(os::variable("PFRT_PLUGIN_PATH"), "PFRT_PLUGIN_PATH", folders);
   folders.push_back({own_folder() + "/pyflame_rt/plugins", ""});
   return folders;

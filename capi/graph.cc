@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capi/graph.h"
 
+#include "capi/handle/env.h"
+#include "capi/handle/plugin_scope.h"
+#include "capi/handle/slots.h"
+#include "capi/handle/tensor.h"
+#include "capi/handle/value.h"
 #include "core/ir/verify.h"
 
 pfrt_graph::~pfrt_graph() {

@@ -4,7 +4,8 @@
 // graph.cc and graph_edit.cc include this.
 #pragma once
 
-#include "capi/handles.h"
+#include "capi/handle/graph.h"
+#include "capi/handle/guard.h"
 
 namespace pfrt::capi {
 

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capi/graph.h"
+#include "capi/handle/env.h"
+#include "capi/handle/tensor.h"
+#include "capi/handle/value.h"
+#include "core/base/os/mapping_guard.h"
 #include "core/ir/edit.h"
 #include "core/ir/extract.h"
+#include "core/model/model.h"
 
 namespace pfrt::capi {
 namespace {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "capi/handles.h"
+#include "capi/handle/info.h"
+
+#include "capi/handle/tensor.h"
 #include "core/base/rank.h"
 
 namespace pfrt::capi {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "capi/handles.h"
+#include "capi/handle/guard.h"
+#include "capi/handle/memory_pool.h"
+#include "capi/handle/slots.h"
 #include "core/memory/global_pool.h"
 
 namespace pfrt::capi {

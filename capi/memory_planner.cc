@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A client's function that places what runs work in.
-#include "capi/handles.h"
+#include "capi/handle/env.h"
+#include "capi/handle/guard.h"
+#include "capi/handle/plugin_scope.h"
+#include "capi/handle/slots.h"
 #include "core/plan/blocks.h"
 
 namespace pfrt::capi {

@@ -1,10 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "capi/handles.h"
+#include "capi/handle/model.h"
+
+#include "capi/handle/counted.h"
+#include "capi/handle/env.h"
+#include "capi/handle/graph.h"
+#include "capi/handle/guard.h"
+#include "capi/handle/options.h"
+#include "capi/handle/plugin_scope.h"
+#include "capi/handle/slots.h"
 #include "capi/reader.h"
 #include "core/base/foreign.h"
 #include "core/base/os/cpu.h"
-#include "core/session/export.h"
-#include "core/session/import.h"
+#include "core/environment/export.h"
+#include "core/environment/import.h"
 
 namespace pfrt::capi {
 namespace {

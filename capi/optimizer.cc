@@ -3,16 +3,21 @@
 // Passes over a client's graph: built-in ones, those of plug-ins, and the client's own.
 #include <algorithm>
 
-#include "capi/client_pass.h"
-#include "capi/handles.h"
+#include "capi/handle/counted.h"
+#include "capi/handle/env.h"
+#include "capi/handle/graph.h"
+#include "capi/handle/guard.h"
+#include "capi/handle/options.h"
+#include "capi/handle/slots.h"
+#include "capi/plugin/client_pass.h"
 #include "core/base/provider_name.h"
+#include "core/environment/choose_providers.h"
 #include "core/op/defs/standardise.h"
 #include "core/pass/rules/rule_tables.h"
-#include "core/plan/client_operator.h"
-#include "core/session/choose_providers.h"
+#include "core/provider/client_operator.h"
 #include "core/session/optimise.h"
 #include "core/session/pass_options.h"
-#include "core/session/verify.h"
+#include "core/verify/verify.h"
 
 struct pfrt_optimizer {
   [[no_unique_address]] pfrt::capi::Alive alive;
@@ -169,8 +174,8 @@ pfrt_string pass_at(const pfrt_optimizer* o, size_t index) {
 // The source opens the device that dataflow.device names, where it is of the provider that
 // dataflow.target_backend does.
 Status choose_device(const Options& options, ProviderSource& source) {
-  const std::string& target = options.get_string("dataflow.target_backend");
-  const std::string& device = options.get_string("dataflow.device");
+  const std::string target = options.get(optimizer_option::kDataflowTargetBackend);
+  const std::string device = options.get(optimizer_option::kDataflowDevice);
   if (device.empty() || !names_provider(target, source.name)) return {};
   const std::vector<std::string> words = device_words(*source.table);
   if (std::ranges::find(words, device) == words.end())
@@ -193,11 +198,11 @@ Result<std::vector<Candidate>> candidates_of(pfrt_optimizer& o) {
     out.push_back({source.name, std::move(provider), {}});
     return {};
   };
-  for (const std::string& name : o.options.get_strings("providers")) PFRT_TRY(open(name));
-  for (const char* key :
-       {"fusion.target_backend", "layout.target_backend", "dataflow.target_backend"})
-    if (const std::string& target = o.options.get_string(key); !target.empty())
-      PFRT_TRY(open(target));
+  for (const std::string& name : o.options.get(optimizer_option::kProviders)) PFRT_TRY(open(name));
+  for (const std::string& target : {o.options.get(optimizer_option::kFusionTargetBackend),
+                                    o.options.get(optimizer_option::kLayoutTargetBackend),
+                                    o.options.get(optimizer_option::kDataflowTargetBackend)})
+    if (!target.empty()) PFRT_TRY(open(target));
   return out;
 }
 
@@ -210,7 +215,7 @@ pfrt_status* run(pfrt_optimizer* o, pfrt_graph* graph, pfrt_string pass, uint32_
     if (graph->graph->depth > 0)
       return error(Code::kINVALID_ARGUMENT, "optimising graph '", graph->graph->name,
                    "': it is the body of a node; optimise the graph it is in");
-    std::vector<std::string> skipped = o->options.get_strings("skip_passes");
+    std::vector<std::string> skipped = o->options.get(optimizer_option::kSkipPasses);
     std::erase_if(skipped, [&](const std::string& name) {
       return std::ranges::find(o->names, name) != o->names.end();
     });
@@ -230,7 +235,7 @@ pfrt_status* run(pfrt_optimizer* o, pfrt_graph* graph, pfrt_string pass, uint32_
       with.candidates.push_back({own->name(), own, {}});
     }
     std::unique_ptr<Verifier> verifier;
-    if (o->options.get_string("verify") == "on")
+    if (o->options.get(optimizer_option::kVerify) == "on")
       verifier = std::make_unique<Verifier>(Verifier::Context{with, {}});
     PassServices services(std::move(with), verifier.get());
     PassContext context = services.context();

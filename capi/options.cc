@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "capi/handles.h"
+#include "capi/handle/options.h"
+
+#include "capi/handle/env.h"
+#include "capi/handle/guard.h"
+#include "capi/handle/slots.h"
+#include "capi/handle/state.h"
 
 namespace pfrt::capi {
 namespace {

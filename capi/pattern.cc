@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/pass/engine/pattern.h"
 
-#include "capi/handles.h"
+#include "capi/handle/counted.h"
+#include "capi/handle/graph.h"
+#include "capi/handle/guard.h"
+#include "capi/handle/slots.h"
 
 struct pfrt_pattern {
   [[no_unique_address]] pfrt::capi::Alive alive;

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 
-#include "capi/handles.h"
+#include "capi/handle/counted.h"
+#include "capi/handle/guard.h"
+#include "capi/handle/plugin_scope.h"
 #include "core/base/foreign.h"
 
 namespace pfrt::capi {

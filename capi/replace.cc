@@ -6,7 +6,10 @@
 #include <memory>
 #include <new>
 
-#include "capi/handles.h"
+#include "capi/handle/env.h"
+#include "capi/handle/guard.h"
+#include "capi/handle/plugin_scope.h"
+#include "capi/handle/slots.h"
 #include "core/base/foreign.h"
 #include "core/exec/run/pool.h"
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "capi/handles.h"
+#include "capi/handle/report.h"
+
+#include "capi/handle/guard.h"
+#include "capi/handle/slots.h"
 
 namespace pfrt::capi {
 namespace {

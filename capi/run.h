@@ -9,7 +9,11 @@
 #include <memory>
 #include <vector>
 
-#include "capi/handles.h"
+#include "capi/handle/env.h"
+#include "capi/handle/guard.h"
+#include "capi/handle/options.h"
+#include "capi/handle/session.h"
+#include "capi/handle/value.h"
 
 namespace pfrt::capi {
 

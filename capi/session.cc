@@ -5,7 +5,12 @@
 #include <memory_resource>
 #include <optional>
 
+#include "capi/handle/plugin_scope.h"
+#include "capi/handle/report.h"
+#include "capi/handle/slots.h"
+#include "capi/handle/tensor.h"
 #include "capi/run.h"
+#include "core/session/state.h"
 
 namespace pfrt::capi {
 namespace {
@@ -55,7 +60,7 @@ pfrt_status* create(pfrt_env* env, const pfrt_session_desc* desc_in, pfrt_sessio
     for (size_t i = 0; i < desc.extra_output_count; ++i)
       extra.emplace_back(view(desc.extra_outputs[i]));
     const EnvironmentScope scope =
-        EnvironmentScope::lasting(*env->state, o.get_bool("session.use_env_allocators"));
+        EnvironmentScope::lasting(*env->state, o.get(session_option::kUseEnvAllocators));
     PFRT_ASSIGN(std::vector<NamedValues> samples, samples_of(desc));
     auto handle = std::make_unique<pfrt_session>();
     handle->env = env->state;
@@ -566,18 +571,20 @@ Status prepare_run(pfrt_session& s, const pfrt_io* inputs, size_t n_inputs, cons
   bool log = s.session->logger().wants(PFRT_LOG_DEBUG);
   if (options) {
     const Options& o = options->options;
-    if (o.is_set("log_level")) log = log_level_from(o.get_string("log_level")) == PFRT_LOG_DEBUG;
-    if (log && o.is_set("tag")) out.trace = message("run '", o.get_string("tag"), "'");
+    if (o.is_set(run_option::kLogLevel))
+      log = log_level_from(o.get(run_option::kLogLevel)) == PFRT_LOG_DEBUG;
+    if (log && o.is_set(run_option::kTag))
+      out.trace = message("run '", o.get(run_option::kTag), "'");
     control.cancelled = &o.cancel_flag();
-    if (const int64_t ms = o.get_int("timeout_ms"))
+    if (const int64_t ms = o.get(run_option::kTimeoutMs))
       control.deadline_ns = os::monotonic_ns() + static_cast<uint64_t>(ms) * 1'000'000u;
-    threads = o.get_int("num_threads");
+    threads = o.get(run_option::kNumThreads);
     out.own_width = threads > 0;
-    out.priority = o.get_int("priority");
+    out.priority = o.get(run_option::kPriority);
     out.state = options->state;
     out.observer = options->observer;
-    out.budget =
-        budget_of("the run", static_cast<uint64_t>(o.get_int("memory_limit")), s.env->budget());
+    out.budget = budget_of("the run", static_cast<uint64_t>(o.get(run_option::kMemoryLimit)),
+                           s.env->budget());
   }
   if (log && out.trace.empty()) out.trace = "run";
   if (out.own) control.executor = out.own->threads().get();
@@ -585,7 +592,7 @@ Status prepare_run(pfrt_session& s, const pfrt_io* inputs, size_t n_inputs, cons
   control.profile = s.session->profile();
   if (control.profile) {
     control.number = control.profile->begin_run();
-    control.tag = options ? control.profile->name(options->options.get_string("tag")) : 0;
+    control.tag = options ? control.profile->name(options->options.get(run_option::kTag)) : 0;
   }
   std::array<std::byte, 1024> near;
   std::pmr::monotonic_buffer_resource memory(near.data(), near.size());

@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/session/state.h"
 
-#include "capi/handles.h"
+#include "capi/handle/counted.h"
+#include "capi/handle/guard.h"
+#include "capi/handle/session.h"
+#include "capi/handle/slots.h"
+#include "capi/handle/state.h"
+#include "capi/handle/value.h"
+#include "core/environment/environment.h"
 #include "core/exec/device_copy.h"
 
 namespace pfrt::capi {

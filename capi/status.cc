@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "capi/handles.h"
+#include "capi/handle/status.h"
+
+#include "capi/handle/counted.h"
+#include "capi/handle/guard.h"
+#include "capi/handle/slots.h"
+#include "capi/handle/value.h"
 
 namespace pfrt::capi {
 namespace {

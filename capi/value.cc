@@ -1,5 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "capi/handles.h"
+#include "capi/handle/value.h"
+
+#include "capi/handle/counted.h"
+#include "capi/handle/guard.h"
+#include "capi/handle/plugin_scope.h"
+#include "capi/handle/slots.h"
+#include "capi/handle/tensor.h"
+#include "core/ir/graph.h"
 
 pfrt_value::~pfrt_value() {
   for (auto& [part, handle] : children) pfrt::capi::release(handle);

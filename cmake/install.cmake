@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What `cmake --install` adds beside the targets: the CMake package and the pkg-config file.
+# Parts that `cmake --install` adds beside the targets: the CMake package and the pkg-config file.
 include(CMakePackageConfigHelpers)
 
 install(EXPORT pyflame_rt NAMESPACE pyflame_rt:: FILE pyflame_rt-targets.cmake
@@ -14,7 +14,7 @@ install(FILES ${PROJECT_BINARY_DIR}/pyflame_rt-config.cmake
               ${PROJECT_BINARY_DIR}/pyflame_rt-config-version.cmake
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/pyflame_rt COMPONENT development)
 
-# The prefix as seen from the .pc file, so that the installed tree can be moved.
+# The prefix is given relative to the .pc file, so that the installed tree can be moved.
 file(RELATIVE_PATH PFRT_PC_PREFIX /p/${CMAKE_INSTALL_LIBDIR}/pkgconfig /p)
 configure_file(${CMAKE_CURRENT_LIST_DIR}/pyflame_rt.pc.in ${PROJECT_BINARY_DIR}/pyflame_rt.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/pyflame_rt.pc

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The one way libraries are made here: settings for all our code, and a helper a kind of target.
+# Functions that make all targets here: settings for all our code, and a function for each kind of target.
 
 find_package(Threads REQUIRED)
 
@@ -9,7 +9,7 @@ target_include_directories(pfrt_settings INTERFACE ${PROJECT_SOURCE_DIR} ${PROJE
 target_compile_options(pfrt_settings INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow $<$<COMPILE_LANGUAGE:CXX>:-Wconversion> -ffp-contract=off)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  # GCC 12 sees overlapping and endless copies in plain std::string concatenation (its bug 105651).
+  # GCC 12 warns of overlapping and endless copies in plain std::string concatenation (its bug 105651).
   foreach(warning restrict array-bounds stringop-overflow stringop-overread aggressive-loop-optimizations)
     target_compile_options(pfrt_settings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-${warning}>)
   endforeach()
@@ -19,13 +19,13 @@ if(PYFLAME_RT_WERROR)
   target_compile_options(pfrt_settings INTERFACE -Werror)
 endif()
 if(PYFLAME_RT_SANITIZE)
-  # Line tables are what a report needs. GCC takes long over instrumented code: two to three times as long at -O2 as at
-  # -O1, and at -O1 as at -O0, which is enough for what is no library.
+  # A report needs line tables only. GCC takes two to three times as long over instrumented code at -O2 as at -O1, and
+  # at -O1 as at -O0, which is enough for code outside the libraries.
   target_compile_options(pfrt_settings INTERFACE $<IF:$<BOOL:$<TARGET_PROPERTY:PFRT_LIBRARY>>,-O1,-O0>
                          $<IF:$<BOOL:$<TARGET_PROPERTY:PFRT_TEST>>,-g0,-g1>)
 endif()
 if(PYFLAME_RT_SANITIZE STREQUAL "address")
-  # A third of the code would be checks of pointers: what is reached through a wrong one, AddressSanitizer sees.
+  # Checks of pointers would be a third of the code; AddressSanitizer sees accesses through a wrong pointer anyway.
   set(undefined -fsanitize=undefined -fno-sanitize-recover=undefined -fno-sanitize=null,object-size,pointer-overflow,vptr)
   target_compile_options(pfrt_settings INTERFACE -fsanitize=address -fno-omit-frame-pointer
                          "$<$<NOT:$<BOOL:$<TARGET_PROPERTY:PFRT_TEST>>>:${undefined}>")
@@ -50,7 +50,7 @@ function(pfrt_library_settings target)
   endif()
 endfunction()
 
-set(PFRT_PRECOMPILED <cmake/precompiled.h>)  # by a path that is the same in every checkout
+set(PFRT_PRECOMPILED <cmake/precompiled.h>)  # a path that is the same in every checkout
 add_library(pfrt_precompiled OBJECT ${CMAKE_CURRENT_LIST_DIR}/precompiled.cc)
 target_link_libraries(pfrt_precompiled PRIVATE pfrt_settings)
 target_precompile_headers(pfrt_precompiled PRIVATE ${PFRT_PRECOMPILED})
@@ -65,9 +65,15 @@ function(pfrt_join_sources target count)
   endif()
 endfunction()
 
-# Sources of the calling folder that are no part of a run: for them few instructions count, not fast ones.
+# Settings for sources of the calling folder that no run executes: they are compiled for size, not for speed.
 function(pfrt_small_sources)
   set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-Os>" SKIP_PRECOMPILE_HEADERS ON)
+endfunction()
+
+# A library that no run spends time in: likewise for size.
+function(pfrt_small_library target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-Os>)
+  set_target_properties(${target} PROPERTIES DISABLE_PRECOMPILE_HEADERS ON)
 endfunction()
 
 # pfrt_add_library(core/ir SOURCES a.cc DEPS core/base): the static library of a folder, pfrt::core::ir.
@@ -81,7 +87,7 @@ function(pfrt_add_library folder)
     add_library(${name} STATIC IMPORTED GLOBAL)
     add_library(${alias} ALIAS ${name})
     set_target_properties(${name} PROPERTIES IMPORTED_LOCATION ${PYFLAME_RT_KERNELS_FROM}/${folder}/lib${name}.a)
-    # Before what it uses, whose inline functions are then those with a sanitizer wherever both have them.
+    # It stands before the libraries it uses, so that inline functions that both have are the ones with a sanitizer.
     target_link_libraries(${name} INTERFACE pfrt_settings ${ARG_DEPS} ${ARG_LINK})
     return()
   endif()
@@ -112,8 +118,8 @@ function(pfrt_add_plugin kind short)
     target_link_libraries(${target} PRIVATE ${dep})
   endforeach()
   pfrt_shared_settings(${target} ${PROJECT_SOURCE_DIR}/plugins/plugin.map)
-  # Where a wheel has the libraries that plug-ins need; elsewhere there is no such folder and the system's are taken.
-  # The old kind of path (RPATH) is also that of the libraries that those need.
+  # A wheel has the libraries that plug-ins need in this folder; elsewhere it is absent and the system's are taken.
+  # The old kind of path (RPATH) also holds for the libraries that those need.
   target_link_options(${target} PRIVATE -Wl,--disable-new-dtags)
   set_target_properties(${target} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib/pyflame_rt/plugins
                         BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN/../bundled")

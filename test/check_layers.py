@@ -26,7 +26,7 @@ class Layers:
     """The lines of layers.txt."""
 
     def __init__(self, path):
-        self.allowed, self.libraries = {}, {}
+        self.allowed, self.libraries, self.tests = {}, {}, {}
         with open(path, encoding="utf-8") as lines:
             for line in lines:
                 line = line.strip()
@@ -35,6 +35,8 @@ class Layers:
                 key, _, value = line.partition(":")
                 if key.startswith("library "):
                     self.libraries[key.removeprefix("library ")] = value.split()
+                elif key.startswith("tests "):
+                    self.tests[key.removeprefix("tests ")] = tuple(part.split() for part in value.split("|"))
                 else:
                     self.allowed[key] = value.split()
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Every source has the shape clang-format 14 gives it (other versions differ in details). The C headers of include/
-# are laid out by hand. Argument: the root.
+# Checks that every source has the shape that clang-format 14 gives it (other versions differ in details). The C
+# headers of include/ are laid out by hand. Argument: the root.
 set -euo pipefail
 cd "${1:-$(dirname "$0")/..}"
 

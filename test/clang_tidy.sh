@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What clang-tidy 16 finds by .clang-tidy in our sources (tests, samples and benches are not held to it); fails when
-# there is anything. BUILD is a build folder of the preset clang: its compile_commands.json and what it generated.
+# Runs clang-tidy 16 with .clang-tidy over our sources (not tests, samples and benches); fails when it finds anything.
+# BUILD is a build folder of the preset clang, for its compile_commands.json and generated sources.
 # Usage: test/clang_tidy.sh BUILD [--checks CHECKS] [FILE... | --changed COMMIT]
-#   --changed COMMIT  only what differs from it; a header is read through the source of its name, or one that includes it
-#   --checks CHECKS   added to those of .clang-tidy: '-clang-analyzer-*' leaves out what takes most of the time
+#   --changed COMMIT  only sources that differ from it; a header is read through the source of its name, or one that
+#                     includes it
+#   --checks CHECKS   added to those of .clang-tidy: '-clang-analyzer-*' leaves out the slowest ones
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . cmake/setup.sh
 
 FOLDERS=(core capi providers cxxapi plugins)
 
-# Files of the given endings that include a header, the shortest first.
+# Prints the files of the given endings that include a header, the shortest first.
 includers() {
   local header=$1 ending
   shift
@@ -20,7 +21,8 @@ includers() {
     xargs -r wc -c | sed '/ total$/d' | sort -n | awk '{print $2}'
 }
 
-# The source through which a header is read: that of its name, else one that includes it, or a header that does.
+# Prints the source through which a header is read: the one of its name, else one that includes it, or includes a
+# header that does.
 source_of() {
   local found header
   found=${1%.*}.cc
@@ -34,7 +36,7 @@ source_of() {
   echo "$found"
 }
 
-# Sources that differ from a commit, whether committed since or not.
+# Prints the sources that differ from a commit, whether committed since or not.
 changed_since() {
   local file
   {
@@ -48,8 +50,8 @@ changed_since() {
   done | sort -u | sed '/^$/d'
 }
 
-# One command a source, though several targets may compile it, and none with the precompiled header, which need not
-# be there.
+# Keeps one command for each source, though several targets may compile it, and drops the precompiled header, which
+# may not exist.
 write_commands() {
   python3 - "$1/compile_commands.json" "$2/compile_commands.json" <<'PYTHON'
 import json, os, re, sys

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Runs the ONNX backend tests of Debian's libonnx-testdata, and those of ../shared where that is present. Every case
-# passes but those that conformance_exceptions.txt lists with a reason; one that is listed and passes is to be taken
-# out there; PFRT_ALSO=wse takes those of "wse:SET" as well. Arguments: the build folder, then options for `pfrt test`
-# (--threads 4).
+# passes except those that conformance_exceptions.txt lists with a reason; a listed case that passes has to be removed
+# there. PFRT_ALSO=wse takes the exceptions of "wse:SET" as well. Arguments: the build folder, then options for `pfrt
+# test` (--threads 4).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 pfrt=${1:-build/release}/bin/pfrt
@@ -13,7 +13,7 @@ report=$(mktemp)
 trap 'rm -f "$report"' EXIT
 faults=0
 
-# check SET DIR [OPTION...]: exactly the exceptions of SET fail in DIR.
+# check SET DIR [OPTION...]: expects exactly the exceptions of SET to fail in DIR.
 check() {
   local set=$1 dir=$2
   shift 2

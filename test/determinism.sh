@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The same bits for 1, 2, 3, 4 and 8 threads. Arguments: the build folder, models. DIMS="batch=33" sets dimensions.
+# Checks for equal bits with 1, 2, 3, 4 and 8 threads. Arguments: the build folder, models. DIMS="batch=33" sets
+# dimensions.
 set -euo pipefail
 pfrt=$1/bin/pfrt
 shift

@@ -9,6 +9,7 @@ folders=()
 for folder in /usr/share/libonnx-testdata/data ../shared/onnx/node test/recorded; do
   [ -d "$folder" ] && folders+=("$folder")
 done
-# No look for leaks at the end: GCC 12's reads outside memory once a library with thread-local storage was closed.
+# Leaks are not searched at the end, since GCC 12 reads outside memory once a library with thread-local storage was
+# closed.
 export ASAN_OPTIONS=allocator_may_return_null=1:max_allocation_size_mb=4096:handle_sigbus=0:quarantine_size_mb=64:detect_leaks=0
 "$1/test/fuzz/pfrt_fuzz" --seconds "${2:-600}" --seed "${3:-1}" "${folders[@]}"

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Loading and running a model keeps its constants in memory once: peak memory stays under the model's bytes and
-# 30 percent, embedded, external and as .pfm. Arguments: the build folder, an empty folder for files, MiB (default 1024).
+# Checks that loading and running a model keeps its constants in memory once: peak memory stays under the model's
+# bytes and 30 percent, embedded, external and as .pfm. Arguments: the build folder, an empty folder for files, MiB
+# (default 1024).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 pfrt=$1/bin/pfrt

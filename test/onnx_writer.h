@@ -146,7 +146,7 @@ inline Message model(const Graph& graph, const std::vector<Opset>& opsets = {{""
   return m;
 }
 
-// A function of the model: inputs, outputs, names of attributes, nodes.
+// A function of the model, with its inputs, outputs, names of attributes and nodes.
 inline Message function(std::string_view domain, std::string_view name,
                         const std::vector<std::string>& inputs,
                         const std::vector<std::string>& outputs,
@@ -162,7 +162,7 @@ inline Message function(std::string_view domain, std::string_view name,
   return m.text(10, domain);
 }
 
-// In a function's body: an attribute that takes the value of the function's |from|.
+// An attribute in a function's body that takes the value of the function's attribute |from|.
 inline Message reference_attribute(std::string_view name, std::string_view from, int64_t type) {
   return Message().text(1, name).number(20, type).text(21, from);
 }

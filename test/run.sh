@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 TEST_PACKAGES=(libgtest-dev libbenchmark-dev libonnx1 clang-format binutils doxygen python3-numpy python3-onnx python3-pytest
                python3-pycparser python3-venv mypy rustc golang-go openjdk-17-jdk-headless libjna-java)
 
-# phase NAME: what follows, up to the next one. How long each took is printed at the end, however that comes.
+# phase NAME: names the work up to the next phase. The time of each is printed at the end, however that comes.
 phases=() phase_name="" phase_began=0
 phase() {
   [ -z "$phase_name" ] || phases+=("$(printf '%6d s  %s' $((SECONDS - phase_began)) "$phase_name")")
@@ -21,7 +21,8 @@ report_phases() {
 }
 trap report_phases EXIT
 
-# run_suite PRESET TARGET [CTEST ARGUMENT...]: with |settings|, which may say that others' results are relied on.
+# run_suite PRESET TARGET [CTEST ARGUMENT...]: builds and tests with |settings|, which may take other builds' results
+# over.
 settings=(-DPYFLAME_RT_KERNELS_FROM= -DPYFLAME_RT_THREAD_TESTS=OFF)
 run_suite() {
   local preset=$1 target=$2
@@ -58,32 +59,32 @@ main() {
   test/odd/odd.sh "$PWD" build/release/lib/libpyflamert_c.so 60000 2
   phase "clients"
   test/python/install.sh "$PWD"
-  # Other people's programs; one that cannot be installed here says so and is left out.
+  # These are other people's programs; one that cannot be installed here says so and is left out.
   local client
   for client in test/clients/*.sh; do
     "$client" build/release || [ $? -eq 77 ]
   done
   phase "pages on a fresh Debian"
-  # The pages that a stranger follows, on a Debian with nothing installed; only root can make one.
+  # This follows the pages like a stranger, on a Debian with nothing installed; only root can make one.
   [ "$(id -u)" -ne 0 ] || test/docs/fresh.sh build/fresh
   phase "determinism, memory, allocation"
   /usr/bin/python3 bench/models/make_models.py build/models
   test/determinism.sh build/release build/models/*.onnx
   test/memory.sh build/release build/memory
-  # A process for each request for memory that fails.
+  # This starts a process for each request for memory that fails.
   PFRT_ALLOCATION_ALL=1 build/release/test/allocation/pfrt_allocation_test
-  # Dimensions of 0 and odd numbers: every level, type and number.
+  # This takes every level, type and number, for dimensions of 0 and odd numbers.
   PFRT_EMPTY_ALL=1 build/release/test/empty/pfrt_empty_test
   local isa
   for isa in generic avx2 avx512 amx; do
     phase "as on $isa"
     PFRT_ISA=$isa ctest --preset release -j"$(nproc)"
-    # 100,000 random cases over all rows of the kernel table.
+    # This draws 100,000 random cases over all rows of the kernel table.
     PFRT_ISA=$isa PFRT_TEST_SEEDS=80 build/release/test/providers/cpu/pfrt_provider_cpu_test --gtest_filter='Kernels.*'
     PFRT_ISA=$isa test/conformance.sh build/release
   done
   phase "emulated tiles"
-  # As on a machine with tiles; where this one has none, they are emulated.
+  # Tests run as on a machine with tiles, which are emulated where this one has none.
   PFRT_TEST_EMULATE_TILES=1 build/release/test/providers/cpu/pfrt_provider_cpu_test --gtest_filter='-*Measure*'
   run_suite asan all
   phase "asan: random models, conformance, fuzzing"
@@ -91,7 +92,7 @@ main() {
   test/conformance.sh build/asan
   test/fuzz.sh build/asan 600
   run_suite tsan all
-  # Without optimisation and without the headers that the others parse once: what a source forgot to include.
+  # This preset has neither optimisation nor precompiled headers, so it shows what a source forgot to include.
   run_suite dev all
   need_packages clang-16 clang-tidy-16
   run_suite clang all

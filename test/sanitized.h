@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether this build has a sanitizer in it, under which work takes many times as long.
+// Tells whether this build has a sanitizer, under which work takes many times as long.
 #pragma once
 
 namespace pfrt::test {

@@ -3,7 +3,7 @@
 
 namespace micro {
 
-// Of 12 heads of 64: an encoder's, a decoder's first and a later token, and a long one.
+// 12 heads of 64 elements: an encoder, a decoder's first token and a later one, and a long encoder.
 void add_attention() {
   for (const auto& [queries, keys] :
        {std::pair<int64_t, int64_t>{128, 128}, {512, 512}, {1, 128}, {1, 2048}, {2048, 2048}})

@@ -7,7 +7,7 @@ void add_convolutions() {
   struct Shape {
     int64_t in, size, out, kernel, stride, groups;
   };
-  // Of ResNet-50, MobileNet, Inception and first layers.
+  // Convolutions of ResNet-50, MobileNet and Inception, and first layers.
   constexpr Shape kShapes[] = {
       {3, 224, 64, 7, 2, 1},     {3, 224, 32, 3, 2, 1},     {64, 56, 64, 1, 1, 1},
       {64, 56, 64, 3, 1, 1},     {64, 56, 256, 1, 1, 1},    {256, 56, 128, 1, 2, 1},

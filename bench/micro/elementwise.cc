@@ -3,7 +3,7 @@
 
 namespace micro {
 
-// In the first-level cache, in the second, and beyond.
+// Sizes that fit in the first-level cache, in the second, and in neither.
 void add_elementwise() {
   for (const int64_t n : {int64_t{2} << 10, int64_t{64} << 10, int64_t{4} << 20}) {
     const std::string shape = std::to_string(n);

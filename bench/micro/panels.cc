@@ -21,7 +21,7 @@ std::vector<float> numbers(int64_t count) {
   return out;
 }
 
-// Rows by panels of 16 columns by |depth| k, chains of 64.
+// Arguments: rows, panels of 16 columns, and |depth| k, in chains of 64.
 void run(benchmark::State& state) {
   const PanelMicrokernel* const microkernel = PanelMicrokernel::get();
   const int64_t rows = state.range(0), panels = state.range(1), depth = state.range(2);

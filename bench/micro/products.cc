@@ -3,7 +3,8 @@
 
 namespace micro {
 
-// m x n x k, the columns constant and not: transformers' layers, squares, few rows, ragged edges.
+// m x n x k, with constant columns and without: transformers' layers, squares, few rows, ragged
+// edges.
 void add_products() {
   constexpr int64_t kShapes[][3] = {
       {128, 768, 768},    {128, 3072, 768},   {128, 768, 3072}, {1024, 3072, 768}, {512, 512, 512},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the machine can do just now, in a few milliseconds. For programs that measure; on one
-// thread.
+// The rate of the machine just now, measured in a few milliseconds. For programs that measure; on
+// one thread.
 #pragma once
 
 namespace micro {

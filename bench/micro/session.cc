@@ -4,7 +4,7 @@
 
 namespace micro {
 
-// The node as a model, with its constants.
+// Measures a session of the node as a model, with its constants.
 void measure_session(benchmark::State& state, const Node& node, double flops, double bytes) {
   pyflame_rt::Graph graph("micro");
   std::vector<std::string> names;

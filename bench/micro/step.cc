@@ -88,7 +88,7 @@ class Made final : public Step {
     snapshot_.values = values_.data();
   }
 
-  // Why |row| does not take the node; empty when it does and the kernel is made.
+  // Returns why |row| does not take the node; empty when it does and the kernel is made.
   std::string make(const KernelRow& row) {
     const pfrt::SnapshotNode node(snapshot_, 0);
     const auto needs = pfrt::cpu::isa_from_name(row.isa);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One row of the CPU provider's kernel table made for one node, and called as a step is, on this
-// thread alone. For programs that measure.
+// A step of the CPU provider: a row of its kernel table, made for one node and called as in a run,
+// on this thread alone. For programs that measure.
 #pragma once
 
 #include <cstdint>
@@ -21,15 +21,15 @@ using Dims = std::vector<int64_t>;
 struct Node {
   std::string domain, op;
   std::vector<Dims> inputs;
-  std::vector<bool> constant;  // of each input; the rest: of no input
+  std::vector<bool> constant;  // whether each input is; inputs past the end are not
   Dims output;
   std::vector<std::pair<std::string, Dims>> ints;  // attributes: one number is an int
-  std::string shape;                               // as it is shown
+  std::string shape;                               // text of the shape in the benchmark's name
 };
 
 class Step {
  public:
-  // Null where the row does not take the node; |why| then says so.
+  // Returns null where the row does not take the node; |why| then says so.
   static std::unique_ptr<Step> make(const pfrt::cpu::KernelRow& row, const Node& node,
                                     std::string& why);
   virtual ~Step() = default;

@@ -38,7 +38,7 @@ class Case:
     name: str
     path: Path
     dims: dict = field(default_factory=dict)
-    files: dict = field(default_factory=dict)  # of inputs that are not random
+    files: dict = field(default_factory=dict)  # inputs that are not random, by name
 
     def options(self):
         """As `pfrt` takes them."""

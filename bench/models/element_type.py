@@ -4,8 +4,8 @@ import numpy as np
 from onnx import TensorProto, numpy_helper
 
 TYPES = {"float32": TensorProto.FLOAT, "float16": TensorProto.FLOAT16, "bfloat16": TensorProto.BFLOAT16}
-# From which on all operators of the convolutional networks take bfloat16, in the form they have at 13. Those of the
-# transformers take it at 14.
+# Oldest opset at which all operators of the convolutional networks take bfloat16, in the form that they have at 13.
+# Those of the transformers take it at 14.
 BFLOAT16_OPSET = 22
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What growing costs a decoder: steps with a state that grows beside steps of one size (growing.py).
+# Cost of growing for a decoder: steps with a state that grows beside steps of one size (growing.py).
 #
 #   growing.sh [--steps N] [--rounds N] [--json]
 set -euo pipefail

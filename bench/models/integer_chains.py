@@ -69,7 +69,7 @@ def float_chain(kernel, channels, side, depthwise):
 def qdq_chain(kernel, channels, side, depthwise=False):
     model = float_chain(kernel, channels, side, depthwise)
     ranges = {"data": (-4.5, 4.5)}
-    # Gains of 2 keep the size of activations; those of a channel differ more where few numbers make each.
+    # A gain of 2 keeps the size of activations. A depthwise chain has a wider range: each number is a sum of few.
     ranges.update({n.output[0]: (0.0, 8.0 if depthwise else 5.5) for n in model.graph.node if n.op_type == "Relu"})
     return quantize.static(model, ranges)
 

@@ -21,13 +21,13 @@ from cases import A, integers, made, write_gguf, write_integer_models
 from integer_chains import CONVOLUTIONS, DEPTHWISE, PRODUCTS
 from results import machine_isa, used_isa
 
-# Which column of what is asked a word of PFRT_ISA is judged by. AVX-512 without VNNI is asked nothing.
+# The column of the requirements that applies to each word of PFRT_ISA. AVX-512 without VNNI has no requirement.
 COLUMNS = {"amx": "amx", "avx512_bf16": "vnni", "avx512_vnni": "vnni", "avx_vnni": "vnni", "avx2": "avx2"}
 BACKENDS = {"amx": "sapphirerapids", "avx512_bf16": "zen4", "avx512_vnni": "icelake", "avx512": "skylakex",
             "avx_vnni": "alderlake", "avx2": "haswell", "generic": "x64"}
 LLAMA_PAST = 16
 PROMPTS = (128, 512)
-ROUNDS = 3  # of processes in turns
+ROUNDS = 3  # the processes take turns
 READ = "read memory"
 
 WIDTH = 40
@@ -114,7 +114,7 @@ def lines_against_peer(machine):
 
 NETWORKS = ("resnet50_qdq", "mobilenet_v2_qdq", "encoder_dynamic", "encoder_qdq")
 NETWORKS_ASKED = {"vnni": (1.15, 0.95), "avx2": (1.2, 0.95), "amx": (1.8, 1.2)}
-# Our integers over our fp32, by the float model; others must not be slower.
+# Least ratio of our integers to our fp32, by the float model; other models must not be slower.
 OWN_ASKED = {"resnet50": Asked(3.0, 1.7, 3.0), "mobilenet_v2": Asked(1.8, 1.3, 1.8), "encoder": Asked(2.8, 1.5, 2.5)}
 OTHERS = ("squeezenet_qdq", "shufflenet_qdq", "inception_qdq", "densenet121_qdq")
 SHARE_ASKED, LOADED_ASKED = one(0.85), one(3.0)

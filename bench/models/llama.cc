@@ -25,8 +25,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Structures that the API passes by value and that are only handed on, from its own defaults: more
-// room than any version's has. Both are in memory by the calling convention, whatever they hold.
+// Structures that the API passes by value, and that this program only hands on from the API's own
+// defaults. They are larger than in any version. The calling convention passes both in memory,
+// whatever they hold.
 struct Parameters {
   unsigned char bytes[1024];
 };
@@ -108,7 +109,7 @@ class Llama {
   }
 
   int64_t most_tokens() const { return tokens_; }
-  // Of what was decoded: only the first |kept| tokens stay.
+  // Keeps only the first |kept| tokens of what was decoded.
   void forget_after(int kept) {
     if (!remove_(memory_, 0, kept, -1)) throw failure("tokens cannot be forgotten");
   }
@@ -141,7 +142,7 @@ class Llama {
   bool (*remove_)(void*, int32_t, int32_t, int32_t) = nullptr;
 };
 
-// Tokens 1, 0, 1, 0, ... as the ids that pfrt makes up are of these two.
+// Tokens 1, 0, 1, 0, ...: the ids that pfrt makes up are of these two.
 std::vector<int32_t> ids_of(int64_t count) {
   std::vector<int32_t> out(static_cast<size_t>(count));
   for (size_t i = 0; i < out.size(); ++i) out[i] = i % 2 == 0 ? 1 : 0;

@@ -10,7 +10,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 PRODUCTS = ("Conv", "Gemm", "MatMul")
-# Operators with parameters of their own for each input and output; and those that keep their input's.
+# Operators with quantization parameters of their own for each input and output, and those that keep their input's.
 ARITHMETIC = ("Add", "AveragePool", "Concat", "GlobalAveragePool")
 MOVES = ("MaxPool", "Reshape", "Transpose")
 ACTIVATIONS = ("Relu", "Clip")
@@ -163,8 +163,8 @@ def weight_axis(node):
 class Static:
     def __init__(self, model, ranges, activation):
         self.graph, self.ranges, self.activation = Graph(prepared(model)), ranges, activation
-        self.parameters = {}  # of values that are quantized: names of scale and zero point
-        self.added = {}  # nodes before the one that gives a value
+        self.parameters = {}  # names of scale and zero point, by quantized value
+        self.added = {}  # nodes to put before the node that gives a value, by value
 
     def takes(self, node):
         """Whether |node| is computed in integers. Additions are where an operand is: those inside of a normalisation
@@ -253,7 +253,7 @@ class Static:
             nodes.append(node)
             name = node.output[0]
             if name in self.parameters:
-                asked = name in graph.outputs  # whose name stays that of what is dequantized
+                asked = name in graph.outputs  # its dequantized value keeps the name
                 if asked:
                     node.output[0] = f"{name}.float"
                 nodes += self.pair(name, node.output[0], name if asked else f"{name}.dequantized")

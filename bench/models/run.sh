@@ -7,9 +7,9 @@
 #   run.sh [--set a|b|tiny|decode|half|axes|integer|all ...] [--threads N ...] [--precision P ...] [--seconds S] [--json]
 #          [--only LINE ...] [--start] [--memory] [--cold] [--warm] [--rounds N] [--record] [--peer-isa I]
 #
-# PEER=LIBRARY is another copy of ONNX Runtime's library, LLAMA=FOLDER other shared libraries of llama.cpp (for the set
-# integer, of which --only measures some lines). --peer-isa says to which word of PFRT_ISA that PEER is held. --record
-# adds latencies to bench/results.
+# PEER=LIBRARY is another copy of ONNX Runtime's library, LLAMA=FOLDER other shared libraries of llama.cpp (for the
+# set integer, of which --only measures some lines). --peer-isa gives the word of PFRT_ISA that this PEER is held to.
+# --record adds latencies to bench/results.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . bench/models/setup.sh

@@ -19,7 +19,7 @@ from onnx import TensorProto, mapping, numpy_helper
 from cases import fed_inputs
 
 LARGE_BYTES = 100e6
-SETTLED_S = 2.5  # after which the cache takes files for settled
+SETTLED_S = 2.5  # after this age the cache takes files for settled
 SHARED = "vgg19"
 ASKED = {"session": 10.0, "run": 5.5, "memory": 0.55, "pss": 1.3}
 

@@ -32,7 +32,7 @@ TINY_MS = 0.2
 LARGE_BYTES = 100e6
 SETS = ("a", "b", "tiny", "decode", "half", "axes", "integer")
 THREADS = {"a": (1, 2), "b": (1, 2), "tiny": (1,), "decode": (1,), "half": (1,)}  # axes: 1; integer: by line
-# By set and precision: the geometric mean that is asked for, and the least ratio of a model.
+# Requirements by set and precision: the geometric mean of the ratios, and the least ratio of a model.
 ASKED = {("a", "fp32"): (1.45, 1.12), ("a", "fast"): (1.9, None), ("a", "bf16"): (4.5, None), ("b", "fp32"): (1.7, 1.05),
          ("tiny", "fp32"): (2.0, None), ("decode", "fp32"): (1.0, None), ("decode", "bf16"): (1.8, None)}
 ASKED_START, ASKED_MEMORY = 5.0, 0.7
@@ -84,7 +84,7 @@ def latency_row(case, answer):
     if "refused" in answer:
         return {"model": case.name, "refused": answer["refused"]}
     difference, notes = answer["rms_relative_difference"], list(answer["notes"])
-    if difference is None:  # as JSON has infinity
+    if difference is None:  # JSON writes infinity so
         notes.append("an output is zero everywhere on the peer's side and is not on ours: no relative difference")
     return {"model": case.name, "ours_ms": answer["ours"]["median_s"] * 1e3,
             "peer_ms": answer["peer"]["median_s"] * 1e3, "ratio": answer["ratio"], "rms_difference": difference,
@@ -216,7 +216,7 @@ def decode_row(case, answer):
 def latency_tables(bench, report, sets, args):
     titles = {"a": "set A", "b": "set B", "tiny": "tiny models of B", "decode": "decode, one token after 127",
               "half": "float16"}
-    measured_b = {}  # on one thread, by precision
+    measured_b = {}  # results of set b on one thread, by precision
 
     def rows_of(name, threads, precision):
         row_of = decode_row if name == "decode" else latency_row

@@ -43,7 +43,7 @@ def mobilenet_v2():
 
     def block(x, outputs, stride, expansion):
         y, width = x, expansion * net.channels[x]
-        if expansion > 1:  # what comes in is as often negative as not
+        if expansion > 1:  # the input is as often negative as not
             y = net.relu6(conv_bn(y, width, 1, gain=1.0))
         y = net.relu6(conv_bn(y, width, 3, stride, group=width))
         if stride > 1 or net.channels[x] != outputs:

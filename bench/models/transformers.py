@@ -197,7 +197,7 @@ def decoder_step(tokens=128, vocabulary=32000, width=512, heads=8, inner=2048, l
 
 
 MOST_TOKENS = 512
-ROW = (1, 128)  # of NAME_fixed
+ROW = (1, 128)  # batch and tokens of NAME_fixed
 
 
 def with_axes(net, fixed):

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Two kinds of numbers for bytes. A digest stands for what it is made of: nobody can find other
-// bytes of the same one (BLAKE3). A checksum finds what happened by accident, faster, and tells
-// nothing apart where somebody means harm (XXH3). An object belongs to one thread.
+// Two kinds of numbers for bytes. A digest identifies its bytes: nobody can find others with the
+// same digest (BLAKE3). A checksum, which is faster, finds accidental changes, and proves nothing
+// where somebody means harm (XXH3). An object belongs to one thread.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@
 
 namespace pfrt {
 
-// Of bytes that come in pieces.
+// The digest of bytes that come in pieces.
 class Digest {
  public:
   void add(const void* data, uint64_t bytes) { hash_.add(data, bytes); }
-  // Told apart from what is added before and after it.
+  // A text is told apart from what is added before and after it.
   void add(std::string_view text);
   std::string hex() const;  // of 256 bits, 64 lower-case digits
 
@@ -26,7 +26,7 @@ class Digest {
   Blake3 hash_;
 };
 
-// Of bytes that come in pieces: checksum() of all.
+// The checksum() of bytes that come in pieces.
 class Checksum {
  public:
   Checksum();

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Calls of code that is not this library's: a plug-in's and a client's functions, which may be
-// written in any language and throw anything.
+// Calls code outside of this library: functions of plug-ins and clients, which may be written in
+// any language and throw anything.
 #pragma once
 
 namespace pfrt {
 
-// For functions that give back or are told something, where nobody takes an error: what they throw
-// ends here. False when they threw.
+// Calls a function whose errors nobody takes, such as one that gives something back; its exceptions
+// end here. False when it threw.
 template <typename Fn>
 bool call_foreign(Fn&& fn) noexcept {
   try {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A static object that exit() does not destroy, since threads may still use it then. Unlike one
-// made with new it goes with the library when that is closed. T leaves no heap memory behind once
-// it is idle.
+// A static object that exit() does not destroy, since threads may still use it then. Unlike an
+// object made with new, it goes with the library when that is closed. T leaves no heap memory
+// behind once it is idle.
 #pragma once
 
 #include <new>

@@ -17,7 +17,7 @@ class KeyValues {
   virtual ~KeyValues() = default;
 
   virtual std::optional<std::string> find(std::string_view key) = 0;
-  // In place of one of that key. Failure costs no more than that it is not there later.
+  // Replaces the value of that key. After a failure it is missing later, and nothing worse.
   virtual void put(std::string_view key, std::string_view value) = 0;
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The values of a few keys, each made when it is first asked for and once, outside the lock under
-// which the others are found: who asks for one that is being made waits for it, nobody else waits.
-// The least recently used ones go. Thread-safe.
+// Values of a few keys. Each is made once, when it is first asked for, outside the lock under which
+// the others are found: a thread that asks for a value in the making waits for it, others do not
+// wait. The least recently used ones are dropped. Thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@ class MadeOnce {
  public:
   explicit MadeOnce(size_t most) : most_(most) {}
 
-  // Null where there is none yet. |key| may be another range where Key is one.
+  // Null where there is none yet. |key| may be another range type where Key is a range.
   template <typename Like>
   Value find(const Like& key) {
     const std::lock_guard lock(mutex_);
@@ -35,9 +35,9 @@ class MadeOnce {
     return at->value;
   }
 
-  // |key| as in find. |make| gives a Result<Value>; its failure is
-  // returned, and the next to ask makes it again. |stop|, a Status, is asked while another thread
-  // is at work on it.
+  // |key| is as in find. |make| gives a Result<Value>; its failure is returned, and the next caller
+  // makes the value again. |stop|, which gives a Status, is asked while another thread is making
+  // the value.
   template <typename Like, typename Stop, typename Make>
   Result<Value> get(const Like& key, Stop stop, Make make) {
     std::shared_ptr<Making> making;
@@ -95,14 +95,14 @@ class MadeOnce {
       if (e.value) fn(e.key, e.value);
   }
 
-  // What is being made stays with those who wait for it.
+  // A value in the making stays with the threads that wait for it.
   void clear() {
     Entries dropped;
     const std::lock_guard lock(mutex_);
     dropped.swap(entries_);
   }
 
-  // How many values have had to go since the beginning.
+  // Number of values dropped since the beginning.
   uint64_t dropped() const {
     const std::lock_guard lock(mutex_);
     return dropped_;

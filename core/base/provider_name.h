@@ -9,14 +9,14 @@
 
 namespace pfrt {
 
-// What these have in common: "cpu".
+// The part that these forms share: "cpu".
 std::string provider_word(std::string_view name);
 
-// Whether |asked| may stand for the provider |name|. One of exactly that name comes before others.
+// Whether |asked| may stand for the provider |name|. A provider of exactly that name is preferred.
 bool names_provider(std::string_view asked, std::string_view name);
 
-// The index in |items| of the provider that |asked| stands for, |name_of(item)| being their names;
-// their number where there is none.
+// The index in |items| of the provider that |asked| stands for, or their number where there is
+// none. |name_of(item)| gives an item's name.
 template <typename Items, typename NameOf>
 size_t find_provider(const Items& items, std::string_view asked, const NameOf& name_of) {
   size_t found = items.size();

@@ -9,13 +9,13 @@
 namespace pfrt {
 namespace {
 
-// Sign, exponent, mantissa; without its sign a code grows with the value.
+// The layout of a code is sign, exponent, mantissa; without its sign it grows with the value.
 struct Format {
   uint8_t bits;      // of the code
   uint8_t mantissa;  // bits
   uint8_t bias;
   uint8_t largest;   // code of the largest finite magnitude
-  uint8_t overflow;  // code of what lies beyond without saturation
+  uint8_t overflow;  // code for larger values without saturation
   uint8_t nan;
   bool unsigned_zero;  // FNUZ: the code of -0 is NaN, which has no sign
 };
@@ -53,7 +53,7 @@ constexpr float decode(const Format& f, uint32_t code) {
   const bool negative = (code & sign_bit) != 0;
   if (f.unsigned_zero && code == f.nan) return std::numeric_limits<float>::quiet_NaN();
   if (magnitude > f.largest) {
-    // E5M2 alone has infinities, and several NaNs after them.
+    // Only E5M2 has infinities, and several NaNs after them.
     if (magnitude == f.overflow && f.overflow != f.nan)
       return negative ? -std::numeric_limits<float>::infinity()
                       : std::numeric_limits<float>::infinity();
@@ -81,7 +81,8 @@ uint8_t encode(const Format& f, float value, bool saturate) {
   uint32_t code;
   const int least = 1 - f.bias;  // exponent of the smallest normal number
   if (magnitude < std::bit_cast<uint32_t>(power_of_two(least))) {
-    // In units of the smallest subnormal, which is exact; adding 2^23 rounds to a whole number.
+    // The value in units of the smallest subnormal is exact; adding 2^23 rounds it to a whole
+    // number.
     const float units = std::bit_cast<float>(magnitude) * power_of_two(f.mantissa - least);
     code = std::bit_cast<uint32_t>(units + 0x1p23f) - std::bit_cast<uint32_t>(0x1p23f);
   } else {
@@ -97,7 +98,7 @@ uint8_t encode(const Format& f, float value, bool saturate) {
   return static_cast<uint8_t>(code | sign);
 }
 
-// A power of two alone, 2^(code - 127); no sign, no zero.
+// A code is a power of two, 2^(code - 127), without sign or zero.
 uint8_t encode_power(float value, bool saturate, PowerRounding rounding) {
   constexpr uint8_t kNan = 0xff, kLargest = 0xfe;
   const float x = std::fabs(value);

@@ -20,12 +20,13 @@ bool is_small_float(pfrt_dtype dtype);
 // Exact. 0 for another type.
 float small_float_to_float(pfrt_dtype dtype, uint8_t bits);
 
-// How a power of two is chosen for E8M0: away from zero, towards it, or to nearest with ties up.
+// Direction in which E8M0 rounds to a power of two: away from zero, towards it, or to nearest with
+// ties up.
 enum class PowerRounding : uint8_t { kUp, kDown, kNearest };
 
-// To nearest, ties to even (E8M0: by |rounding|). What is out of range becomes the largest value of
-// its sign with |saturate|; without, infinity where the type has one, else NaN. E2M1 saturates
-// always and has -0 for NaN. E8M0 takes the magnitude. 0 for another type.
+// Rounds to nearest, ties to even (E8M0: by |rounding|). With |saturate| a value out of range
+// becomes the largest one of its sign; without, infinity where the type has one, else NaN. E2M1
+// saturates always and has -0 for NaN. E8M0 takes the magnitude. 0 for another type.
 uint8_t float_to_small_float(pfrt_dtype dtype, float value, bool saturate = true,
                              PowerRounding rounding = PowerRounding::kUp);
 

@@ -7,7 +7,7 @@
 namespace pfrt {
 namespace {
 
-// Neither on the heap nor ever destroyed: statuses are read when memory is gone and while the
+// Is neither on the heap nor ever destroyed: statuses are read when memory is gone and while the
 // process exits.
 template <typename T>
 const T& empty() {

@@ -44,12 +44,12 @@ class [[nodiscard]] Status {
   void add_child(Status child);
   // Puts "|prefix|: " before the message. No-op on success.
   Status& prepend(std::string_view prefix);
-  // Whose call failed, to be compared and not to be used: it may be gone. Null: nobody's in
-  // particular.
+  // The device whose call failed, to be compared and not to be used: it may be gone. Null: no
+  // particular one.
   const Device* culprit() const;
-  // The first to be blamed stays so. No-op on success.
+  // Names the culprit; the first one named stays. No-op on success.
   Status& blame(const Device& culprit);
-  // The culprit refused what was asked of it, and is as good as before for anything else.
+  // Names a culprit that refused this request, and is as good as before for anything else.
   Status& blame_request(const Device& culprit);
   bool only_request() const;
 
@@ -82,7 +82,7 @@ class [[nodiscard]] Result {
   Status status_;
 };
 
-// printf-like joins: message("Conv ", name, ": rank ", 3).
+// Joins parts as text: message("Conv ", name, ": rank ", 3).
 namespace detail {
 void append(std::string& out, std::string_view text);
 void append(std::string& out, const char* text);
@@ -129,7 +129,7 @@ inline pfrt_string to_c(std::string_view s) { return pfrt_string{s.data(), s.siz
     if (::pfrt::Status pfrt_s_ = (expr); !pfrt_s_.ok()) return pfrt_s_; \
   } while (0)
 
-// |lhs| = the value of |expr| (a Result), or returns its status.
+// Sets |lhs| to the value of |expr| (a Result), or returns its status.
 #define PFRT_ASSIGN(lhs, expr) PFRT_ASSIGN_(PFRT_CONCAT(pfrt_r_, __LINE__), lhs, expr)
 #define PFRT_ASSIGN_(tmp, lhs, expr)       \
   auto tmp = (expr);                       \

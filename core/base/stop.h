@@ -7,7 +7,8 @@
 
 namespace pfrt {
 
-// Why work should end before it is done, asked on the thread that does it; empty: it should not.
+// Tells why work should end before it is done, on the thread that does it. An empty function, or an
+// OK status, lets it go on.
 using Stop = std::function<Status()>;
 
 }  // namespace pfrt

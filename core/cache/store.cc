@@ -19,12 +19,12 @@ constexpr uint64_t kSmallAlignment = 16;
 constexpr uint64_t kPiece = uint64_t{4} << 20;
 constexpr uint32_t kLockWaitMs = 2000;
 constexpr int64_t kSettledNs = 2'000'000'000;
-constexpr int64_t kUsedStepNs = 1'000'000'000;  // how exactly the last use is known
+constexpr int64_t kUsedStepNs = 1'000'000'000;  // precision of the last use
 constexpr std::string_view kSeen = ".seen";
 
 constexpr uint64_t aligned(uint64_t n, uint64_t to) { return (n + to - 1) / to * to; }
 
-// What a file that was found whole looked like then.
+// The state of a file whose body was found intact.
 struct Seen {
   os::FileStamp stamp;
   uint64_t boot = 0, checksum = 0;
@@ -38,11 +38,11 @@ Seen seen_now(const os::FileStamp& stamp) {
   return seen;
 }
 
-// Bytes that are added and written.
+// Sums bytes that are added, and written.
 class Sum {
  public:
-  // Of pieces, each with its place, so that any cut of the bytes into pieces that is the same each
-  // time gives the same number.
+  // Mixes checksums of pieces at fixed places, so that the sum does not depend on how the bytes are
+  // divided among calls.
   void add(const char* data, uint64_t bytes) {
     while (bytes > 0) {
       const uint64_t part = std::min(bytes, kPiece - at_ % kPiece);
@@ -74,7 +74,7 @@ class Sum {
   std::string rest_;
 };
 
-// Digests are names of files. Shorter ones are of former versions, whose files are evicted.
+// Names of files are digests. Shorter ones are of former versions, whose files are evicted.
 bool is_name(std::string_view key) {
   return (key.size() == 64 || key.size() == 32) &&
          key.find_first_not_of("0123456789abcdef") == std::string_view::npos;
@@ -92,7 +92,7 @@ struct CacheStore::Header {
   uint32_t version, byte_order;
   uint64_t file_bytes, key_bytes, of_bytes, head_bytes, head_at, body_at, body_bytes;
   int64_t created_ns;
-  uint64_t checksum;  // of what is before it, and of all up to |body_at|
+  uint64_t checksum;  // of everything before it, and of all up to |body_at|
 };
 
 CacheStore::CacheStore(std::string folder, std::vector<std::string> suffixes, CacheLimits limits,
@@ -220,7 +220,7 @@ CacheStore::EntryPtr CacheStore::find(std::string_view key, const std::string& s
   if (!opened.ok()) {
     ++counts_->misses;
     // The file stays: it is replaced when the entry is made again, and another process may have
-    // done so by now.
+    // done so already.
     if (opened.status().code() != Code::kDEADLINE && opened.status().code() != Code::kNOT_FOUND) {
       ++counts_->invalid;
       if (logger_)

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A folder of files that can all be made again, shared by threads and processes: entries by key,
-// each one file, written beside and renamed, and mapped by who reads it. What is torn, foreign,
-// older, damaged or another user's is not there, and a line in the log says so. Nothing here fails
-// a caller: what cannot be kept is not kept. A file, beside a header:
+// each one file, written beside and renamed, and mapped by its readers. A file that is torn,
+// foreign, older, damaged or another user's counts as missing, and a line in the log says so.
+// Nothing here fails a caller: an entry that cannot be stored is dropped. A file, after a header:
 //
-//   key, what it is of, head (a small structure of who wrote it), then the body at a page, whose
-//   sections start at pages, then a checksum of the body.
+//   key, source of the entry, head (a small structure of the writer's), then the body at a page,
+//   whose sections start at pages, then a checksum of the body.
 //
-// Which file was used when, and that its body was found whole in this state of the file, stands in
-// another beside it ("<name>.seen"). Thread-safe.
+// A file beside each ("<name>.seen") tells when it was used, and in which state of the file its
+// body was found intact. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -30,16 +30,17 @@ namespace pfrt {
 
 struct CacheLimits {
   uint64_t max_bytes = uint64_t{1} << 30;  // of all files; 0 = no limit
-  uint64_t max_entries = 100;              // likewise
-  int64_t ttl_s = 86400;                   // entries are not used when they are older; 0 = for ever
-  // As nanoseconds; what is too much for them is for ever, and none is 0.
+  uint64_t max_entries = 100;              // of all kinds; 0 = no limit
+  int64_t ttl_s = 86400;                   // older entries are not used; 0 = they never expire
+  // The ttl in nanoseconds; 0 = entries never expire, also where the ttl is too long for
+  // nanoseconds.
   int64_t ttl_ns() const { return ttl_s > INT64_MAX / 1'000'000'000 ? 0 : ttl_s * 1'000'000'000; }
   bool use_mmap = true;  // else entries are read into memory
   bool operator==(const CacheLimits&) const = default;
 };
 
-// Whether a file has not been written to for so long that its stamp tells when it is: file systems
-// stamp by a clock of some milliseconds.
+// Whether a file has not been written to for so long that its stamp identifies its state: the clock
+// of stamps in file systems has a step of some milliseconds.
 bool settled(const os::FileStamp& stamp);
 
 class CacheStore {
@@ -52,11 +53,11 @@ class CacheStore {
   };
   static constexpr uint64_t kSectionAlignment = 4096;
 
-  // Found whole, and kept so while somebody holds it.
+  // An entry that was found intact, and is kept so while somebody holds it.
   class Entry {
    public:
     std::string_view key, of, head;  // in |front|
-    std::string front;  // a copy of what is before the body: readers rely on the check of it
+    std::string front;               // copy of all before the body: readers rely on its check
     const char* body = nullptr;
     uint64_t body_bytes = 0;
     std::shared_ptr<os::MappedFile> file;
@@ -73,33 +74,33 @@ class CacheStore {
     uint64_t hits = 0, misses = 0, stores = 0, evictions = 0, invalid = 0;
   };
 
-  // |folder| is made with the first entry. |suffixes|: of its files, one for each kind of entry,
-  // limited together. Another store may have others in the same folder. |former|: of the same
-  // files, with which it counts; may be null.
+  // |folder| is made with the first entry. |suffixes| has one for each kind of entry, and the kinds
+  // are limited together. Another store may have others in the same folder. |former| is a store of
+  // the same files, whose counts go on here; may be null.
   CacheStore(std::string folder, std::vector<std::string> suffixes, CacheLimits limits,
              Logger* logger, const CacheStore* former = nullptr);
   CacheStore(const CacheStore&) = delete;
   CacheStore& operator=(const CacheStore&) = delete;
 
   const std::string& folder() const { return folder_; }
-  // The folder, where it is missing. An error where it is another user's: neither is anything read
-  // there.
+  // Makes the folder where it is missing. An error where it is another user's, in which case
+  // nothing is read there either.
   Status make_folder() const;
   const CacheLimits& limits() const { return limits_; }
 
   // Null when there is none. Counts as a use.
   EntryPtr find(std::string_view key, const std::string& suffix);
-  // In place of one of this key. Others go, those unused for longest first, where the limits ask
-  // for it.
+  // Replaces an entry with this key. Others are removed, the least recently used first, where the
+  // limits ask for it.
   Status put(std::string_view key, const std::string& suffix, std::string_view of,
              std::string_view head, const std::vector<Section>& sections);
-  // Whether there was one, of any suffix.
+  // Whether there was an entry, of any suffix.
   bool remove(std::string_view key);
-  // How many went.
+  // Returns the number of entries removed.
   uint64_t clear();
-  // By when they were used, latest first. |check|: reads all of them for |valid|.
+  // Lists the entries, the latest used first. |check|: reads all of them for |valid|.
   std::vector<Info> list(bool check);
-  // How many went. Done by put, too.
+  // Returns the number of entries removed. put does this too.
   uint64_t evict();
   Statistics statistics() const;
 
@@ -113,10 +114,10 @@ class CacheStore {
   std::string path_of(std::string_view key, const std::string& suffix) const;
   std::vector<File> files() const;
   enum class Reading { kHead, kCheck, kUse };
-  // |key| empty: of any.
+  // An empty |key| opens an entry of any key.
   Result<EntryPtr> open(const std::string& path, std::string_view key, Reading reading) const;
   Status check_body(const std::string& path, const Entry& entry, bool use) const;
-  uint64_t evict_locked();  // with the folder's lock
+  uint64_t evict_locked();  // called with the folder's lock
 
   const std::string folder_;
   const std::vector<std::string> suffixes_;

@@ -10,7 +10,7 @@ namespace {
 constexpr std::string_view kForm = "values 1";
 constexpr uint32_t kLockWaitMs = 2000;
 
-// Nothing where the bytes are not of that form.
+// The pairs in |bytes|; nullopt where these have another form.
 std::optional<std::vector<std::pair<std::string, std::string>>> parsed(std::string_view bytes) {
   std::vector<std::pair<std::string, std::string>> out;
   while (!bytes.empty()) {
@@ -38,7 +38,7 @@ StoredValues::StoredValues(CacheStore& store, std::string key, std::string suffi
   read();
 }
 
-// What could not be written stays until there is an entry.
+// Values that could not be written stay until there is an entry.
 void StoredValues::read() {
   const auto entry = store_.find(key_, suffix_);
   if (!entry) return;
@@ -59,7 +59,7 @@ std::optional<std::string> StoredValues::find(std::string_view key) {
 }
 
 void StoredValues::put(std::string_view key, std::string_view value) {
-  // What another process puts meanwhile would be lost without the lock.
+  // The lock keeps values that another process puts meanwhile.
   Status status = store_.make_folder();
   Result<os::Descriptor> turn{os::Descriptor()};
   if (status.ok()) turn = os::lock_file(store_.folder() + "/values.lock", kLockWaitMs);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Short texts by key in one entry of a CacheStore, which is written anew with each. Processes that
-// put some at once take turns, so that all are kept. Where there are too many, those that were put
-// first go. An object belongs to one thread, and knows what was there when it was made or has put
-// last. The entry's body: for each, the bytes of key and value (32 bits each), then these.
+// Short texts by key in one entry of a CacheStore, which each put writes anew. Processes that put
+// at once take turns, so that all texts are kept. Beyond the limit, those put first are dropped. An
+// object belongs to one thread, and knows the texts of the time when it was made or last put one.
+// The entry's body has for each text the bytes of key and value (32 bits each), then key and value.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace pfrt {
 
 class StoredValues : public KeyValues {
  public:
-  // |store| outlives it. |of|: what they are, for lists, after their number.
+  // |store| outlives it. |of| describes the texts in lists, after their number.
   StoredValues(CacheStore& store, std::string key, std::string suffix, std::string of,
                Logger* logger, size_t most = 4096);
 
@@ -32,7 +32,7 @@ class StoredValues : public KeyValues {
   const std::string key_, suffix_, of_;
   Logger* const logger_;
   const size_t most_;
-  std::vector<std::pair<std::string, std::string>> values_;  // those put last come last
+  std::vector<std::pair<std::string, std::string>> values_;  // in the order in which they were put
 };
 
 }  // namespace pfrt

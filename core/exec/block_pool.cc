@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kKeep = 4;  // for runs at the same time
 
-// More than this is given back: taking memory anew costs a run of such a size less than a
+// Memory beyond this is given back: taking it anew costs a run of such a size less than a
 // hundredth.
 uint64_t slack(uint64_t used) { return std::max(uint64_t{1} << 20, used / 32); }
 

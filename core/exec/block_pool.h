@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory of runs between runs: blocks that any signature of a segment may take. What the last run
-// had no use for goes back to the system, so that many shapes leave no more than one does.
+// Memory of runs between runs: blocks that any signature of a segment may take. The part that the
+// last run did not use goes back to the system, so that many shapes take no more than one does.
 // Thread-safe.
 #pragma once
 
@@ -27,23 +27,24 @@ class BlockPool {
     std::shared_ptr<Buffer> buffer;
     uint64_t touched = 0;   // bytes from its start that may be in memory
     uint64_t given_ns = 0;  // when, on os::recent_ns
-    BudgetPtr holder;       // that counts it for this run alone, another having taken it
-    // Where the buffers of its last run were, and whose plan that was, for its next run.
+    BudgetPtr holder;  // counts it for this run alone, after another run took the budget's share
+    // Addresses of the last run's buffers and the plan they belong to, for the next run.
     std::vector<void*> pointers;
     uint64_t plan = 0;
   };
-  // At least |bytes|, whose contents are undefined.
+  // Takes a block of at least |bytes|, with undefined contents.
   Result<std::unique_ptr<Block>> take(uint64_t bytes);
-  // After a run that used the first |used| bytes. |keep|: it may wait for the next.
+  // Returns a block after a run that used its first |used| bytes. |keep|: it may wait for the next
+  // run.
   void give(std::unique_ptr<Block> block, uint64_t used, bool keep = true);
 
   struct Usage {
-    uint64_t in_use = 0, idle = 0, peak = 0;  // bytes; of blocks as large as they ever were
+    uint64_t in_use = 0, idle = 0, peak = 0;  // bytes; of blocks at their largest size
   };
   Usage usage() const;
-  // A block of the pool's is gone without having been given back.
+  // Notes that a block of the pool is gone without having been given back.
   void lost(const Block& block);
-  // Frees idle blocks that were given back before |given_ns|, and the bytes that this was.
+  // Frees idle blocks that were given back before |given_ns|; returns their bytes.
   uint64_t trim(uint64_t given_ns = UINT64_MAX);
 
  private:

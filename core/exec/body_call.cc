@@ -10,7 +10,7 @@
 namespace pfrt {
 namespace {
 
-constexpr int64_t kMostContents = 1024;  // that shapes are inferred from
+constexpr int64_t kMostContents = 1024;  // elements at most that shapes are inferred from
 
 }  // namespace
 
@@ -25,7 +25,7 @@ Status check_planned(const Graph& graph, ValueId id, const Value& value) {
                      (!planned.has_shape || planned.shape.size() == value.tensor.dims.size());
   if (plain) return {};
   const Type found = type_of(value);
-  // An optional may stand for what it holds.
+  // An optional may stand for the value that it holds.
   const bool other_kind = planned.kind != PFRT_VALUE_UNSET && planned.kind != found.kind &&
                           planned.kind != PFRT_VALUE_OPTIONAL && found.kind != PFRT_VALUE_OPTIONAL;
   const bool other_dtype = planned.dtype && found.dtype && planned.dtype != found.dtype;
@@ -86,7 +86,7 @@ Result<std::vector<Type>> BodyCall::output_types(const std::vector<ValuePtr>& gi
       state.data[id] = Shape(contents.begin(), contents.end());
   }
   PFRT_ASSIGN(const std::vector<NodeId> order, graph().topological_order());
-  // What does not fit was never to run: then the declarations say what there is none of.
+  // Values that do not fit are never computed: then the declared types serve for the empty result.
   const bool inferred = infer(graph(), order, state).ok();
   std::vector<Type> types;
   for (const ValueId out : graph().outputs)

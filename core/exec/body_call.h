@@ -13,7 +13,7 @@ namespace pfrt {
 
 class BodyCall {
  public:
-  // |captured| in the order of the body's captures.
+  // |captured| is in the order of the body's captures.
   BodyCall(RunnableGraph& body, std::vector<ValuePtr> captured, const RunControl& control)
       : body_(body), captured_(std::move(captured)), control_(control) {}
 
@@ -22,15 +22,15 @@ class BodyCall {
   size_t input_count() const { return graph().inputs.size(); }
   size_t output_count() const { return graph().outputs.size(); }
 
-  // |given| are the body's own inputs. Every value must be of the type that the body was compiled
-  // for. |requests| as in RunnableGraph::run.
+  // |given| are the body's own inputs. Every value must have the type that the body was compiled
+  // for. |requests| are as in RunnableGraph::run.
   Status run(std::vector<ValuePtr> given, const std::vector<OutputRequest>& requests,
              std::vector<ValuePtr>& outputs);
 
-  // |value| as input |i| wants it: one element becomes a scalar or a list of one.
+  // |value| in the form of input |i|: a single element becomes a scalar or a list of one.
   Result<ValuePtr> one_element(ValuePtr value, size_t i) const;
-  // The types of the outputs for inputs such as |given|, without running anything; as declared
-  // where they cannot be inferred.
+  // The types of the outputs for inputs such as |given|, without running anything; the declared
+  // types where inference knows none.
   Result<std::vector<Type>> output_types(const std::vector<ValuePtr>& given) const;
 
  private:
@@ -41,7 +41,7 @@ class BodyCall {
   const RunControl& control_;
 };
 
-// Whether the node runs graphs of its own, and each of these.
+// runs_bodies tells whether the node runs graphs of its own; for_each_body visits these.
 bool runs_bodies(const Node& node);
 template <typename Fn>
 void for_each_body(const Node& node, Fn fn) {
@@ -51,11 +51,11 @@ void for_each_body(const Node& node, Fn fn) {
   }
 }
 
-// DTYPE_MISMATCH or SHAPE_MISMATCH when |value| is not what was planned for |id| of |graph|.
+// DTYPE_MISMATCH or SHAPE_MISMATCH when |value| does not fit the plan for |id| of |graph|.
 Status check_planned(const Graph& graph, ValueId id, const Value& value);
 
-// The nodes that repeat a body. |in| are the node's inputs (null where absent), |out| one an
-// output.
+// Run nodes that repeat a body. |in| has the node's inputs (null where absent), |out| one value for
+// each output.
 Status run_loop(BodyCall& body, const std::vector<ValuePtr>& in, std::vector<ValuePtr>& out);
 Status run_scan(const Node& node, BodyCall& body, const std::vector<ValuePtr>& in,
                 std::vector<ValuePtr>& out);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compiling a graph: its bodies, then its stages by their providers, a node that one of them turns
-// out not to run going to the next; then which values cross from segment to segment.
+// Compiles a graph: its bodies, then its stages by their providers, where a node that a provider
+// turns out not to run goes to the next; then decides which values pass from segment to segment.
 #include <algorithm>
 #include <deque>
 #include <set>
@@ -16,12 +16,12 @@
 #include "core/op/engine/knowable.h"
 #include "core/op/engine/operator_def.h"
 #include "core/op/engine/operator_set.h"
-#include "core/plan/fault.h"
+#include "core/provider/fault.h"
 
 namespace pfrt {
 namespace {
 
-// Whether the next provider may take the node over that |status| is about.
+// Whether the next provider may take over the node that failed with |status|.
 bool next_may_take_over(const Status& status) {
   const Fault fault = fault_of(status.code());
   return fault != Fault::kMemory && fault != Fault::kDevice && status.code() != Code::kCANCELLED &&
@@ -30,13 +30,13 @@ bool next_may_take_over(const Status& status) {
 
 }  // namespace
 
-// Compiles a graph and its bodies: a provider is given all of their regions in one call, so that it
-// can place them globally.
+// Compiles a graph and its bodies: a provider gets all of their regions in one call, so that it can
+// place them globally.
 class CompiledGraph::Compilation {
  public:
   explicit Compilation(const CompileServices& services) : services_(services) {}
 
-  // |graph|, then its bodies. |where| says in which nodes a body is.
+  // Adds |graph|, then its bodies. |where| names the nodes that a body is in.
   Status add(CompiledGraph& graph, const CompileOptions& options, const std::string& where = {}) {
     parts_.push_back({&graph, options, where, {}, true});
     graph.rules_ = options.rules;
@@ -65,7 +65,7 @@ class CompiledGraph::Compilation {
   }
 
   Status run() {
-    // Each round but the last takes one (node, provider) pair away, so this ends.
+    // Each round except the last removes a (node, provider) pair, so this ends.
     for (bool again = true; again;) {
       again = false;
       for (Part& part : parts_) PFRT_TRY(divide(part));
@@ -96,13 +96,13 @@ class CompiledGraph::Compilation {
     std::vector<Refusal> refusals;
     bool to_divide;  // for the first time, or after a refusal
   };
-  // A region of the list that a provider is given.
+  // A region in the list that a provider gets.
   struct Place {
     Part* part;
     StageExecutable* stage;
   };
 
-  // Segments with stages that are not compiled.
+  // Divides a part into segments with stages that are not compiled yet.
   Status divide(Part& part) {
     PFRT_TRY(services_.progress.stop());
     if (!std::exchange(part.to_divide, false)) return {};
@@ -132,7 +132,7 @@ class CompiledGraph::Compilation {
     return {};
   }
 
-  // True when a node was refused that the next provider may run.
+  // True when the provider refused a node that the next one may run.
   Result<bool> compile_for(size_t p) {
     PFRT_TRY(services_.progress.stop());
     std::vector<Place> places;
@@ -257,8 +257,8 @@ Status CompiledGraph::pack_constants(StageExecutable& stage, std::string_view wh
   return {};
 }
 
-// A value has a slot when it crosses a segment's edge, or the graph's, and when it leaves its stage
-// though nobody reads it: only a run can tell its size.
+// A value has a slot when it crosses an edge of a segment or of the graph, and when it leaves its
+// stage though nothing reads it, since only a run can tell its size.
 void CompiledGraph::number_slots() {
   const Graph& g = *graph_;
   slot_of_.assign(g.value_count(), kNoId);

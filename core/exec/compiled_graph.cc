@@ -46,7 +46,7 @@ void CompiledGraph::release_memory() {
     std::vector<std::shared_ptr<PlanRange>> ranges;  // outlives the lock
     const std::lock_guard lock(segment->mutex);
     ranges.swap(segment->ranges);
-    segment->blocks = std::make_shared<BlockPool>();  // what runs have goes with their plans
+    segment->blocks = std::make_shared<BlockPool>();  // runs under way keep theirs
   }
   for (const auto& [graph, body] : bodies_) body->release_memory();
 }
@@ -71,7 +71,7 @@ bool CompiledGraph::makes_wanted(const Segment& segment, const std::vector<bool>
 Status CompiledGraph::run(std::vector<ValuePtr> inputs, const std::vector<OutputRequest>& requests,
                           const RunControl& control, std::vector<ValuePtr>& outputs) {
   const Graph& g = *graph_;
-  std::vector<ValuePtr> slots = std::move(inputs);  // which are the first
+  std::vector<ValuePtr> slots = std::move(inputs);  // the inputs have the first slots
   slots.resize(slot_count_);
   const OutputTargets targets{requests, output_in_, next_output_};
   const std::vector<bool> wanted = wanted_slots(requests);
@@ -121,7 +121,7 @@ Result<std::vector<ValuePtr>> CompiledGraph::inputs_of(const Node& node,
     if (v != kNoId && !inputs.back())
       return error(Code::kINTERNAL, "input '", g.at(v).name, "' was not produced");
   }
-  // What a loop carries may stay where it is.
+  // Values that a loop carries may stay on a device.
   const size_t read = node.op == "Loop" ? std::min<size_t>(inputs.size(), 2) : inputs.size();
   std::vector<ValuePtr*> read_here;
   for (size_t i = 0; i < read; ++i)
@@ -222,7 +222,8 @@ void CompiledGraph::explain(PlanReport& out) {
     }
     std::shared_ptr<SegmentPlan> plan = last_plan(*segment);
     if (!plan) {
-      // Not run yet: plan with the declared dimensions, where these are numbers.
+      // The segment has not run yet: it is planned with the declared dimensions, where these are
+      // numbers.
       InferState state = base_state_;
       for (ValueId v : segment->live_in) state.types[v] = graph_->at(v).type;
       auto made = make_plan(*segment, std::move(state), {}, nullptr, nullptr);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A canonical graph made ready to run: partitioned, compiled by its providers, with its bodies
-// compiled likewise. A run walks segments; the dimensions of everything in a segment follow from
-// what entered it, so each segment is specialised, and its buffers placed in one block, once for
-// each input signature. run is thread-safe.
+// A canonical graph made ready to run: partitioned and compiled by its providers, with its bodies
+// compiled too. A run walks segments. The dimensions of everything in a segment follow from its
+// inputs, so each segment is specialised, and its buffers placed in one block, once for each input
+// signature. run is thread-safe.
 #pragma once
 
 #include <map>
@@ -19,51 +19,52 @@
 #include "core/exec/run/run_types.h"
 #include "core/ir/graph.h"
 #include "core/op/engine/inference.h"
-#include "core/plan/partition.h"
+#include "core/plan/stages.h"
 
 namespace pfrt {
 
-// The arithmetic of a node's float32 products, a hint of plugin.h, and why, for people.
+// Arithmetic of a node's float32 products, a hint of plugin.h, with the reason for messages.
 struct NodePrecision {
   pfrt_compile_hints hint = 0;
   std::string note;
 };
 
-// Packed constants by what a provider calls them and of what they are made.
+// Packed constants by the provider's name for them and by their contents.
 using PackedBuffers = std::map<std::string, std::shared_ptr<Buffer>>;
 struct PackedConstants {
   PackedBuffers buffers;
-  std::set<const void*> sources;  // identities of the buffers that they are made of
+  std::set<const void*> sources;  // identities of the source buffers
 };
 
-// Who may run nodes, where packed constants are shared, who is told, and who may stop it. |packed|
-// and |logger| outlive what is made.
+// Services for compiling: providers, a store of packed constants to share, a log, and a progress
+// that may stop it. |packed| and |logger| outlive the compiled graph.
 struct CompileServices {
   std::vector<Candidate> candidates;
   PackedStore* packed = nullptr;
   Logger* logger = nullptr;  // may be null
   Progress progress;
-  std::shared_ptr<RunStatistics> statistics = nullptr;  // where plans are counted; null = nowhere
-  const PackedBuffers* stored = nullptr;  // packed before, of the same graph; may be null
-  PackedConstants* made = nullptr;        // gets all that the graph uses; may be null
-  Tuning* tuning = nullptr;  // for what is not run once; outlives what is made; null: none
+  std::shared_ptr<RunStatistics> statistics = nullptr;  // counts plans; may be null
+  const PackedBuffers* stored = nullptr;                // constants packed earlier; may be null
+  PackedConstants* made = nullptr;  // gets all packed constants that the graph uses; may be null
+  Tuning* tuning = nullptr;         // for graphs that run often; outlives them; null: none
 };
 
-// How runs use memory and time.
+// Rules for the memory and time of runs.
 struct RunRules {
-  bool concurrent_steps = false;  // independent steps of a run at once
+  bool concurrent_steps = false;  // independent steps of a run go on at once
   bool reuse = true;              // values that are not alive at once may lie in the same place
-  bool keep_blocks = true;        // what runs work in waits for the next
+  bool keep_blocks = true;        // a run's blocks are kept for the next run
 };
 
 struct CompileOptions {
   bool fallback = true;  // a node refused while compiling goes to the next provider
   RunRules rules = {};
-  bool run_once = false;  // not worth generating code or packing constants
-  bool apart = false;     // a step for each node
+  bool run_once = false;  // the graph is not worth generating code or packing constants
+  bool apart = false;     // each node gets a step of its own
   AssignBy assign = AssignBy::kCost;
   pfrt_compile_hints precision = 0;  // the hint of session option "precision"
-  // The same for each node of the graph, by its id; null = one for all. Bodies have the one.
+  // The hint of each node of the graph, by its id; null = |precision| for all. Bodies have
+  // |precision|.
   const std::vector<NodePrecision>* node_precision = nullptr;
 };
 
@@ -78,8 +79,8 @@ struct Variation;
 
 class CompiledGraph : public RunnableGraph {
  public:
-  // |graph| is canonical and not edited afterwards. A failure in a call of a provider is blamed on
-  // it.
+  // |graph| is canonical and not edited afterwards. A provider whose call fails is named as the
+  // culprit.
   static Result<std::unique_ptr<CompiledGraph>> create(std::shared_ptr<const Graph> graph,
                                                        const CompileServices& services,
                                                        const CompileOptions& options = {});
@@ -96,33 +97,32 @@ class CompiledGraph : public RunnableGraph {
   // Drops the plans of all signatures with their idle memory; runs under way keep theirs.
   void release_memory();
 
-  // Frees idle blocks that were given back before |given_ns|; the bytes that this was.
+  // Frees idle blocks that were given back before |given_ns|; returns their bytes.
   uint64_t trim(uint64_t given_ns = UINT64_MAX);
-  // Adds to |out|.
+  // Adds this graph's memory to |out|.
   void add_memory(MemoryUse& out) const;
-  // A run is at work in a block of its memory.
+  // Whether a run is at work in a block of its memory.
   bool at_work() const;
 
-  // Steps of the plans used last; plans those segments that can be planned from the graph alone.
-  // Adds to |out|.
+  // Adds to |out| the steps of the plans used last, after planning the segments that can be planned
+  // from the graph alone.
   void explain(PlanReport& out);
 
  private:
   CompiledGraph() = default;
   class Compilation;
-  // Not compiled, and without its bodies.
+  // Makes a graph that is not compiled yet, without its bodies.
   static Result<std::unique_ptr<CompiledGraph>> make(std::shared_ptr<const Graph> graph,
                                                      const CompileServices& services);
-  // |where|: of the graph, among those compiled with it.
+  // |where| tells this graph from the others compiled with it.
   Status pack_constants(StageExecutable& stage, std::string_view where,
                         const CompileServices& services, Staging& staging) const;
   void number_slots();
   void note_last_reads();
-  // Slots that outputs which are wanted are made from, and those outputs; empty when all are
-  // wanted.
+  // Slots that wanted outputs are made from, and those outputs; empty when all are wanted.
   std::vector<bool> wanted_slots(const std::vector<OutputRequest>& requests) const;
   bool makes_wanted(const Segment& segment, const std::vector<bool>& wanted) const;
-  // A plan, and what a run has to tell it.
+  // A plan, and the dimensions that a run gives it.
   struct RunPlan {
     std::shared_ptr<SegmentPlan> plan;
     std::shared_ptr<const RunDimensions> dimensions;  // null: nothing varies
@@ -132,35 +132,35 @@ class CompiledGraph : public RunnableGraph {
   static std::shared_ptr<SegmentPlan> last_plan(const Segment& segment);
   std::string signature_text(const Segment& segment, const std::vector<int64_t>& key) const;
   struct Reading;
-  // One that was not made for just these dimensions.
+  // A plan that was not made for exactly these dimensions.
   Result<RunPlan> plan_of_others(Segment& segment, const Reading& reading) const;
-  // The plan of a range that holds what is read; nothing where none does.
+  // A plan of a range that holds the dimensions read; null where there is none.
   Result<RunPlan> plan_in_range(Segment& segment, const Reading& reading) const;
-  // Adds a range where what is read has grown from what was planned last.
+  // Adds a range where the dimensions read have grown from those planned last.
   Status add_range(Segment& segment, const Reading& reading) const;
-  // Nothing where there is none, or it takes too much memory.
+  // Null where no range is possible, or it takes too much memory.
   Result<std::shared_ptr<PlanRange>> make_range(const Segment& segment, const Reading& reading,
                                                 const Variation& variation) const;
   std::vector<SignaturePart> parts_of(const Segment& segment, const Reading& reading) const;
   void grow(const Segment& segment, const Variation& variation, int64_t more,
             InferState& state) const;
   InferState entered(const Segment& segment, const Reading& reading) const;
-  // Brings dimensions, and contents that decide some, to those of what the segment is about to
-  // read.
+  // Sets dimensions in |state|, and contents that decide some, to those that the segment is about
+  // to read.
   void enter(const Segment& segment, const std::vector<ValuePtr>& slots, InferState& state) const;
-  // |least|: null, or the least of dimensions that vary. |control|: what may stop it; null:
-  // nothing.
+  // |least| has the least dimensions of values that vary, or is null. |control| may stop the
+  // planning; null: nothing does.
   Result<std::shared_ptr<SegmentPlan>> make_plan(const Segment& segment, InferState state,
                                                  const std::vector<Device*>& resident,
                                                  const RunDimensions* least,
                                                  const RunControl* control) const;
   Status run_host(Segment& segment, std::vector<ValuePtr>& slots, const RunControl& control);
-  // Of the host's operator, in the run's profile.
+  // The name of the host's operator in the run's profile.
   uint32_t profile_name(Segment& segment, const RunControl& control) const;
   // The node's inputs, in host memory where its operator reads them.
   Result<std::vector<ValuePtr>> inputs_of(const Node& node, const std::vector<ValuePtr>& slots,
                                           const RunControl& control) const;
-  // A node with bodies.
+  // Runs a node with bodies.
   Status run_control_flow(const Node& node, const std::vector<ValuePtr>& node_inputs,
                           const std::vector<ValuePtr>& slots, const RunControl& control,
                           std::vector<ValuePtr>& node_outputs);

@@ -12,8 +12,8 @@
 namespace pfrt {
 namespace {
 
-// Different bytes of one checksum are made on purpose. Comparing with all of them would take as
-// long as who made them wants.
+// Different bytes with one checksum are made on purpose. Comparing with all of them would take as
+// long as their maker wants.
 constexpr size_t kMostCompared = 4;
 
 // Whether the file that |data| may be mapped from has been written to or cut short.
@@ -107,7 +107,7 @@ void Contents::forget(const Place& place) {
   known_.erase(at);
 }
 
-// Not each time: constants may be many.
+// Expired entries are not looked for each time, since constants may be many.
 void Contents::forget_expired() {
   if (std::has_single_bit(buffers_.size()))
     std::erase_if(buffers_, [](const auto& e) { return e.second.buffer.expired(); });

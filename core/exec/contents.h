@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What constants hold, as text that is equal for equal types, dimensions and bytes, wherever these
-// lie. Bytes are found by a checksum, which anybody can make for other bytes, and then compared. A
-// buffer's bytes are read once for that while it lives. Thread-safe.
+// Describes constants as text that is equal for equal types, dimensions and bytes, wherever the
+// bytes lie. Equal bytes are found by a checksum, and then compared, since others with the same
+// checksum can be made. A buffer's bytes are read once for that while it lives. Thread-safe.
 #pragma once
 
 #include <map>
@@ -17,7 +17,7 @@ namespace pfrt {
 
 class Contents {
  public:
-  // Of bytes that are not there yet, and of strings: which buffer it is.
+  // The text for |tensor|. It names the buffer where the bytes are not there yet, and for strings.
   std::string key_of(const Tensor& tensor);
 
  private:
@@ -30,16 +30,16 @@ class Contents {
 
   uint64_t number_of_bytes(const std::shared_ptr<Buffer>& buffer, const Place& place);
   uint64_t number_of_buffer(const std::shared_ptr<Buffer>& buffer);
-  // With the mutex:
+  // These are called with the mutex held.
   void remember(const Place& place, Known known);
   void forget(const Place& place);
   void forget_expired();
 
   std::mutex mutex_;
   KnownBytes known_;
-  std::multimap<uint64_t, Place> by_sum_;  // of all that are known
-  std::map<const void*, Known> buffers_;   // by identity, of those that are not read
-  uint64_t numbers_ = 0;                   // given so far; equal bytes have equal ones
+  std::multimap<uint64_t, Place> by_sum_;  // all places in known_, by checksum
+  std::map<const void*, Known> buffers_;   // buffers that are not read, by identity
+  uint64_t numbers_ = 0;                   // numbers given so far; equal bytes have equal numbers
 };
 
 }  // namespace pfrt

@@ -36,7 +36,7 @@ Status place_outputs(const std::vector<OutputRequest>& requests, std::vector<Val
     if (request.data && !request.at_most) {
       const bool both_host = !request.device() && !from.device();
       const bool there = request.data == from.data() && request.device() == from.device();
-      // A request that does not fit is refused by whoever made it.
+      // A request that does not fit is refused by the code that gets it.
       if (both_host || there || request.bytes != from.bytes() || from.dtype == PFRT_DTYPE_STRING)
         continue;
       to.dtype = from.dtype;

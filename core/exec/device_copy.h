@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Brings values from devices to where the host, or the caller, wants them: one copy call for all
-// that come from one device. Thread-safe.
+// Brings values from devices to where the host, or the caller, wants them, with one copy call for
+// each device. Thread-safe.
 #pragma once
 
 #include <vector>
@@ -10,13 +10,11 @@
 
 namespace pfrt {
 
-// Tensors that live on a device become copies in host memory, for the run of |control|; other
-// values stay.
+// Copies tensors that live on a device to host memory, for the run of |control|; other values stay.
 Status copy_to_host(const std::vector<ValuePtr*>& values, const RunControl& control);
 
-// A whole run: |graph|'s, then outputs are put where |requests| want them as far as devices are
-// concerned, and nothing of it is left to be done anywhere. What is on the host and is wanted there
-// stays where it is.
+// Does a complete run: runs |graph|, moves outputs between devices and host as |requests| ask, and
+// waits until all devices are done. Outputs on the host that are wanted there stay in place.
 Status run_whole(RunnableGraph& graph, std::vector<ValuePtr> inputs,
                  const std::vector<OutputRequest>& requests, const RunControl& control,
                  std::vector<ValuePtr>& outputs);

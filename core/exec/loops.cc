@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Loop, Scan and SequenceMap. Values that a body hands on to itself are never copied: where nobody
-// else holds the bytes of the value before the last, the next one is made there, and a sequence
-// that only the loop holds grows in place.
+// else holds the bytes of the value before the last, the next one is made there. A sequence that
+// only the loop holds grows in place.
 #include <algorithm>
 
 #include "core/exec/body_call.h"
@@ -19,7 +19,7 @@ class Carried {
       : values_(std::move(initial)), spare_(values_.size()) {}
 
   const std::vector<ValuePtr>& values() const { return values_; }
-  // For the body. A sequence is handed over, so that it can grow in place.
+  // Values for the body. A sequence is moved out, so that it can grow in place.
   std::vector<ValuePtr> give() {
     std::vector<ValuePtr> out;
     out.reserve(values_.size());
@@ -28,7 +28,7 @@ class Carried {
     return out;
   }
 
-  // Where the next value |i| would best be made.
+  // The best memory for the next value |i|.
   OutputRequest target(size_t i) const {
     OutputRequest request;
     if (!spare_[i] || !values_[i]) return request;
@@ -78,7 +78,7 @@ Status in_iteration(Status status, const Graph& body, int64_t iteration) {
   return status.prepend(message("iteration ", iteration, " of body '", body.name, "'"));
 }
 
-// Runs the body once and takes what it makes: |first| outputs on, those carried, then slices.
+// Runs the body once and takes its outputs from |first| on: those carried, then slices.
 class Iteration {
  public:
   Iteration(BodyCall& body, Carried& carried, std::vector<Stack>& stacks, size_t first)
@@ -149,7 +149,7 @@ int64_t attr_at(const Node& node, const char* list, size_t i) {
 
 }  // namespace
 
-// The standard: without a condition the body's is computed and not heeded; without a count the
+// The standard says: without a condition the body's is computed and not heeded; without a count the
 // condition alone ends the loop.
 Status run_loop(BodyCall& body, const std::vector<ValuePtr>& in, std::vector<ValuePtr>& out) {
   const Graph& graph = body.graph();
@@ -220,7 +220,7 @@ struct ScanInput {
   bool back;
 };
 
-// One sequence, of which the first |length| slices are taken.
+// Scans one sequence, of whose slices the first |length| are taken.
 Status scan(const Node& node, BodyCall& body, std::vector<ValuePtr> initial,
             const std::vector<ScanInput>& scanned, int64_t length, std::vector<ValuePtr>& out) {
   Carried carried(std::move(initial));
@@ -248,7 +248,7 @@ Status scan(const Node& node, BodyCall& body, std::vector<ValuePtr> initial,
   }
   std::vector<Type> types(body.output_count());
   if (length == 0) {
-    // Slices of nothing: their type and dimensions are all that matters.
+    // Only the type and dimensions of empty slices matter.
     std::vector<ValuePtr> inputs = carried.values();
     for (const ScanInput& s : scanned) {
       Dims dims = s.tensor.dims;
@@ -306,7 +306,7 @@ Result<Tensor> padded(const RunControl& control, Tensor tensor, size_t axis, int
   return concat(control, parts, axis);
 }
 
-// Opset 8: a scan for each element of the batch.
+// Opset 8 scans each element of the batch.
 Status run_batched_scan(const Node& node, BodyCall& body, const std::vector<ValuePtr>& in,
                         size_t first, std::vector<ValuePtr>& out) {
   int64_t room = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a compiled graph takes of the host's memory, and what it can give back of that.
+// Reports a compiled graph's use of host memory, and gives memory back.
 #include <algorithm>
 
 #include "core/exec/compiled_graph.h"
@@ -29,7 +29,7 @@ bool CompiledGraph::at_work() const {
          std::ranges::any_of(bodies_, [](const auto& body) { return body.second->at_work(); });
 }
 
-// What a signature says of dimensions: "x[8,3,224,224]".
+// The dimensions in a signature, such as "x[8,3,224,224]".
 std::string CompiledGraph::signature_text(const Segment& segment,
                                           const std::vector<int64_t>& key) const {
   std::string out;

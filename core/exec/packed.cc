@@ -19,11 +19,11 @@ Result<std::shared_ptr<Buffer>> PackedStore::get(const std::string& key,
   std::shared_ptr<Entry> entry;
   {
     std::lock_guard lock(mutex_);
-    // Not each time: constants may be many.
+    // Expired entries are not looked for each time, since constants may be many.
     if (std::has_single_bit(entries_.size())) {
       std::erase_if(entries_, [&](const auto& e) {
         if (e.first == key || e.second.use_count() != 1) return false;
-        // Its last user let go of it, which a count alone does not order before what is read here.
+        // Its last user let go of it; the count alone does not order that before the read below.
         std::lock_guard last(e.second->mutex);
         return e.second->buffer.expired();
       });
@@ -47,9 +47,9 @@ Result<std::shared_ptr<Buffer>> PackedStore::get(const std::string& key,
   for (const Tensor* source : sources) {
     const auto file = source->buffer ? os::health_of(source->buffer->origin()) : nullptr;
     if (!file) continue;
-    // What was packed from a file that is gone, or another by now, is not what the key says.
+    // The key does not describe bytes that were packed from a file that is gone or has changed.
     if (file->check()) return file->status();
-    // The file has what few will read again.
+    // The source is rarely read again once it is packed.
     if (!source->buffer->deferred() && source->buffer->origin() == source->buffer->data())
       os::drop_pages(source->data(), source->bytes());
   }

@@ -13,19 +13,19 @@
 #include "core/exec/contents.h"
 #include "core/memory/staging.h"
 #include "core/memory/tensor.h"
-#include "core/plan/sink.h"
+#include "core/provider/sink.h"
 #include "pyflame_rt/plugin.h"
 
 namespace pfrt {
 
 class PackedStore {
  public:
-  // The packed bytes of |constant|, made of |sources|, deferred ones of which stay so and are made
-  // in |staging|. |key| names provider, recipe and contents. |sink| is what the provider hears.
+  // The packed bytes of |constant|, made of |sources|; deferred sources stay so and are made in
+  // |staging|. |key| names provider, recipe and contents. The provider reports to |sink|.
   Result<std::shared_ptr<Buffer>> get(const std::string& key, const pfrt_packed_constant& constant,
                                       const std::vector<const Tensor*>& sources, Staging& staging,
                                       Sink& sink);
-  // What keys say of a source.
+  // Texts of sources, for keys.
   Contents& contents() { return contents_; }
 
  private:

@@ -8,7 +8,7 @@
 namespace pfrt {
 namespace {
 
-// Dimensions that are not known have a new name in each inference.
+// An unknown dimension has a new name in each inference.
 bool same(const Shape& a, const Shape& b) {
   return std::ranges::equal(
       a, b, [](const Dim& x, const Dim& y) { return x.known() || y.known() ? x == y : true; });
@@ -27,14 +27,14 @@ bool same(const std::optional<Shape>& a, const std::optional<Shape>& b) {
   return a.has_value() == b.has_value() && (!a || same(*a, *b));
 }
 
-// Whether each dimension of |small| is one of |large| or less.
+// Whether each dimension of |small| is at most that of |large|.
 bool fits(const Type& small, const Type& large) {
   if (!small.fixed() || !large.fixed() || !same_but_dimensions(small, large)) return false;
   return std::ranges::equal(small.shape, large.shape,
                             [](const Dim& x, const Dim& y) { return x.value() <= y.value(); });
 }
 
-// Pointers into |dimensions.dims|, which has those of |values| in their order.
+// Points into |dimensions.dims|, which has the dimensions of |values| in their order.
 void point(RunDimensions& dimensions, const std::vector<ValueId>& values, size_t value_count) {
   dimensions.by_value.assign(value_count, nullptr);
   for (size_t i = 0; i < values.size(); ++i)
@@ -136,7 +136,8 @@ Result<std::shared_ptr<const RunDimensions>> PlanRange::dimensions(std::span<con
   return numbers_.get(number, stop, [&] { return infer_at(enter); });
 }
 
-// What no node sees is as it was when the range was made, for all that it follows from is.
+// Values outside of |seen_| are as they were when the range was made, since everything they follow
+// from is.
 Result<std::shared_ptr<const RunDimensions>> PlanRange::infer_at(const Enter& enter) {
   const std::lock_guard lock(mutex_);
   enter(state_);

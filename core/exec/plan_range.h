@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A plan for signatures that differ in one number, as those of a decoder whose state grows by a
-// token a run. Its programs are made for a range; what varies in a run is inferred anew from the
-// run's own signature, so a range holds what the model says at that length and nothing else.
-// Thread-safe.
+// token a run. Its programs are made for a range of that number. Dimensions that vary are inferred
+// anew from each run's signature, so a range holds what the model says at that length and nothing
+// else. Thread-safe.
 #pragma once
 
 #include <functional>
@@ -13,20 +13,20 @@
 
 namespace pfrt {
 
-// What a number of a signature is.
+// The meaning of a number in a signature.
 enum class SignaturePart : uint8_t {
   kDimension,  // of a value whose contents decide no dimensions
-  kDevice,     // where a value lives
+  kDevice,     // the device that a value lives on
   kOther
 };
 
-// Where signatures differ, all by one amount.
+// The numbers in which signatures differ, all by one amount.
 struct Variation {
   std::vector<uint32_t> at;  // positions
   int64_t from = 0;          // the number at the first of them
 
-  // How |now| has grown from |before|, wherever its values have come to live; nullopt when it is
-  // otherwise another, or the same. |parts| by position of |now|.
+  // The growth from |before| to |now|, regardless of the devices that values live on; nullopt when
+  // they differ otherwise, or not at all. |parts| is by position of |now|.
   static std::optional<Variation> between(std::span<const int64_t> before,
                                           std::span<const int64_t> now,
                                           const std::vector<SignaturePart>& parts);
@@ -37,19 +37,19 @@ class PlanRange {
   // Gives a state the types and contents of what a run is about to read.
   using Enter = std::function<void(InferState&)>;
 
-  // What a node's outputs are while the number goes from its least to its most.
+  // Types and contents of values while the number goes from its least to its most.
   struct Bounds {
     InferState least, now, most;  // inferred
   };
-  // Nothing where some dimension does not grow with the number. |key|: the signature of
+  // Null where some dimension does not grow with the number. |key| is the signature of
   // |bounds.now|.
   static std::shared_ptr<PlanRange> make(const Graph& graph, const std::vector<NodeId>& order,
                                          std::span<const int64_t> key, Variation variation,
                                          int64_t least, int64_t most, const Bounds& bounds);
 
-  // Of what varies, for SegmentPlan::build.
+  // The least dimensions of values that vary, for SegmentPlan::build.
   const RunDimensions& least() const { return least_; }
-  // At its far end, until there is a plan.
+  // The state at the range's far end, until there is a plan.
   const InferState& most() const { return most_; }
   void set_plan(std::shared_ptr<SegmentPlan> plan) {
     plan_ = std::move(plan);
@@ -59,17 +59,17 @@ class PlanRange {
 
   // Whether |key| differs from the range's in nothing but its number, and that is in range.
   bool holds(std::span<const int64_t> key) const;
-  // What varies at |key|, which the range holds. UNSUPPORTED where the model has other dimensions
-  // there than the plan has room for; what else fails is the model's.
+  // The dimensions at |key|, which the range holds. UNSUPPORTED where the model's dimensions there
+  // exceed the plan's room; other errors are the model's.
   Result<std::shared_ptr<const RunDimensions>> dimensions(std::span<const int64_t> key,
                                                           const Enter& enter, const Stop& stop);
 
  private:
-  // An output of a node that sees the number.
+  // An output of a node that depends on the number.
   struct Seen {
     ValueId value;
     bool varies, contents_vary;
-    Type most;  // or of all runs
+    Type most;  // at the far end or, where nothing varies, in all runs
     std::optional<Shape> contents;
   };
   PlanRange(const Graph& graph, std::span<const int64_t> key, Variation variation, int64_t least,
@@ -87,8 +87,8 @@ class PlanRange {
   const std::vector<int64_t> key_;
   const Variation variation_;
   const int64_t least_number_, most_number_;
-  std::vector<NodeId> nodes_;  // that see the number
-  std::vector<Seen> seen_;     // by value: what enters, then their outputs
+  std::vector<NodeId> nodes_;  // nodes that depend on the number
+  std::vector<Seen> seen_;     // by value: their inputs, then their outputs
   RunDimensions least_;
   InferState most_;
   std::shared_ptr<SegmentPlan> plan_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The plan for what a segment is about to read: one made for the same dimensions, one of a range of
-// them, or a new one.
+// Finds the plan for the dimensions that a segment is about to read: one made for just these, one
+// of a range that holds them, or a new one.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -21,18 +21,18 @@ constexpr uint64_t kPlansATrim = 8;  // making one takes about as long as a trim
 constexpr int64_t kMaxContents = 1024;
 constexpr size_t kMostRanges = 4, kMostRigid = 8;
 
-// A range ends here or at four times what is at hand, whichever is more, if its buffers allow.
+// A range ends here or at four times the present number, whichever is more, if its buffers allow.
 constexpr int64_t kFarEnd = 4096;
-// What a range may take of memory beyond two times what the plan before it did.
+// Memory that a range may take beyond twice that of the plan before it.
 constexpr uint64_t kMoreBytes = uint64_t{1} << 20;
 
-// Of the signature, for what the value holds.
+// Words of the signature for the value's contents.
 size_t contents_words(const Tensor& t) {
   if (t.count() > kMaxContents || t.dtype == PFRT_DTYPE_STRING) return 0;
   return (static_cast<size_t>(t.bytes()) + 7) / 8;
 }
 
-// The bytes of a small tensor, so that plans made for other contents are not taken.
+// Appends the bytes of a small tensor, so that plans made for other contents are not taken.
 void append_contents(const Tensor& t, std::pmr::vector<int64_t>& key) {
   const size_t at = key.size(), words = contents_words(t);
   key.resize(at + words, 0);
@@ -41,7 +41,7 @@ void append_contents(const Tensor& t, std::pmr::vector<int64_t>& key) {
 
 }  // namespace
 
-// What a segment is about to read.
+// The values and the signature that a segment is about to read.
 struct CompiledGraph::Reading {
   const std::vector<ValuePtr>& slots;
   std::span<const int64_t> key;          // the signature
@@ -166,10 +166,10 @@ Result<CompiledGraph::RunPlan> CompiledGraph::plan_in_range(Segment& segment,
   if (start && statistics_) statistics_->planning_ns += os::monotonic_ns() - start;
   if (dimensions.ok()) return RunPlan{range->plan(), dimensions.take()};
   PFRT_TRY(reading.control.stopped());
-  return RunPlan{};  // as it is at these dimensions alone, or the model's fault there
+  return RunPlan{};  // the range has no plan for these dimensions, or the model is at fault
 }
 
-// By position in the signature.
+// The meaning of each number of the signature.
 std::vector<SignaturePart> CompiledGraph::parts_of(const Segment& segment,
                                                    const Reading& reading) const {
   std::vector<SignaturePart> out(reading.key.size(), SignaturePart::kOther);
@@ -185,7 +185,7 @@ std::vector<SignaturePart> CompiledGraph::parts_of(const Segment& segment,
   return out;
 }
 
-// |state|'s types of what is read, |more| larger where |variation| says so.
+// Enlarges the types of live inputs in |state| by |more|, in the dimensions of |variation|.
 void CompiledGraph::grow(const Segment& segment, const Variation& variation, int64_t more,
                          InferState& state) const {
   size_t at = 0;
@@ -236,7 +236,7 @@ Result<std::shared_ptr<PlanRange>> CompiledGraph::make_range(const Segment& segm
   PlanRange::Bounds bounds;
   bounds.now = bounds.least = entered(segment, reading);
   if (!infer(*graph_, segment.order, bounds.now).ok()) return none;
-  // None of the dimensions gets below 1.
+  // None of the dimensions falls below 1.
   int64_t least = variation.from;
   for (const uint32_t at : variation.at) least = std::min(least, reading.key[at]);
   least = std::max<int64_t>(1, variation.from - least + 1);
@@ -253,7 +253,7 @@ Result<std::shared_ptr<PlanRange>> CompiledGraph::make_range(const Segment& segm
                                  bounds)
                : nullptr;
   };
-  // The far end, or the last before which the model is as it is now.
+  // The end is the far end or, if the model changes before it, the last number without a change.
   int64_t good = variation.from, bad = std::max(kFarEnd, 4 * variation.from);
   std::shared_ptr<PlanRange> range = outline(bad);
   if (range) good = bad;

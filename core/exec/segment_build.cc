@@ -45,7 +45,7 @@ Result<std::shared_ptr<SegmentPlan>> SegmentPlan::build(
   plan->graph_ = &graph;
   static std::atomic<uint64_t> plans{0};
   plan->number_ = ++plans;
-  // What crosses to a device does so before its program's first step, so steps keep their order.
+  // Values are copied to a device before its program's first step, so steps keep their order.
   PFRT_TRY(plan->place_buffers(segment, slot_of,
                                rules.concurrent_steps && plan->spaces_.size() == 1, rules.reuse));
   for (size_t i = 0; i < plan->entries_.size(); ++i) {
@@ -76,7 +76,7 @@ Result<pfrt_shapes> SegmentPlan::shapes_for(const Source& source, const StageExe
 Status SegmentPlan::add_program(const Source& source, const StageExecutable& stage) {
   PFRT_ASSIGN(const pfrt_shapes shapes, shapes_for(source, stage));
   uint32_t node = PFRT_NO_INDEX;
-  programs_.reserve(programs_.size() + 1);  // what is made has a place to stay
+  programs_.reserve(programs_.size() + 1);  // a new program can be stored without failing
   const auto stop = [&] { return source.control ? source.control->stopped() : Status(); };
   auto made = stage.executable->specialise(shapes, stop, &node);
   if (!made.ok()) {
@@ -107,7 +107,7 @@ Status SegmentPlan::add_program(const Source& source, const StageExecutable& sta
   return add_steps(source, provider.name());
 }
 
-// The entry that comes next, for |b| of the last program.
+// Makes the next entry, for |b| of the last program.
 Result<SegmentPlan::Entry> SegmentPlan::make_entry(const Source& source,
                                                    const StageExecutable& stage,
                                                    const pfrt_buffer& b, Transfers& transfers,
@@ -143,7 +143,7 @@ Result<SegmentPlan::Entry> SegmentPlan::make_entry(const Source& source,
     case PFRT_BUFFER_INITIALIZER:
       PFRT_TRY(place_constant(source, stage, b, transfers, fresh, entry));
       break;
-    case PFRT_BUFFER_PART:  // placed when all that they may lie in are
+    case PFRT_BUFFER_PART:  // placed after all buffers that it may lie in
       break;
     default:
       return error(Code::kUNSUPPORTED, who, " returned a program with a buffer of kind ", b.kind,
@@ -204,7 +204,7 @@ Status SegmentPlan::place_constant(const Source& source, const StageExecutable& 
     if (!t)
       return error(Code::kPROVIDER, who, " returned a program that reads value ", b.index,
                    " as a constant, which it is not");
-    // What is copied to be aligned is all read, and in memory twice.
+    // A constant that is copied to be aligned is read whole, and in memory twice.
     entry.constant = b.alignment == 1 && entry.space == 0 ? t->at_any_address() : t->data();
     entry.bytes = t->bytes();
   }
@@ -215,7 +215,7 @@ Status SegmentPlan::place_constant(const Source& source, const StageExecutable& 
   return {};
 }
 
-// The last program's.
+// Adds the steps of the last program.
 Status SegmentPlan::add_steps(const Source& source, const std::string& who) {
   const pfrt_program& program = programs_.back().program;
   for (uint32_t i = 0; i < program.step_count; ++i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where a segment's values are: in host memory or on devices, and what is copied between them
+// Decides which memory a segment's values are in, the host's or a device's, and which are copied
 // before a program runs.
 #include <algorithm>
 
@@ -15,8 +15,8 @@ uint32_t SegmentPlan::space_of(Provider& provider) {
   return static_cast<uint32_t>(spaces_.size() - 1);
 }
 
-// An input is read where it is, when that is where the program wants it; else the program's first
-// reader has a copy made, which later programs in the same memory share.
+// An input is read where it is, if the program wants it there. Else a copy is made for the first
+// program that reads it, and later programs in the same memory share it.
 Status SegmentPlan::place_input(const Source& source, const StageExecutable& stage,
                                 const pfrt_buffer& b, Entry& entry) {
   const std::string& who = stage.executable->provider().name();

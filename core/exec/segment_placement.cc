@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where a segment's buffers lie in memory, which of them share it, and which steps may therefore
-// run at once.
+// Places a segment's buffers in memory, decides which share it, and so which steps may run at once.
 #include <algorithm>
 #include <numeric>
 
@@ -10,7 +9,7 @@
 
 namespace pfrt {
 
-// Of the last program, once its other buffers have their places.
+// Places the sub-buffers of the last program, after its other buffers.
 Status SegmentPlan::place_sub_buffers(const StageExecutable& stage, const InferState& state) {
   const Program& p = programs_.back();
   const std::string& who = stage.executable->provider().name();
@@ -56,8 +55,8 @@ std::vector<bool> SegmentPlan::have_sub_buffers(const std::vector<size_t>& root)
   return out;
 }
 
-// What steps have to wait for: memory that has sub-buffers is claimed piece by piece, between the
-// places where one begins or ends.
+// The memory that steps use, by which they wait for each other. Memory with sub-buffers is claimed
+// piece by piece, between the places where one begins or ends.
 std::vector<StepUse> SegmentPlan::claims(const std::vector<size_t>& root) const {
   struct Pieces {
     std::vector<uint64_t> bounds;
@@ -102,8 +101,8 @@ std::vector<StepUse> SegmentPlan::claims(const std::vector<size_t>& root) const 
   return out;
 }
 
-// When each root entry is in use, on the clock of |time| (by step), and the one step that uses it
-// at the first and at the last moment.
+// First and last time at which each root entry is in use, on the clock of |time| (by step), and the
+// step that uses it then, or kSeveral.
 struct SegmentPlan::Liveness {
   static constexpr uint32_t kNever = UINT32_MAX, kSeveral = kNever - 1;
   std::vector<uint32_t> first, last, first_step, last_step;
@@ -145,8 +144,9 @@ SegmentPlan::Liveness SegmentPlan::liveness(const std::vector<size_t>& root,
   return live;
 }
 
-// Outputs that take the memory of an input: the source dies in the step that first writes the
-// output, and nobody else reads it there. What has sub-buffers is in use beyond what a step names.
+// Lets outputs take the memory of an input: the source dies in the step that first writes the
+// output, and no other step reads it then. Memory with sub-buffers is excluded, because it is used
+// beyond the buffers that a step names.
 void SegmentPlan::share_in_place(std::vector<size_t>& root, Liveness& live) const {
   const std::vector<bool> parted = have_sub_buffers(root);
   for (const Program& program : programs_) {
@@ -223,8 +223,8 @@ void SegmentPlan::find_replacements(const Segment& segment, const std::vector<ui
 
 Status SegmentPlan::place_buffers(const Segment& segment, const std::vector<uint32_t>& slot_of,
                                   bool concurrent, bool reuse) {
-  // Root entry of every block buffer: readers and sub-buffers share their source's, outputs in
-  // place that of what they replace.
+  // The root entry of each block buffer: readers and sub-buffers have their source's root, and
+  // outputs in place the root of the input they replace.
   std::vector<size_t> root(entries_.size());
   for (size_t i = 0; i < root.size(); ++i)
     root[i] = entries_[i].source == kNone ? i : entries_[i].source;
@@ -240,7 +240,7 @@ Status SegmentPlan::place_buffers(const Segment& segment, const std::vector<uint
   find_replacements(segment, slot_of, time);
   if (reuse) {
     share_in_place(root, live);
-  } else {  // each is alive all the time
+  } else {  // all are alive all the time
     for (uint32_t& first : live.first)
       if (first != Liveness::kNever) first = 0;
     std::ranges::fill(live.last, static_cast<uint32_t>(steps_.size()));

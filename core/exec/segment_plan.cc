@@ -15,14 +15,14 @@
 namespace pfrt {
 namespace {
 
-// Null where nothing of a device's block is ever used.
+// Null where the plan uses no memory of the device.
 char* device_base(const std::shared_ptr<Buffer>& block) {
   return block ? static_cast<char*>(block->data()) : nullptr;
 }
 
 constexpr std::string_view kEscaped = "an exception escaped the provider";
 
-// A step's own code; what it throws ends here.
+// Calls a step's own code, and catches its exceptions.
 pfrt_code call_step(const pfrt_step& step, const pfrt_step_context& context) {
   try {
     return step.run(step.state, &context);
@@ -40,20 +40,20 @@ char* data_of(const Tensor& tensor, uint64_t offset) {
 
 }  // namespace
 
-// What one run of a segment holds.
+// The state of one run of a segment.
 struct SegmentPlan::Frame {
   SegmentPlan* plan = nullptr;
   const RunControl* control = nullptr;
   std::vector<ValuePtr>* slots = nullptr;
   const RunDimensions* dimensions = nullptr;  // null: nothing varies
   std::span<void*> pointers;                  // by entry
-  const Needs* needs = nullptr;               // null: of everything
+  const Needs* needs = nullptr;               // null: everything is needed
   char* scratch = nullptr;
   uint64_t clock_ns = 0;  // when the last step ended, for the next one; 0: not known
   const MemorySource& source = MemoryScope::current();  // outlives the run
 };
 
-// What one step's call holds; its context's host pointer leads here.
+// The state of one step's call, which its context's host pointer refers to.
 struct SegmentPlan::Call {
   Frame* frame;
   uint32_t program;
@@ -61,7 +61,7 @@ struct SegmentPlan::Call {
   uint32_t workers;
   char* scratch;
   std::mutex mutex;
-  std::string text;                  // of its failure
+  std::string text;                  // message of its failure
   std::atomic<bool> escaped{false};  // an exception left a body of its loop
 
   bool goes_on() const {
@@ -69,8 +69,8 @@ struct SegmentPlan::Call {
   }
   static Call& of(const pfrt_step_context* context) { return *static_cast<Call*>(context->host); }
 
-  // Bodies of a loop of very many are called in groups: each costs a call of the scheduler, and
-  // once the run is stopped they are over at once.
+  // A loop with very many bodies calls them in groups: each group costs a call of the scheduler,
+  // and once the run is stopped all groups are over at once.
   static constexpr uint64_t kMostGroups = 1 << 14;
   struct Loop {
     Call* call;
@@ -79,7 +79,7 @@ struct SegmentPlan::Call {
     uint64_t n, group;
     void run(uint64_t at, uint32_t worker) const {
       const RunControl& control = *call->frame->control;
-      // The thread that the step is on is known to be at work.
+      // The profile has the step's own thread already.
       Profile* const profile = worker > 0 ? control.profile : nullptr;
       const uint64_t started = profile ? os::quick_ns() : 0;
       const uint64_t end = std::min(n, (at + 1) * group);
@@ -222,7 +222,7 @@ void SegmentPlan::point(BlockPool::Block& block,
   block.plan = number_;
 }
 
-// Backwards over the steps: one that writes what is needed runs, and needs what it reads.
+// Goes backwards over the steps: a step that writes something needed runs, and needs what it reads.
 SegmentPlan::Needs SegmentPlan::needs_of(const std::vector<bool>& wanted) const {
   const auto root = [&](size_t i) {
     while (entries_[i].source != kNone) i = entries_[i].source;
@@ -272,8 +272,7 @@ SegmentPlan::OutputValue SegmentPlan::in_run(const OutputValue& output,
   return out;
 }
 
-// Whether the memory that |target| offers, an input's, is that of the input which |output| may
-// take.
+// Whether the memory that |target| offers is that of the input that |output| may replace.
 bool SegmentPlan::replaces(const OutputValue& output, const OutputRequest& target,
                            const std::vector<ValuePtr>& slots) {
   if (output.replaces == kNoId || !slots[output.replaces]) return false;
@@ -281,7 +280,7 @@ bool SegmentPlan::replaces(const OutputValue& output, const OutputRequest& targe
   return input.data() == target.data && input.bytes() == output.bytes;
 }
 
-// Memory for the outputs whose dimensions are known.
+// Allocates the outputs whose dimensions are known.
 Status SegmentPlan::make_outputs(std::vector<ValuePtr>& slots, const OutputTargets& targets,
                                  const Frame& frame) const {
   for (size_t i = 0; i < outputs_.size(); ++i) {
@@ -417,7 +416,7 @@ Status SegmentPlan::run_step(Frame& frame, uint32_t at, uint32_t workers, uint32
   context.alloc_output = &Call::alloc_output;
   context.fail = &Call::fail;
   if (frame.dimensions) context.dims = frame.dimensions->by_value.data();
-  // Reading the clock takes as long as a part of a small step.
+  // Reading the clock takes a good part of the time of a small step.
   uint64_t started = 0;
   if (control.profile) started = clock_ns && *clock_ns ? *clock_ns : os::quick_ns();
   pfrt_code code = call_step(step, context);
@@ -466,7 +465,7 @@ Status SegmentPlan::run_device_transfers(const Program& program, const Frame& fr
   return transfers.run(frame.control->devices, frame.control->stopper());
 }
 
-// Independent steps: each has a part of the threads, and of the scratch that belongs to them.
+// Runs independent steps, each with a part of the threads and of their scratch.
 Status SegmentPlan::run_level(Frame& frame, const std::vector<uint32_t>& steps) {
   const uint32_t width = frame.control->width;
   const auto at_once = std::min(width, static_cast<uint32_t>(steps.size()));
@@ -518,7 +517,7 @@ void SegmentPlan::describe_to(Profile& profile, const Graph& graph, const Snapsh
                        std::move(row.kernel), row.bytes, row.flops});
     const uint32_t first = profile.add_steps(std::move(steps));
     if (first != Profile::kDropped) profiled_.store(first + 1, std::memory_order_relaxed);
-  } catch (const std::bad_alloc&) {  // the run goes on, and its steps are counted as dropped
+  } catch (const std::bad_alloc&) {  // the run goes on, and the profile counts its steps as dropped
   }
 }
 

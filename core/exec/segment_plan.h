@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A segment at one input signature: its stages' programs, every buffer's place, and the loop that
-// runs the steps. Immutable once built but for measured times and idle memory of devices; execute
-// is thread-safe.
+// A plan of a segment for one input signature: its stages' programs, every buffer's place, and the
+// loop that runs the steps. Immutable once built, except for measured times and idle memory of
+// devices; execute is thread-safe.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@
 #include "core/exec/run/run_types.h"
 #include "core/op/engine/inference.h"
 #include "core/plan/levels.h"
-#include "core/plan/partition.h"
+#include "core/plan/stages.h"
 
 namespace pfrt {
 
@@ -38,37 +38,37 @@ struct StageExecutable {
 struct Segment {
   bool host = false;
   uint32_t host_node = 0;                 // snapshot index
-  const host::HostOp* host_op = nullptr;  // of that node, which may have bodies instead
+  const host::HostOp* host_op = nullptr;  // of that node; null where it has bodies instead
   std::vector<StageExecutable> stages;
   std::vector<NodeId> order;
   std::vector<ValueId> live_in;    // values with a slot that it reads
-  std::vector<bool> contents_key;  // of live_in: the contents decide dimensions
-  std::vector<bool> last_here;     // of live_in: nothing after the segment reads it
+  std::vector<bool> contents_key;  // by live_in: the contents decide dimensions
+  std::vector<bool> last_here;     // by live_in: nothing after the segment reads it
   std::vector<ValueId> live_out;   // values with a slot that it writes
-  // Of an operator that the host runs: slots that nobody reads afterwards, so that it may change in
-  // place what nobody else holds.
+  // Slots that nothing reads after an operator of the host, which may therefore change a value in
+  // place if nobody else holds it.
   std::vector<uint32_t> last_read;
 
   MadeOnce<std::vector<int64_t>, std::shared_ptr<SegmentPlan>> plans{32};  // by input signature
   std::atomic<bool> last_in_range{false};  // the plan that was looked up last is a range's
-  std::mutex range_making;                 // one at a time
-  // What the host's operator is called in the session's profile, + 1; 0 = not known there yet.
+  std::mutex range_making;                 // held while a range is made
+  // Index of the host operator's name in the session's profile, + 1; 0 = none yet.
   std::atomic<uint32_t> profiled{0};
-  mutable std::mutex mutex;  // guards what follows
+  mutable std::mutex mutex;  // guards the members below
   std::shared_ptr<BlockPool> blocks = std::make_shared<BlockPool>();
   std::vector<std::shared_ptr<PlanRange>> ranges;  // latest first
   std::vector<int64_t> planned;                    // the signature that was planned last
-  // Where signatures vary that no range could be planned for: positions in them.
+  // Positions that vary in signatures for which no range could be planned.
   std::vector<std::vector<uint32_t>> rigid;
 };
 
-// Where the caller wants a graph's outputs, by the slots that these are in.
+// The caller's memory for a graph's outputs, by slot.
 struct OutputTargets {
   const std::vector<OutputRequest>& requests;
   const std::vector<uint32_t>& first;  // by slot: an output that is in it, or kNoId
   const std::vector<uint32_t>& next;   // by output: another that is in the same slot, or kNoId
 
-  // The memory; null where nobody wants the value in memory of his own.
+  // The request with the caller's memory for |slot|; null where there is none.
   const OutputRequest* of(uint32_t slot) const {
     uint32_t at = slot < first.size() && !requests.empty() ? first[slot] : kNoId;
     while (at != kNoId && !requests[at].data) at = next[at];
@@ -76,14 +76,13 @@ struct OutputTargets {
   }
 };
 
-// Dimensions of a run that its plan does not know. Of each value that varies in the plan, and null
-// elsewhere.
+// Dimensions of a run that its plan does not know: those of each value that varies in the plan.
 struct RunDimensions {
   std::vector<Dims> dims;
-  std::vector<const int64_t*> by_value;  // into |dims|
+  std::vector<const int64_t*> by_value;  // into |dims|; null where the value does not vary
 };
 
-// Elements of a program's arrays, whose strides the program says.
+// buffer_at and step_at read a program's arrays, whose strides the program gives.
 inline const pfrt_buffer& buffer_at(const pfrt_program& p, uint32_t i) {
   return *reinterpret_cast<const pfrt_buffer*>(reinterpret_cast<const char*>(p.buffers) +
                                                size_t{p.buffer_size} * i);
@@ -94,7 +93,7 @@ inline const pfrt_step& step_at(const pfrt_program& p, uint32_t i) {
                                              size_t{p.step_size} * i);
 }
 
-// Of a type whose dimensions are all known.
+// Dimensions of a type in which all are known.
 inline Dims dims_of(const Type& type) {
   Dims dims;
   for (const Dim& d : type.shape) dims.push_back(d.value());
@@ -105,9 +104,8 @@ class SegmentPlan {
  public:
   // |state| holds the type of every value of the segment, |resident| by slot the device that a
   // value to be read lives on (empty: all are on the host). Independent steps run at once only
-  // where all is on the host.
-  // |least|: null, or the least dimensions of values that vary, |state| having their largest.
-  // |control|: what may stop it; null: nothing.
+  // where all is on the host. |least| has the least dimensions of values that vary, of which
+  // |state| has the largest; null: none vary. |control| may stop the build; null: nothing does.
   static Result<std::shared_ptr<SegmentPlan>> build(
       const Graph& graph, const Snapshot& snapshot, const Segment& segment,
       const std::vector<uint32_t>& slot_of, InferState state, const std::vector<Device*>& resident,
@@ -116,39 +114,39 @@ class SegmentPlan {
   SegmentPlan(const SegmentPlan&) = delete;
   SegmentPlan& operator=(const SegmentPlan&) = delete;
 
-  // Reads and writes |slots|. |targets|: memory that the caller wants values in.
-  // |wanted|: the slots that anybody reads afterwards; steps that none of these needs are not run.
-  // Null = all. |dimensions|: null, or of the values that vary.
+  // Reads and writes |slots|. |targets| has memory that the caller wants values in. |wanted| marks
+  // the slots that are read afterwards, and steps that none of these needs are not run; null = all.
+  // |dimensions| has those of the values that vary; null: none vary.
   Status execute(std::vector<ValuePtr>& slots, const OutputTargets& targets,
                  const RunControl& control, const std::vector<bool>* wanted,
                  const RunDimensions* dimensions);
-  // On the host, that its steps work in.
+  // Bytes of the block of host memory that its steps work in.
   uint64_t block_bytes() const { return block_bytes_; }
   void report(const Graph& graph, const Snapshot& snapshot, const Partition& partition,
               PlanReport& out) const;
-  // Tells |profile|, the first time, what the steps are that it is about to record.
+  // Describes its steps to |profile| before they are first recorded.
   void describe_to(Profile& profile, const Graph& graph, const Snapshot& snapshot,
                    const Partition& partition) noexcept;
 
  private:
   enum class Place : uint8_t { kUnused, kLiveIn, kConstant, kBlock, kOutput, kAllocated };
-  static constexpr uint32_t kAlignment = 64;  // that all memory has
-  // One buffer of one program; programs' buffers stand one after another.
+  static constexpr uint32_t kAlignment = 64;  // of all memory
+  // A buffer of a program. Programs' buffers stand one after another.
   struct Entry {
     Place place = Place::kUnused;
-    uint32_t space = 0;     // whose memory it is in: an index into spaces_
+    uint32_t space = 0;     // the memory it is in: an index into spaces_
     size_t source = kNone;  // the entry whose memory it shares
     uint32_t slot = kNoId;  // kLiveIn, kOutput, kAllocated
     const void* constant = nullptr;
-    uint64_t within = 0;  // bytes from the start of what it shares with |source|
+    uint64_t within = 0;  // bytes from the start of the memory it shares with |source|
     uint64_t offset = 0;  // kBlock
     uint64_t bytes = 0;
     uint32_t alignment = kAlignment;  // kBlock
     ValueId value = kNoId;            // kOutput, kAllocated
   };
   static constexpr size_t kNone = SIZE_MAX;
-  // A copy made before a program's first step, of a value that is in another memory than the
-  // program wants it in.
+  // A copy made before a program's first step, of a value that is not in the memory where the
+  // program wants it.
   struct DeviceTransfer {
     size_t from;  // entry, or kNone: the value in |slot|
     uint32_t slot;
@@ -157,19 +155,19 @@ class SegmentPlan {
     pfrt_dtype dtype;
     size_t rank;
   };
-  // Memory that blocks are planned in: the host's, then that of each device used.
+  // A memory that blocks are planned in: the host's, then that of each device used.
   struct Space {
     std::shared_ptr<Device> device = nullptr;     // null = host
-    std::string_view name = "host";               // its provider's
+    std::string_view name = "host";               // of its provider
     uint64_t bytes = 0;                           // of a block
     uint32_t alignment = kAlignment;              // of a block
-    std::vector<std::shared_ptr<Buffer>> idle{};  // of a device's
+    std::vector<std::shared_ptr<Buffer>> idle{};  // blocks of a device that no run uses
   };
   struct Program {
     const StageExecutable* stage = nullptr;
     ProgramTable program;
     bool made = false;
-    Provider* told = nullptr;  // whose steps are told whose they are; null = it need not know
+    Provider* told = nullptr;  // steps learn which run they serve; null: no need
     size_t first_entry = 0;
     size_t first_step = 0;
     std::vector<DeviceTransfer> transfers;
@@ -177,7 +175,7 @@ class SegmentPlan {
   struct StepRef {
     const pfrt_step* step;
     uint32_t program;
-    NodeId node;  // the first that it computes, for errors; kNoId when it says none
+    NodeId node;  // first node that it computes, for errors; kNoId when it names none
   };
   struct OutputValue {
     ValueId value;
@@ -187,9 +185,9 @@ class SegmentPlan {
     uint64_t bytes;  // where they are known
     bool known;
     uint32_t space;
-    uint32_t replaces = kNoId;  // slot of what is read, whose memory it may take
+    uint32_t replaces = kNoId;  // slot of an input whose memory it may take
   };
-  // What a run does of a plan when not all that it makes is wanted.
+  // The part of a plan that a run does when not all outputs are wanted.
   struct Needs {
     std::vector<bool> steps;    // by step
     std::vector<bool> entries;  // by entry: something reads it
@@ -204,9 +202,9 @@ class SegmentPlan {
                       const Frame& frame) const;
   static bool replaces(const OutputValue& output, const OutputRequest& target,
                        const std::vector<ValuePtr>& slots);
-  // The output as it is in the run of |frame|, in place of the largest it may be.
+  // |output| with its dimensions in a run, in place of the largest ones.
   static OutputValue in_run(const OutputValue& output, const RunDimensions& dimensions);
-  // What the programs of a plan are made of.
+  // The parts that a plan's programs are made of.
   struct Source {
     const Graph& graph;
     const Snapshot& snapshot;
@@ -220,7 +218,7 @@ class SegmentPlan {
   // Constants on their way to a device.
   using Uploads = std::vector<std::pair<Provider::HostBytes, std::shared_ptr<Buffer>>>;
   Status add_program(const Source& source, const StageExecutable& stage);
-  // |source|'s shapes as the stage's provider is told of them.
+  // |source|'s shapes in the form that the stage's provider gets.
   static Result<pfrt_shapes> shapes_for(const Source& source, const StageExecutable& stage);
   Result<Entry> make_entry(const Source& source, const StageExecutable& stage,
                            const pfrt_buffer& buffer, Transfers& transfers, Uploads& fresh);
@@ -247,27 +245,28 @@ class SegmentPlan {
   void share_in_place(std::vector<size_t>& root, Liveness& live) const;
   Status place_buffers(const Segment& segment, const std::vector<uint32_t>& slot_of,
                        bool concurrent, bool reuse);
-  // Finds outputs that may take the memory of an input: nothing reads that when they are written.
+  // Finds outputs that may take the memory of an input that nothing reads any more when they are
+  // written.
   void find_replacements(const Segment& segment, const std::vector<uint32_t>& slot_of,
                          const std::vector<uint32_t>& time);
   bool dies_before_written(uint32_t slot, size_t input, size_t output,
                            const std::vector<uint32_t>& time) const;
   std::vector<StepReport> rows(const Graph& graph, const Snapshot& snapshot,
                                const Partition& partition) const;
-  // What devices counted in the programs' last runs, |first_row| being the row of the first step.
+  // Reports counters of the programs' last runs; |first_row| is the row of the first step.
   void report_counters(size_t first_row, PlanReport& out) const;
   uint32_t profile_name(uint32_t step) const {
     const uint32_t first = profiled_.load(std::memory_order_relaxed);
     return first ? first - 1 + step : Profile::kDropped;
   }
   Status run_level(Frame& frame, const std::vector<uint32_t>& steps);
-  // |clock_ns|: where the end of the step before is, and of this one afterwards; null: nowhere.
+  // |clock_ns| has the end time of the step before, and gets that of this one; may be null.
   Status run_step(Frame& frame, uint32_t at, uint32_t workers, uint32_t lane, char* scratch,
                   uint64_t* clock_ns);
   Status take_device_blocks(std::vector<std::shared_ptr<Buffer>>& blocks, DeviceWork& work);
-  // Where the buffers in a block of the host's begin.
+  // Start of the buffers in a block of host memory.
   char* base_of(const BlockPool::Block& block) const;
-  // Bytes of a block with what its alignment may take.
+  // Bytes of a block, with room for its alignment.
   uint64_t block_room() const { return block_bytes_ + (spaces_[0].alignment - kAlignment); }
   // Brings |block|'s pointers, by entry, up to date for a run.
   void point(BlockPool::Block& block, const std::vector<std::shared_ptr<Buffer>>& device_blocks,
@@ -275,16 +274,16 @@ class SegmentPlan {
   void give_device_blocks(std::vector<std::shared_ptr<Buffer>>& blocks);
   Status run_device_transfers(const Program& program, const Frame& frame) const;
 
-  // What its steps work in could not be had.
+  // The error for a block of |bytes| that could not be allocated.
   Status fail_block(uint64_t bytes, Status status) const;
-  // What could not be done with output |o|, with its name and type in front.
+  // Puts the name and type of output |o| in front of |status|.
   Status fail_output(const OutputValue& o, Status status) const;
 
   const Graph* graph_ = nullptr;  // outlives this
   std::vector<Program> programs_;
   std::vector<Entry> entries_;
   std::vector<size_t> moving_;  // entries whose memory differs from run to run
-  uint64_t number_ = 0;         // no other plan's
+  uint64_t number_ = 0;         // no other plan has it
   std::vector<StepRef> steps_;
   std::vector<std::vector<uint32_t>> levels_;  // steps that run at once, level after level
   struct Measured {                            // of a step's last profiled run
@@ -298,9 +297,9 @@ class SegmentPlan {
     }
   };
   std::vector<Measured> measured_;
-  // What the first step is called in the session's profile, + 1; 0 = not known there yet.
+  // Index of the first step's name in the session's profile, + 1; 0 = none yet.
   std::atomic<uint32_t> profiled_{0};
-  // Of values passed between stages: where they are produced.
+  // Entries that produce the values passed between stages.
   std::unordered_map<ValueId, size_t> inner_;
   Result<Tensor> allocate_in(uint32_t space, pfrt_dtype dtype, Dims dims, DeviceWork& work) const;
   std::vector<OutputValue> outputs_;
@@ -315,7 +314,7 @@ class SegmentPlan {
   uint64_t block_bytes_ = 0, scratch_bytes_ = 0;   // on the host
   std::shared_ptr<BlockPool> blocks_;
   bool keep_blocks_ = true;
-  std::mutex mutex_;  // guards what spaces_ keep
+  std::mutex mutex_;  // guards Space::idle
 };
 
 }  // namespace pfrt

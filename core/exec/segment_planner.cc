@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A segment's buffers as a client's planner of memory is asked to place them.
+// Asks a client's planner of memory to place a segment's buffers.
 #include "core/exec/segment_plan.h"
 #include "core/plan/blocks.h"
 
 namespace pfrt {
 
-// What people call the memory of each root: by the value that it holds, or else by the node whose
-// step is the first to use it.
+// Names for the memory of each root, for messages: that of the value it holds, or else of the node
+// whose step is the first to use it.
 std::vector<std::string_view> SegmentPlan::entry_names(const std::vector<size_t>& root) const {
   std::vector<std::string_view> out(entries_.size());
   for (size_t i = 0; i < entries_.size(); ++i)
@@ -27,7 +27,7 @@ std::vector<std::string_view> SegmentPlan::entry_names(const std::vector<size_t>
   return out;
 }
 
-// |owner|: the roots that |items| are of.
+// |owner| has the root of each of |items|.
 Result<uint64_t> SegmentPlan::ask_planner(MemoryPlanner& planner, std::string_view memory,
                                           const std::vector<size_t>& root,
                                           const std::vector<size_t>& owner,

@@ -15,12 +15,12 @@ using flatbuffers::FlatBufferBuilder;
 using flatbuffers::Offset;
 
 constexpr uint64_t kPage = 4096;
-// Smaller constants share pages.
+// Constants smaller than a page share pages, at multiples of this.
 constexpr uint64_t kLine = 64;
 
 class Writer {
  public:
-  // |packed_from|: null where the bytes are not those that runs read.
+  // |packed_from| is null for graphs that do not run.
   Writer(const ModelFiles& files, std::vector<CompiledSection>& sections,
          const std::set<const void*>* packed_from)
       : graphs_(
@@ -73,7 +73,7 @@ class Writer {
     if (bytes == 0 || !t.buffer) return {};
     const bool there = !t.buffer->deferred() || t.buffer->lies_at_origin();
     const bool packed = !packed_from_ || packed_from_->contains(t.buffer->identity());
-    // Each process would copy what is not aligned.
+    // Unaligned bytes are copied here, since otherwise each process would copy them.
     const bool copied = t.buffer->lies_at_origin() && !packed && bytes >= kPage;
     if (!t.buffer->owned() && there && !copied) {
       const auto* at = static_cast<const char*>(t.buffer->at_any_address()) + t.offset;
@@ -94,7 +94,7 @@ class Writer {
   const ModelFiles& files_;
   std::vector<CompiledSection>& sections_;
   const std::set<const void*>* const packed_from_;
-  // By the identity of a buffer, and which of its bytes.
+  // Offsets by the identity of a buffer, and the range of its bytes.
   std::map<std::tuple<const void*, uint64_t, uint64_t>, uint64_t> placed_;
   uint64_t next_ = 0;
 };
@@ -165,7 +165,7 @@ class Reader {
     PFRT_ASSIGN(const auto file, open_(from.file() - 1));
     if (from.offset() > file->size() || bytes > file->size() - from.offset())
       return error(Code::kINVALID_MODEL, "constant '", name, "' lies outside of the model's file");
-    // Of a file, elements may be at any address.
+    // Elements in a file may be at any address.
     const char* const at = static_cast<const char*>(file->data()) + from.offset();
     const size_t element = std::clamp<size_t>(dtype_size(out.dtype), 1, 8);
     const bool elsewhere = from.deferred() || reinterpret_cast<uintptr_t>(at) % element != 0;
@@ -181,7 +181,7 @@ class Reader {
   const Remake remake_;
 };
 
-// The root of |head|; null where it is none.
+// The root of |head|; null where it has none of type T.
 template <typename T>
 const T* root_of(std::string_view head) {
   const auto* bytes = reinterpret_cast<const uint8_t*>(head.data());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A graph as the FlatBuffers of pfm.fbs say it, for who knows where tensors' bytes are. The buffer
-// may be anything that its verifier accepts: a reader reads no more of it than its size allows. A
-// GraphReader belongs to one thread.
+// Reads a graph from the FlatBuffers of pfm.fbs; the caller knows where tensors' bytes are. The
+// buffer may be anything that its verifier accepts: a reader reads no more of it than its size
+// allows. A GraphReader belongs to one thread.
 #pragma once
 
 #include <functional>
@@ -17,20 +17,21 @@ namespace pfrt {
 
 class GraphReader {
  public:
-  // Puts a buffer of |bytes| bytes, or an equal copy of all, in |out|, whose type and dimensions
-  // are known. |name| is of the constant, for messages.
+  // Sets |out|'s buffer to one of |bytes| bytes; its type and dimensions are set already. It may
+  // replace |out| by an equal tensor. |name| is the constant's, for messages.
   using Section = std::function<Status(const pfm::Tensor& from, uint64_t bytes,
                                        const std::string& name, Tensor& out)>;
-  // A buffer of |bytes| bytes. |compiled|: also what only graphs in canonical form have.
+  // Reads a buffer of |bytes| bytes. |compiled|: it may have what only graphs in canonical form
+  // have.
   GraphReader(uint64_t bytes, Section section, bool compiled = false)
       : section_(std::move(section)), compiled_(compiled), budget_(bytes * kSharing + kFree) {}
 
-  // A buffer may name one of its parts more than once; what it says in all is at most so many times
-  // its own size.
+  // Limit of the size of everything read, in buffer sizes: a buffer may name one of its parts more
+  // than once.
   static constexpr uint64_t kSharing = 16;
 
   Status read(const pfm::Graph& from, Graph& graph) { return read_graph(from, graph, 0); }
-  // Of the symbols of compiled graphs, before one of them is read.
+  // Reads the symbols of compiled graphs; called before one of these is read.
   Status read_symbols(const flatbuffers::Vector<flatbuffers::Offset<pfm::Symbol>>* from,
                       SymbolTable& symbols);
   Result<ValuePtr> read_constant(const pfm::Constant& from, const std::string& name);
@@ -44,8 +45,7 @@ class GraphReader {
   static constexpr uint64_t kFree = uint64_t{1} << 20;
 
   void charge(uint64_t bytes) { budget_ -= std::min(budget_, bytes); }
-  // Elements by copy: a damaged file can have them off their alignment, which the verifier lets
-  // pass.
+  // Copies elements: in a damaged file they may be unaligned, which the verifier lets pass.
   template <typename T>
   std::vector<T> numbers(const flatbuffers::Vector<T>* v) {
     charge(v ? v->size() * sizeof(T) : 0);
@@ -77,7 +77,7 @@ class GraphReader {
 
   const Section section_;
   const bool compiled_;
-  uint64_t budget_;  // bytes that the graph may still say
+  uint64_t budget_;  // bytes that may still be read
 };
 
 }  // namespace pfrt

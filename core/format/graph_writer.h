@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A graph as the FlatBuffers of pfm.fbs say it; whoever writes the file puts tensors' bytes where
-// it wants. A GraphWriter belongs to one thread.
+// Writes a graph as FlatBuffers of pfm.fbs; the caller places the bytes of tensors. A GraphWriter
+// belongs to one thread.
 #pragma once
 
 #include <functional>
@@ -19,16 +19,16 @@ class GraphWriter {
   using Offset = flatbuffers::Offset<T>;
   template <typename T>
   using Vec = Offset<flatbuffers::Vector<T>>;
-  // Where the bytes of a tensor are.
+  // Place of a tensor's bytes.
   struct Place {
     uint64_t offset = 0, checksum = 0;
     uint32_t file = 0;
     bool deferred = false;
   };
-  // |name|: of the initializer of the outermost graph that it is; else empty.
+  // |name| is that of the outermost graph's initializer; empty for other tensors.
   using PutTensor = std::function<Place(const Tensor& tensor, std::string_view name)>;
 
-  // |compiled|: also what only graphs in canonical form have.
+  // |compiled|: also writes what only graphs in canonical form have.
   GraphWriter(flatbuffers::FlatBufferBuilder& builder, PutTensor put, bool compiled = false)
       : builder_(builder), put_(std::move(put)), compiled_(compiled) {}
 

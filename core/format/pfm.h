@@ -3,8 +3,8 @@
 // The .pfm file: "PFM\0", a version, the file's size, a checksum of all this and of the
 // size-prefixed FlatBuffer (pfm.fbs) that follows, and 64-byte-aligned payload sections, each with
 // a checksum. Files of version 1, without size and first checksum, are read too. Loading makes
-// initializers views into the bytes given; nothing of them is copied but small payloads that a
-// foreign writer left unaligned. Pure functions; thread-safe.
+// initializers views of the given bytes; only small payloads that a foreign writer left unaligned
+// are copied. Pure functions; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -31,9 +31,9 @@ struct PfmModel {
 // Whether |data| starts like a .pfm file.
 bool is_pfm(const void* data, uint64_t size);
 
-// |keep| owns |data| and is held by every initializer that is a view into it. Corrupt, truncated or
-// newer files are INVALID_MODEL or UNSUPPORTED_FORMAT; a checksum that does not match is DATA_LOSS
-// naming the graph or the initializer.
+// |keep| owns |data| and is held by every initializer that is a view of it. Corrupt, truncated or
+// newer files are INVALID_MODEL or UNSUPPORTED_FORMAT; a wrong checksum is DATA_LOSS, which names
+// the graph or the initializer.
 Result<PfmModel> load_pfm(const void* data, uint64_t size, std::shared_ptr<void> keep,
                           Progress& progress);
 

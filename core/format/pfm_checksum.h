@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the checksum of a .pfm file's header is of.
+// The checksum in the header of a .pfm file.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace pfrt::pfm {
 
-// What |header| should have for a buffer of |bytes| bytes with its size at |buffer|.
+// The checksum for |header| and a buffer of |bytes| bytes with its size at |buffer|.
 uint64_t checksum_of(const Header& header, const void* buffer, uint64_t bytes);
 
 }  // namespace pfrt::pfm

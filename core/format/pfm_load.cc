@@ -26,8 +26,9 @@ class Reader {
     PFRT_ASSIGN(const uint64_t header_bytes, read_header());
     PFRT_ASSIGN(const uint64_t buffer_bytes, read_size(header_bytes));
     sections_.emplace(0, header_bytes + buffer_bytes);
-    // Somebody may write to a mapped file between the check of the buffer and its reading, which
-    // relies on the check. FlatBuffers also wants it aligned, which memory of a caller may not be.
+    // The buffer is copied because others may write to a mapped file between its check and its
+    // reading, which relies on the check. FlatBuffers also needs it aligned, which memory of a
+    // caller may not be.
     const auto copy = std::make_unique_for_overwrite<uint64_t[]>((buffer_bytes + 7) / 8);
     std::memcpy(copy.get(), data_ + header_bytes, buffer_bytes);
     if (header_bytes == sizeof header_ &&
@@ -61,7 +62,7 @@ class Reader {
         " does not match its checksum; the file is damaged, restore it from where it came");
   }
 
-  // The bytes before the buffer, by the version.
+  // Returns the number of bytes before the buffer, by the version.
   Result<uint64_t> read_header() {
     if (size_ < pfm::kVersion1Bytes)
       return error(Code::kINVALID_MODEL, "the file ends inside its header");
@@ -80,7 +81,7 @@ class Reader {
     return uint64_t{sizeof header_};
   }
 
-  // Of the buffer at |at|, with its size.
+  // Returns the bytes of the buffer at |at|, with its size field.
   Result<uint64_t> read_size(uint64_t at) const {
     uint32_t length = 0;
     if (size_ - at < sizeof length)
@@ -93,7 +94,7 @@ class Reader {
     return length + uint64_t{sizeof length};
   }
 
-  // What no section has is zero.
+  // Checks that bytes outside of sections are zero.
   Status check_padding() {
     sections_.emplace(size_, size_);
     uint64_t at = 0;
@@ -111,7 +112,7 @@ class Reader {
     return {};
   }
 
-  // Bytes [begin, end) belong to a constant alone.
+  // Checks that bytes [begin, end) belong to one constant alone.
   Status take_section(uint64_t begin, uint64_t end, const std::string& name) {
     if (begin == end) return {};
     const auto next = sections_.lower_bound(begin);
@@ -158,7 +159,7 @@ class Reader {
   std::shared_ptr<void> keep_;
   Progress& progress_;
   pfm::Header header_{};
-  std::map<uint64_t, uint64_t> sections_;  // begin and end of what is checked
+  std::map<uint64_t, uint64_t> sections_;  // begin and end of checked parts
   uint64_t checked_ = 0;                   // bytes of constants
 };
 

@@ -14,8 +14,8 @@ namespace {
 using flatbuffers::FlatBufferBuilder;
 
 // Builds the buffer and the list of sections. Offsets of sections depend on the buffer's size,
-// which depends on nothing but the graph (every field is written with a fixed width), so a first
-// build with offsets from 0 gives the size for the second.
+// which depends only on the graph (every field is written with a fixed width), so a first build
+// with offsets from 0 gives the size for the second.
 class Writer {
  public:
   explicit Writer(uint64_t payload_start) : next_(payload_start) { builder_.ForceDefaults(true); }

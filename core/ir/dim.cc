@@ -119,7 +119,8 @@ std::string SymbolTable::text(const Shape& shape) const {
   return out + "]";
 }
 
-// The symbol of the expression, whose operands stand in the order of their texts where they may.
+// The symbol of the expression, with operands in the order of their texts where they may be
+// exchanged.
 Dim SymbolTable::make(DimOp op, Dim a, Dim b) {
   if (a.unknown() || b.unknown()) return {};
   std::string left = text(a), right = text(b);
@@ -127,7 +128,7 @@ Dim SymbolTable::make(DimOp op, Dim a, Dim b) {
     std::swap(left, right);
     std::swap(a, b);
   }
-  // Expressions of expressions stop growing at a length no reader would follow.
+  // Nested expressions stop growing at a length that no reader would follow.
   if (left.size() + right.size() > 120) return {};
   const auto nameless = [&](const Dim& dim) { return dim.symbolic() && at(dim.symbol()).nameless; };
   return intern({message("(", left, sign_of(op), right, ")"),

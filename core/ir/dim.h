@@ -2,7 +2,7 @@
 //
 // Dimensions that may be symbolic. A Dim is a number, a symbol (equal symbols are equal dimensions)
 // or unknown. Arithmetic on known numbers gives numbers; on symbols it gives the symbol of the
-// expression, one for all that read alike ("(4*N)"); anything with an unknown is unknown.
+// expression, the same for all that read alike ("(4*N)"); anything with an unknown is unknown.
 // SymbolTable is thread-safe.
 #pragma once
 
@@ -33,7 +33,7 @@ class Dim {
   constexpr int64_t value() const { return value_; }
   constexpr uint32_t symbol() const { return symbol_; }
   constexpr bool is(int64_t v) const { return known() && value_ == v; }
-  // Certainly equal: two unknowns are not.
+  // True if certainly equal: two unknowns are not.
   friend constexpr bool operator==(const Dim& a, const Dim& b) {
     return a.symbol_ == b.symbol_ && a.value_ == b.value_ && !a.unknown();
   }
@@ -48,37 +48,37 @@ using Shape = std::vector<Dim>;
 
 enum class DimOp : uint8_t { kNone, kAdd, kSub, kMul, kDiv, kMin, kMax, kBroadcast };
 
-// What a symbol stands for; kNone: nothing but itself.
+// The expression that a symbol stands for; kNone: the symbol itself.
 struct DimExpression {
   DimOp op = DimOp::kNone;
   Dim a, b;
 };
 
-// One a model: its graph and all subgraphs share it.
+// The symbols of a model: its graph and all subgraphs share the table.
 class SymbolTable {
  public:
   struct Symbol {
     std::string name;
     DimExpression expression;
-    bool nameless = false;  // fresh() is part of it
-    bool natural = true;    // certainly
+    bool nameless = false;  // made with fresh() somewhere in it
+    bool natural = true;    // certainly not negative
   };
-  // One past the largest symbol.
+  // The largest symbol plus one.
   uint32_t size() const;
   Symbol at(uint32_t id) const;
-  // Makes |symbol| the one after all there are; false where one has its name.
+  // Adds |symbol| after all others; false where one has its name.
   bool append(Symbol symbol);
 
   Dim symbol(std::string_view name);  // unknown for "" and names that begin with '?'
   Dim fresh();                        // "?1", equal to no other
-  // For a name that is no word: no expression reads like it.
+  // The symbol for a name that is no word: no expression reads like it.
   Dim quoted(std::string_view name);
-  bool settled(const Dim& dim) const;  // made by one of these two
+  bool settled(const Dim& dim) const;  // made by fresh or quoted
   std::string name(uint32_t id) const;
-  // The name as users and files know it: "" for numbers, unknowns and all that fresh() is part of.
+  // The name as users and files know it: "" for numbers, unknowns and anything made with fresh().
   std::string given_name(const Dim& dim) const;
   DimExpression expression(const Dim& dim) const;
-  // Certainly not negative: a number >= 0, or made of dimensions without subtraction.
+  // Whether it is certainly not negative: a number >= 0, or made of dimensions without subtraction.
   bool certainly_natural(const Dim& dim) const;
   // A number or a name; "?" for unknown.
   std::string text(const Dim& dim) const;
@@ -91,7 +91,7 @@ class SymbolTable {
   Dim ceil_div(Dim a, Dim b);
   Dim min(Dim a, Dim b);
   Dim max(Dim a, Dim b);
-  // What two dimensions broadcast to of which only a run can tell whether one is 1.
+  // The broadcast of two dimensions, where only a run can tell whether one is 1.
   Dim broadcast(Dim a, Dim b);
   // Product of all; 1 for none.
   Dim product(const Shape& shape, size_t begin = 0, size_t end = SIZE_MAX);

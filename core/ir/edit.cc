@@ -22,7 +22,7 @@ void for_each_body(const Node& node, Fn fn) {
   }
 }
 
-// Those of |names| that mean a value outside of |body| to it.
+// Names among |names| that refer to a value outside of |body|.
 Names captured(const Graph& body, const Names& names) {
   Names out;
   for (const auto& [from, to] : names) {
@@ -63,7 +63,7 @@ void recapture(Node& node, const Names& names) {
         renamed.emplace_back(id, to);
         continue;
       }
-      // The body knows the outer value under this name already.
+      // The body has the outer value under this name already.
       for (NodeId user : body.node_ids())
         std::replace(body.node(user)->inputs.begin(), body.node(user)->inputs.end(), id, other);
       std::replace(body.outputs.begin(), body.outputs.end(), id, other);

@@ -17,7 +17,7 @@ Status each_once(const Graph& graph, const std::vector<ValueId>& values, const c
   return {};
 }
 
-// What the part has: by value and by node.
+// Values and nodes of the part.
 struct Needs {
   std::vector<bool> values, nodes;
 };
@@ -41,7 +41,7 @@ Needs needs_of(const Graph& graph, const std::vector<ValueId>& inputs,
   return needs;
 }
 
-// A value that is given is not what a node of the part makes beside others.
+// Takes |id| from the outputs of its producer, if this stays in the part for other outputs.
 void cut_from_producer(Graph& part, ValueId id) {
   const NodeId producer = part.at(id).producer;
   if (producer == kNoId) return;

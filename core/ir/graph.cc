@@ -214,7 +214,7 @@ const Tensor* Graph::constant(ValueId id) const {
 
 namespace {
 
-// In blocks without a way out, which compilers make vector instructions of: lists may be long.
+// Blocks without an early exit let compilers use vector instructions: lists may be long.
 bool contains(const std::vector<ValueId>& list, ValueId id) {
   constexpr size_t kBlock = 64;
   size_t i = 0;
@@ -395,7 +395,7 @@ std::vector<ValueId> Graph::used_by(const Node& node) const {
 }
 
 Result<std::vector<NodeId>> Graph::topological_order() const {
-  // An edge for each use: what is used twice is waited for twice.
+  // Each use is an edge: a value that is used twice is waited for twice.
   const auto for_each_maker = [&](const Node& n, auto fn) {
     const auto use = [&](ValueId in) {
       if (in != kNoId && values_[in].producer != kNoId) fn(values_[in].producer);
@@ -405,7 +405,7 @@ Result<std::vector<NodeId>> Graph::topological_order() const {
       for (const Capture& c : body.captures) use(c.outer);
     });
   };
-  // Users of node |id| stand from first[id] to first[id + 1].
+  // The users of node |id| are at first[id] to first[id + 1].
   std::vector<uint32_t> waiting(nodes_.size(), 0), first(nodes_.size() + 1, 0);
   std::priority_queue<NodeId, std::vector<NodeId>, std::greater<>> ready;
   size_t live = 0;

@@ -2,8 +2,8 @@
 //
 // The graph: nodes that apply operators to values. Ids of nodes and values are stable while they
 // live and are never reused; removing a node leaves a hole that iteration skips. Initializers are
-// values with a constant. A subgraph is a graph held by an attribute; what it takes from outside
-// stands in |captures|. Not thread-safe while edited.
+// values with a constant. A subgraph is a graph held by an attribute; values that it takes from
+// outside are listed in |captures|. Not thread-safe while edited.
 #pragma once
 
 #include <cstdint>
@@ -24,11 +24,11 @@ namespace pfrt {
 using NodeId = uint32_t;
 using ValueId = uint32_t;
 inline constexpr uint32_t kNoId = UINT32_MAX;
-inline constexpr uint32_t kMaxBodyDepth = 64;  // of bodies in bodies
-// A longer dimension does not fit the address space; below it, arithmetic on a few is safe.
+inline constexpr uint32_t kMaxBodyDepth = 64;  // bodies nested in bodies
+// A longer dimension does not fit the address space; below the limit, arithmetic on a few is safe.
 inline constexpr int64_t kLargestDim = int64_t{1} << 47;
 
-// What is known of a value before a run.
+// Knowledge of a value before a run.
 struct Type {
   pfrt_value_kind kind = PFRT_VALUE_UNSET;  // UNSET: nothing known
   pfrt_dtype dtype = PFRT_DTYPE_UNSET;      // of the tensor, or of the elements
@@ -78,7 +78,7 @@ struct Node {
   std::vector<ValueId> outputs;  // kNoId = unwanted optional output
   std::vector<Attribute> attrs;
   bool canonical = false;  // set by canonicalise: has the meaning of canonical form 1
-  // The node whose step should do this one's work too, as its epilogue (core/pass); kNoId = none.
+  // The node whose step should do this node's work too, as its epilogue (core/pass); kNoId = none.
   // That node may be gone.
   NodeId epilogue_of = kNoId;
 
@@ -98,7 +98,7 @@ struct GraphValue {
   Type type;
   NodeId producer = kNoId;  // kNoId for inputs, initializers and captures
   ValuePtr constant;        // of an initializer
-  Type declared;            // of an initializer: what was said of the value, before or since
+  Type declared;            // of an initializer: type declared for the value
 };
 
 struct Capture {
@@ -110,12 +110,12 @@ class OperatorSet;
 class Graph {
  public:
   explicit Graph(std::string name = {});
-  // A body of |outer|: shares its symbols and opsets. Not deeper than kMaxBodyDepth, which callers
-  // hold.
+  // Makes a body of |outer|, with the same symbols and opsets. Callers keep it no deeper than
+  // kMaxBodyDepth.
   static std::shared_ptr<Graph> subgraph_of(Graph& outer, std::string name);
-  // Exchanges everything but who holds which; counts as an edit of both.
+  // Exchanges everything except the owners; counts as an edit of both.
   void swap(Graph& other) noexcept;
-  // Deep but for constants, which are shared. |symbols| are shared too. Ids are kept.
+  // A deep copy, except that constants and |symbols| are shared. Ids are kept.
   std::shared_ptr<Graph> clone() const;
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
@@ -127,17 +127,17 @@ class Graph {
   std::vector<ValueId> outputs;
   std::vector<Capture> captures;  // of a subgraph
   std::shared_ptr<SymbolTable> symbols;
-  // 0 for a whole graph; a body's is larger than that of every graph around it, so that no graph is
+  // 0 for a whole graph. A body's is larger than that of every graph around it, so that no graph is
   // inside itself.
   uint32_t depth = 0;
-  uint64_t revision = 0;  // counted up by edits that end what was handed out of the graph
+  uint64_t revision = 0;  // counted up by edits that invalidate what was handed out
   // Operators beside the built-in ones, null for none; bodies have their model's.
   std::shared_ptr<const OperatorSet> operators;
 
-  // The value of that name, made when there is none. Empty gives kNoId.
+  // The value of that name, made when there is none. An empty name gives kNoId.
   ValueId value(std::string_view value_name);
   ValueId find(std::string_view value_name) const;  // kNoId when there is none
-  // A new value with a name no other has, derived from |stem|.
+  // A new value with an unused name derived from |stem|.
   ValueId fresh(std::string_view stem);
   // Gives all of these values their new names at once. Another value that has such a name is
   // forgotten: nothing may use it.
@@ -149,18 +149,18 @@ class Graph {
   bool is_output(ValueId id) const;
   bool is_input(ValueId id) const;
   void set_constant(ValueId id, ValuePtr constant);  // also sets the type
-  // What may be fed as an input: where it has a constant, which is its default, what is declared.
+  // The type of an input that may be fed: the declared one where it has a constant as its default.
   const Type& fed_type(ValueId id) const;
-  // Takes the constant away; the type is now that of what may be fed.
+  // Takes the constant away; the type becomes fed_type.
   void make_fed(ValueId id);
   ValueId add_constant(std::string_view stem, Tensor tensor);
   std::vector<ValueId> initializers() const;  // in id order
 
-  // Sets the producer of its outputs. Fails when a value has one already, or is an input or
-  // initializer.
+  // Adds a node, and makes it the producer of its outputs. Fails when a value has a producer
+  // already, or is an input or initializer.
   Result<NodeId> add_node(Node node);
-  // Whether |node| may have |outputs|: nothing else makes them, and none is there twice. |doing|
-  // begins the message.
+  // Checks that |node| may have |outputs|: nothing else makes them, and none is there twice.
+  // |doing| begins the message.
   Status check_outputs(const Node& node, const std::vector<ValueId>& outputs,
                        std::string_view doing) const;
   void set_outputs(NodeId id, std::vector<ValueId> outputs);  // checked by the caller
@@ -174,20 +174,20 @@ class Graph {
   // a graph output the two swap names, so that the output keeps its name.
   void replace_uses(ValueId from, ValueId to);
 
-  // Inputs and the outer values captured by the node's bodies, absent ones left out, each once.
+  // Inputs, and outer values captured by the node's bodies, absent ones left out, each once.
   std::vector<ValueId> used_by(const Node& node) const;
-  // Producers first, ties in id order; VALIDATION naming the nodes of a cycle.
+  // Nodes in topological order, ties in id order; VALIDATION naming the nodes of a cycle.
   Result<std::vector<NodeId>> topological_order() const;
-  // Names that a body uses and does not define become captures of |outer|, recursively. Call once a
-  // graph is built.
+  // Makes names that a body uses and does not define captures of |outer|, recursively. Called once
+  // a graph is built.
   Status bind_captures();
   int64_t opset(std::string_view domain) const;  // 0 when the domain is not imported
 
  private:
   Status bind_captures_to(Graph* outer);
-  // VALIDATION naming a cycle among the nodes that are not in |order|, of which there is one.
+  // A VALIDATION error that names the cycle among the nodes that are not in |order|.
   Status cycle_error(const std::vector<NodeId>& order) const;
-  std::deque<GraphValue> values_;  // so that names stay where they are when values are added
+  std::deque<GraphValue> values_;  // a deque, since names must stay in place
   std::unordered_map<std::string, ValueId> by_name_;
   std::vector<std::unique_ptr<Node>> nodes_;
 };

@@ -19,7 +19,7 @@ void add(const ValuePtr& value, GraphCounts* counts) {
   counts->parameter_bytes += value->tensor.bytes();
 }
 
-// The forms that a Constant's value may have, of which one is there.
+// Handles the forms of a Constant's value, of which it has one.
 void add_constant(const Node& node, GraphCounts* counts) {
   const auto list = [counts](size_t size, size_t element) {
     counts->parameters += size;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a graph holds, in numbers. One rule for all that print or return them: bodies of control
+// Counts the contents of a graph. All that print or return counts use one rule: bodies of control
 // flow are counted with the graph around them, and a Constant is a node whose value is a parameter
 // like an initializer's. Pure functions.
 #pragma once
@@ -14,7 +14,7 @@ namespace pfrt {
 struct GraphCounts {
   uint64_t nodes = 0;
   uint64_t initializers = 0;
-  uint64_t parameters = 0;  // elements of initializers and of what Constant nodes hold
+  uint64_t parameters = 0;  // elements of initializers and of Constant nodes
   uint64_t parameter_bytes = 0;
 };
 

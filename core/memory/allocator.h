@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where buffers' bytes come from: the C library, or what the thread's scope says, and what they
-// count in. A scope is set around whatever works for an environment. Allocators are thread-safe.
+// Decides where buffers' bytes come from: the C library, or the source of the thread's scope, and
+// which budget they count in. A scope is set around all work for an environment. Allocators are
+// thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +19,10 @@ class Allocator {
   // nullptr when there is no memory. |bytes| is a multiple of |alignment|, above 0.
   virtual void* allocate(uint64_t bytes, uint64_t alignment) = 0;
   virtual void free(void* data, uint64_t bytes) = 0;
-  // Whether it is for what lives long alone, and what soon goes better comes from elsewhere.
+  // Whether it serves long-lived memory only, so that short-lived memory better comes from
+  // elsewhere.
   virtual bool lasting() const { return false; }
-  // What allocate has just answered nullptr to, as the message of an error.
+  // The message of an error, after allocate returned nullptr for |bytes|.
   virtual std::string refusal(uint64_t bytes) const;
 };
 
@@ -29,15 +31,15 @@ using AllocatorPtr = std::shared_ptr<Allocator>;
 
 class MemoryPlanner;  // core/plan/blocks.h
 
-// Where a thread's buffers come from, what they count in, and who places those of a run in its
-// block (null: the library itself).
+// The source of a thread's buffers, the budget that they count in, and the planner that places the
+// buffers of a run in its block (null: the library itself).
 struct MemorySource {
   AllocatorPtr allocator;
   BudgetPtr budget;
   std::shared_ptr<MemoryPlanner> planner = nullptr;
 };
 
-// That of buffers made on this thread while it lives.
+// Sets the source of buffers made on this thread while it lives.
 class MemoryScope {
  public:
   explicit MemoryScope(MemorySource source);
@@ -45,8 +47,8 @@ class MemoryScope {
   MemoryScope(const MemoryScope&) = delete;
   MemoryScope& operator=(const MemoryScope&) = delete;
 
-  // Valid while the innermost scope of this thread is; the C library's without limit where there is
-  // none.
+  // Valid while the innermost scope of this thread is. Where there is none: the C library without
+  // limit.
   static const MemorySource& current();
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How much memory buffers may take: those of an environment, of a model, of a run. A budget inside
-// another counts in both. Asked before memory is taken; thread-safe.
+// Limits the memory of buffers: those of an environment, of a model, of a run. A budget inside
+// another counts in both. It is asked before memory is taken; thread-safe.
 #pragma once
 
 #include <atomic>
@@ -18,15 +18,15 @@ using BudgetPtr = std::shared_ptr<Budget>;  // null = no limit
 
 class Budget {
  public:
-  // |whose|, as "the run", has at most |limit| bytes at a time.
+  // |whose|, such as "the run", may have |limit| bytes at a time.
   Budget(std::string whose, uint64_t limit, BudgetPtr outer);
   Budget(const Budget&) = delete;
   Budget& operator=(const Budget&) = delete;
 
-  // OUT_OF_MEMORY says whose limit it is and what is in use; nothing is taken then.
+  // OUT_OF_MEMORY says whose limit it is and how much is in use; nothing is taken then.
   Status take(uint64_t bytes);
   void give(uint64_t bytes);
-  // As take and give, of what an outer budget has counted already.
+  // Like take and give, for memory that an outer budget has counted already.
   Status hold(uint64_t bytes);
   void let_go(uint64_t bytes);
 
@@ -37,7 +37,7 @@ class Budget {
   std::atomic<uint64_t> used_{0};
 };
 
-// |limit| 0 = no limit of its own: |outer|.
+// Returns |outer| where |limit| is 0, which means no limit of its own.
 BudgetPtr budget_of(const char* whose, uint64_t limit, const BudgetPtr& outer);
 
 }  // namespace pfrt

@@ -53,7 +53,7 @@ Status DeviceWork::queue(Device& device) {
     used.queued = true;
     return {};
   }
-  used_.reserve(used_.size() + 1);  // what has begun has a place
+  used_.reserve(used_.size() + 1);  // once begun, it can be stored
   Status status = device.begin(own);
   if (!status.ok()) return std::move(status.blame(device));
   used_.push_back({&device, true});
@@ -98,7 +98,7 @@ Status Transfers::run_batches(DeviceWork& work, const Stop& stop) {
   for (; started < batches_.size() && status.ok(); ++started)
     did(work.copy(*batches_[started].device, batches_[started].direction,
                   batches_[started].copies));
-  // Also after a failure: nothing may come to host memory that its owner has given up.
+  // Waits also after a failure: nothing may arrive in host memory that its owner has given up.
   for (size_t i = 0; i < started; ++i)
     if (batches_[i].direction == Device::Direction::kToHost)
       did(work.wait(*batches_[i].device, stop));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Memory that the host cannot touch, and copies between such memories and the host's. A Device is
-// what a provider with memory of its own looks like from below; whoever holds memory of one holds
-// the Device. Devices are thread-safe; a Transfers belongs to one thread.
+// the view from below of a provider with memory of its own; holders of its memory hold the Device.
+// Devices are thread-safe; a Transfers belongs to one thread.
 #pragma once
 
 #include <atomic>
@@ -28,15 +28,15 @@ class Device {
   virtual ~Device() = default;
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
-  // Of no other device that this process has had; not 0.
+  // Is unique among the devices that this process has had; not 0.
   uint32_t number() const { return number_; }
-  // Offsets may be added to it. |alignment|: a power of two, 64 or more. |work|: a DeviceWork's
-  // number, or 0.
+  // Offsets may be added to the result. |alignment| is a power of two, 64 or more. |work| is a
+  // DeviceWork's number, or 0.
   virtual Result<void*> allocate_memory(uint64_t bytes, uint32_t alignment, uint64_t work) = 0;
   virtual void release_memory(void* memory) = 0;
 
-  // What DeviceWork calls, with its number. What comes to the host is there after wait; one that
-  // fails or is stopped leaves nothing that writes host memory.
+  // DeviceWork calls these with its number. Copies to the host are there after wait; when that
+  // fails or is stopped, nothing writes to host memory any more.
   virtual Status begin(uint64_t work) = 0;
   virtual Status copy(uint64_t work, Direction direction, const std::vector<Copy>& copies) = 0;
   virtual Status wait(uint64_t work, const Stop& stop) = 0;
@@ -50,9 +50,9 @@ class Device {
   const uint32_t number_ = next_number();
 };
 
-// What is done on devices for one run, or one piece of work of the host's own: where each has
-// begun, and what has to be waited for. Ends when it is destroyed. Steps that run at once may use
-// it at once; finish is called when they are over.
+// The work on devices for one run, or one piece of work of the host's own: the devices on which it
+// has begun, and those that have to be waited for. It ends when it is destroyed. Steps that run at
+// once may use it at once; finish is called when they are over.
 class DeviceWork {
  public:
   DeviceWork() = default;
@@ -60,40 +60,39 @@ class DeviceWork {
   DeviceWork(const DeviceWork&) = delete;
   DeviceWork& operator=(const DeviceWork&) = delete;
 
-  // Of no other work of the process; not 0.
+  // Is unique among the works of the process; not 0.
   uint64_t number();
-  // Before anything is queued on |device|, which outlives the work.
+  // Is called before anything is queued on |device|, which outlives the work.
   Status queue(Device& device);
   Status copy(Device& device, Device::Direction direction, const std::vector<Device::Copy>& copies);
-  // Until all that was queued there is done.
+  // Waits until everything queued on |device| is done.
   Status wait(Device& device, const Stop& stop);
   // Whether no device has been used since the work began.
   bool idle() const { return used_.empty(); }
-  // On all devices; afterwards the work is over, and what comes next is another's. Each failure is
-  // blamed on its device, and the first returned.
+  // Waits for all devices; afterwards the work is over, and later uses begin a new one. Each
+  // failure names its device as the culprit, and the first one is returned.
   Status finish(const Stop& stop);
 
  private:
   struct Used {
     Device* device;
-    bool queued;  // something that was not waited for
+    bool queued;  // whether something was queued and not waited for
   };
   std::mutex mutex_;
   uint64_t number_ = 0;
   std::vector<Used> used_;
 };
 
-// Copies gathered and then made with as few calls as there are devices and directions. What goes
-// from one device to another passes through the host.
+// Gathers copies and makes them with as few calls as there are devices and directions. Copies from
+// one device to another pass through the host.
 class Transfers {
  public:
   // A null device is the host. Nothing is copied before run.
   void add(void* to, Device* to_device, const void* from, Device* from_device, uint64_t bytes);
   bool empty() const { return batches_.empty() && passing_.empty(); }
-  // Returns when what came to the host is there. A failure is blamed on the device whose call it
-  // was.
+  // Returns when the copies to the host are there. A failure names the device whose call it was.
   Status run(DeviceWork& work, const Stop& stop);
-  // As work of its own, which is done when this returns.
+  // Runs as separate work, which is done when this returns.
   Status run_alone(const Stop& stop = {});
 
  private:

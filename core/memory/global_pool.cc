@@ -12,14 +12,14 @@
 namespace pfrt::global_pool {
 namespace {
 
-constexpr uint64_t kLarge = uint64_t{64} << 10;  // taking it costs more than a shared counter
+constexpr uint64_t kLarge = uint64_t{64} << 10;  // costs more than a shared counter
 
 using Count = std::atomic<uint64_t>;
 
 struct alignas(64) Cell {
   Count allocated, freed, allocations, frees, reused, hits;
 };
-// The first threads have a cell each, for good; later ones share the rest.
+// The first threads have a cell each, for good; later ones share the others.
 constexpr uint32_t kOwn = 192, kCells = 256;
 constinit std::array<Cell, kCells> cells;
 constinit std::atomic<uint32_t> threads{0};
@@ -31,7 +31,7 @@ constinit thread_local Cell* cell = nullptr;
   return cell = &cells[number < kOwn ? number : kOwn + number % (kCells - kOwn)];
 }
 
-// Adds to two counts of this thread's.
+// Adds to two counts of this thread.
 void add(Count Cell::*bytes, uint64_t n, Count Cell::*times) {
   Cell* const mine = cell ? cell : find_cell();
   if (mine >= &cells[kOwn]) {
@@ -54,9 +54,9 @@ void raise_peak(uint64_t now) {
 
 struct State {
   std::mutex mutex;
-  std::shared_ptr<MemoryPool> pool;  // that was configured
-  std::weak_ptr<MemoryPool> unused;  // of defaults
-  PoolStats before;                  // what was counted up to reset_stats
+  std::shared_ptr<MemoryPool> pool;  // the configured one
+  std::weak_ptr<MemoryPool> unused;  // the one with defaults
+  PoolStats before;                  // counts up to reset_stats
 };
 State& state() {
   static Immortal<State> made;
@@ -67,7 +67,7 @@ constinit std::atomic<bool> configured{false};
 PoolStats counted() {
   PoolStats sum;
   for (const Cell& each : cells) {
-    // Who uses a block again has freed it before.
+    // A block that is used again was freed before.
     const uint64_t reused = each.reused.load(std::memory_order_relaxed);
     const uint64_t hits = each.hits.load(std::memory_order_relaxed);
     sum.total_allocated += each.allocated.load(std::memory_order_relaxed) + reused;

@@ -20,7 +20,7 @@ constexpr uint64_t kMost = uint64_t{1} << 46;  // more than any machine has
 constexpr uint64_t kMostAlignment = uint64_t{2} << 20;
 constexpr uint64_t kLeastRegion = uint64_t{64} << 10;
 constexpr uint64_t kMostGrowth = uint64_t{4} << 20;
-constexpr uint64_t kMapped = uint64_t{128} << 10;  // from here on, pages of their own
+constexpr uint64_t kMapped = uint64_t{128} << 10;  // larger blocks have pages of their own
 
 uint64_t round_up(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit * unit; }
 
@@ -129,7 +129,7 @@ MemoryPool::Block* MemoryPool::best_fit(uint64_t bytes) {
   return at == free_.end() ? nullptr : at->block;
 }
 
-// |just|: a region of no more than |bytes|.
+// |just|: makes a region of no more than |bytes|.
 MemoryPool::Block* MemoryPool::grow(uint64_t bytes, bool just) {
   if (bytes > config_.size_classes.back()) just = true;
   uint64_t size = just ? bytes : std::max(bytes, std::clamp(held_, kLeastRegion, kMostGrowth));
@@ -172,7 +172,7 @@ void MemoryPool::drop(char* start, uint64_t region) {
 
 MemoryPool::Block* MemoryPool::find(uint64_t bytes, bool& fresh) {
   if (Block* const found = best_fit(bytes)) return found;
-  // So that ever larger blocks do not leave all that were before them.
+  // Dropping these keeps growing blocks from leaving all smaller ones behind.
   if (bytes > config_.size_classes.back()) drop_empty(false);
   fresh = config_.auto_grow;
   if (Block* const made = config_.auto_grow ? grow(bytes, false) : nullptr) return made;
@@ -193,11 +193,11 @@ void MemoryPool::split(Block& block, uint64_t bytes) {
     block.bytes = bytes;
     link(rest, State::kFree);
   } catch (const std::bad_alloc&) {
-    // It stays whole.
+    // The block is left undivided.
   }
 }
 
-// The block becomes free, with the free blocks beside it.
+// Makes the block free, joined with the free blocks beside it.
 void MemoryPool::join(Block& block) {
   auto at = blocks_.find(block.start);
   if (const auto next = std::next(at);
@@ -226,7 +226,7 @@ void MemoryPool::join_waiting() {
     }
 }
 
-// |first_too|: also the initial region of a pool that cannot grow.
+// |first_too|: drops the initial region of a pool that cannot grow, too.
 uint64_t MemoryPool::drop_empty(bool first_too) {
   if (!config_.auto_grow && !first_too) return 0;
   const uint64_t before = held_;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A pool of memory: regions from the system, or from another allocator, cut into blocks. Freed
-// blocks of the size classes wait for the next of their class; others are joined with their free
-// neighbours, and the smallest that fits is taken. A pool knows its blocks: what is none of them is
-// refused. Thread-safe unless its config says otherwise.
+// A pool of memory: regions from the system, or from another allocator, divided into blocks. Freed
+// blocks of a size class wait for the next request of that class; others are joined with their free
+// neighbours, and the smallest that fits is taken. A pool knows its blocks and refuses other
+// addresses. Thread-safe unless its config says otherwise.
 #pragma once
 
 #include <map>
@@ -20,7 +20,7 @@ namespace pfrt {
 
 struct PoolConfig {
   std::vector<uint64_t> size_classes;  // bytes; empty = powers of two from 64 to 4 Mi
-  uint64_t max_blocks_per_class = 64;  // that wait
+  uint64_t max_blocks_per_class = 64;  // that wait for reuse
   uint64_t alignment = 64;             // of every block
   uint64_t memory_limit = 0;           // bytes of all regions together; 0 = none
   uint64_t initial_pool_size = 0;      // bytes of the first region
@@ -31,28 +31,29 @@ struct PoolConfig {
 struct PoolStats {
   uint64_t total_allocated = 0, total_freed = 0;  // bytes that were asked for
   uint64_t num_allocations = 0, num_frees = 0;
-  uint64_t pool_hits = 0, pool_misses = 0;  // without and with new memory from below
+  uint64_t pool_hits = 0, pool_misses = 0;  // without and with new regions
   uint64_t current_usage = 0, peak_usage = 0;
 };
 
 class MemoryPool final : public Allocator {
  public:
-  // |base|: where regions come from; null = the system.
+  // |base| supplies regions; null = the system does.
   static Result<std::shared_ptr<MemoryPool>> create(PoolConfig config, AllocatorPtr base);
   ~MemoryPool() override;
 
-  // At least |bytes|, whose contents are undefined. |alignment|: a power of two; 0 = the config's.
+  // Takes at least |bytes|, with undefined contents. |alignment| is a power of two; 0 = the
+  // config's.
   Result<void*> take(uint64_t bytes, uint64_t alignment = 0);
-  // Null is nothing. NOT_FOUND: not of this pool; INVALID_ARGUMENT: freed already, or inside a
-  // block.
+  // Does nothing for null. NOT_FOUND where |data| is not of this pool; INVALID_ARGUMENT where it
+  // was freed already, or is inside a block.
   Status give(void* data);
-  // Keeps the contents, where there is room at the same address. Null = take.
+  // Keeps the contents, and the address where there is room. A null |data| takes new memory.
   Result<void*> resize(void* data, uint64_t bytes);
-  // Every block is free; what callers hold must not be used any more.
+  // Frees every block; callers must not use theirs any more.
   void reset();
-  // Gives regions without a block back, and the bytes that this was.
+  // Gives back regions without a block; returns their bytes.
   uint64_t trim();
-  // So that |bytes| can be taken at once without new memory.
+  // Makes sure that |bytes| can be taken at once without new memory.
   Status reserve(uint64_t bytes);
   void reset_stats();
   PoolStats stats() const;
@@ -65,7 +66,7 @@ class MemoryPool final : public Allocator {
  private:
   enum class State : uint8_t { kFree, kWaiting, kUsed };
   struct Block;
-  // Smallest first, then by address.
+  // Orders the smallest first, then by address.
   struct Size {
     uint64_t bytes;
     char* start;
@@ -81,10 +82,10 @@ class MemoryPool final : public Allocator {
   struct Block {
     char* start = nullptr;
     uint64_t bytes = 0, asked = 0;
-    uint64_t offset = 0;       // of what the caller has, for its alignment
-    uint64_t region = 0;       // bytes of the region that begins here, or 0
-    Links waiting, regions;    // in the list of its size class, and in that of the regions
-    BySize::node_type size;    // while it is not free: for when it is, since freeing cannot fail
+    uint64_t offset = 0;     // of the caller's memory, for its alignment
+    uint64_t region = 0;     // bytes of the region that begins here, or 0
+    Links waiting, regions;  // in the list of its size class, and in that of the regions
+    BySize::node_type size;  // while it is not free: needed when it is, since freeing must not fail
     BySize::iterator by_size;  // while it is free
     uint32_t list = 0;         // size class, or kNoClass
     State state = State::kUsed;
@@ -97,7 +98,7 @@ class MemoryPool final : public Allocator {
   uint32_t class_of(uint64_t bytes) const;
   static void link(Block*& first, Block& block, Links Block::*links);
   static void unlink(Block*& first, Block& block, Links Block::*links);
-  // A used one.
+  // Adds a used block.
   Block& add(char* start, uint64_t bytes);
   void link(Block& block, State state);
   void unlink(Block& block);
@@ -118,7 +119,7 @@ class MemoryPool final : public Allocator {
   mutable std::mutex mutex_;
   Blocks blocks_;                // by address
   BySize free_;                  // free blocks
-  Block* regions_ = nullptr;     // blocks that regions begin with
+  Block* regions_ = nullptr;     // blocks at the start of regions
   std::vector<Block*> waiting_;  // by size class
   std::vector<uint64_t> waiting_count_;
   uint64_t held_ = 0;

@@ -10,8 +10,9 @@
 namespace pfrt {
 namespace {
 
-constexpr uint64_t kSmall = uint64_t{16} << 10;  // below it, the C library's
-// So that small models take no large page; as many small ones take longer than one that is large.
+constexpr uint64_t kSmall = uint64_t{16} << 10;  // smaller ones come from the C library
+// Small models take no large page up to here; beyond, as many small pages take longer than a large
+// one.
 constexpr uint64_t kFirst = uint64_t{256} << 10;
 constexpr uint64_t kSlab = uint64_t{32} << 20;
 
@@ -68,7 +69,7 @@ void Slabs::free(void* data, uint64_t bytes) {
         slabs_.erase(at);
         return;
       }
-      // The last block's addresses are free for the next.
+      // The addresses of the last block can be used for the next.
       if (block + bytes == at->first + slab.used) slab.used -= bytes;
       os::drop_pages(data, bytes);
       return;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory for what lives long and is made in one go, as a model's constants are: blocks side by side
-// in few large mappings, on the large pages of the system, which are taken five times as fast as
-// the small ones and reach further in the processor's address caches. A freed block gives its pages
-// back at once, its addresses when its mapping has no block left. Thread-safe.
+// Memory for long-lived data that is made in one go, such as a model's constants: blocks side by
+// side in few large mappings, on the large pages of the system, which are taken five times as fast
+// as small ones and reach further in the processor's address caches. A freed block gives its pages
+// back at once, and its addresses when its mapping has no block left. Thread-safe.
 #pragma once
 
 #include <map>

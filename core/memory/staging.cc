@@ -7,7 +7,7 @@ namespace pfrt {
 namespace {
 
 constexpr uint64_t kFirst = uint64_t{4} << 20;  // on large pages
-constexpr uint64_t kKept = uint64_t{16} << 20;  // of a block; more would not stay in a cache
+constexpr uint64_t kKept = uint64_t{16} << 20;  // of a block, to stay in a cache
 
 }  // namespace
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory in which deferred constants are made for who reads them once: the same for one after the
-// other, so that its pages are taken once and stay in the caches. Externally synchronised.
+// Memory in which deferred constants are made for readers that read them once. One constant after
+// another uses the same memory, so that its pages are taken once and stay in the caches. Externally
+// synchronised.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +15,9 @@ namespace pfrt {
 
 class Staging {
  public:
-  // As Tensor::readable; a copy is good until clear().
+  // Like Tensor::readable; a copy is valid until clear().
   Result<Tensor> readable(const Tensor& tensor);
-  // Nothing that was read is needed any more. Large memory is given back.
+  // Ends the use of all copies. Large memory is given back.
   void clear();
 
  private:

@@ -23,8 +23,8 @@ namespace {
 constexpr uint64_t kAlignment = 64;
 constexpr uint64_t kCopyChunk = uint64_t{4} << 20;
 constexpr uint64_t kDeferredAbove = uint64_t{64} << 10;
-// Bytes that lie in one allocation with their buffer, which the C library then keeps in its fastest
-// lists. AddressSanitizer sees more in one of their own.
+// Largest size of bytes that share an allocation with their buffer, which the C library then keeps
+// in its fastest lists. AddressSanitizer sees more in a separate allocation.
 #ifdef __SANITIZE_ADDRESS__
 constexpr size_t kSmall = 0;
 #else
@@ -38,8 +38,9 @@ size_t padded_size(uint64_t bytes) {
 
 }  // namespace
 
-// An element's first text lies behind others', so that millions cost neither an allocation nor a
-// release each; later ones are in a string of its own. A NUL follows each.
+// The first texts of elements are stored one behind another, so that millions cost neither an
+// allocation nor a release each; later texts of an element are strings of their own. A NUL follows
+// each.
 struct Buffer::Texts {
   static constexpr size_t kFirst = 256, kLargest = size_t{1} << 20;
   std::vector<std::unique_ptr<char[]>> chunks;
@@ -68,15 +69,15 @@ struct Buffer::Texts {
 struct Buffer::Deferral {
   std::function<void(void*)> fill;
   const void* origin = nullptr;
-  bool copies = false;  // what lies at |origin|
-  MemorySource source;  // of who made the buffer
+  bool copies = false;  // the bytes at |origin|
+  MemorySource source;  // of the thread that made the buffer
   std::mutex mutex;
   std::shared_ptr<Buffer> kept;
 };
 
 Buffer::Buffer(Key) {}
 
-// Allocates |room| bytes more behind the object, and tells where they begin.
+// Allocates |room| more bytes behind the object, and tells where they begin.
 template <typename T>
 struct Buffer::WithRoom {
   using value_type = T;
@@ -108,7 +109,7 @@ std::shared_ptr<Buffer> Buffer::make_small(uint64_t bytes) {
 
 namespace {
 
-// Bytes taken from the thread's budget, and given back unless somebody keeps them.
+// Bytes taken from the thread's budget, and given back unless they are kept.
 class Charge {
  public:
   Charge() = default;
@@ -217,7 +218,7 @@ Result<std::shared_ptr<Buffer>> Buffer::unaligned(void* source, uint64_t bytes,
       std::memcpy(to + done, from + done, size);
       if (file) os::drop_pages(from + done, size);
     }
-    if (file) file->check();  // who asks for its health learns of it
+    if (file) file->check();  // updates the health that others ask
   };
   PFRT_ASSIGN(auto buffer, deferred(bytes, fill, source));
   buffer->deferral_->copies = true;
@@ -370,7 +371,7 @@ Status Tensor::read(const std::function<void(const void*)>& reader) const {
     reader(buffer->origin());
     if (const auto file = os::health_of(buffer->origin())) {
       os::drop_pages(buffer->origin(), bytes());
-      file->check();  // who asks for its health learns of it
+      file->check();  // updates the health that others ask
     }
     return {};
   }

@@ -60,9 +60,9 @@ class Assigner {
   const Claim& claim(int p, uint32_t i) const { return claims_[static_cast<size_t>(p)].nodes[i]; }
   bool simulated(int p) const { return candidates_[static_cast<size_t>(p)].provider->simulated(); }
 
-  // The rule between two providers that would run the same nodes at these costs.
+  // Decides between two providers that would run the same nodes at these costs.
   bool better(int p, double p_ns, int other, double other_ns) const {
-    constexpr double kNoise = 0.1;  // of what is measured twice on a busy machine
+    constexpr double kNoise = 0.1;  // difference between two measurements on a busy machine
     if (other < 0) return true;
     if (by_ == AssignBy::kPriority || simulated(p) || simulated(other)) return p < other;
     if (std::abs(p_ns - other_ns) <= kNoise * std::max(std::abs(p_ns), std::abs(other_ns)))
@@ -70,7 +70,7 @@ class Assigner {
     return p_ns < other_ns;
   }
 
-  // Each node by itself; what a provider runs only in a group is left to take_groups.
+  // Assigns a single node; nodes that a provider runs only in a group are left to take_groups.
   void choose(uint32_t i) {
     NodePlan& plan = out_.nodes[i];
     if (host_[i]) {
@@ -123,7 +123,7 @@ class Assigner {
   bool wins(int p, const ClaimGroup& group) const {
     double here = -group.saved_ns, elsewhere = 0;
     int other = kNobody;
-    bool needed = false;  // somebody has to run what nobody else would
+    bool needed = false;  // whether the group has a node that no other provider runs
     for (uint32_t i : group.nodes) {
       if (!claim(p, i).accepted || host_[i] || splits_[i] || in_group(i)) return false;
       here += claim(p, i).est_ns;
@@ -136,7 +136,7 @@ class Assigner {
     return needed || better(p, here, other, elsewhere);
   }
 
-  // No path leaves the group and comes back.
+  // Whether no path leaves the group and comes back.
   bool convex(const ClaimGroup& group) const {
     const uint32_t first = group.nodes.front(), last = group.nodes.back();
     const auto inside = [&](uint32_t i) {
@@ -176,7 +176,7 @@ class Assigner {
     members_[group.nodes.front()] = group.nodes;
   }
 
-  // ---- what crosses ----
+  // ---- transfers ----
 
   // A value that a node makes or that enters the graph, and the nodes that read it.
   struct Flow {
@@ -218,7 +218,7 @@ class Assigner {
     }
   }
 
-  // From one owner's memory to another's.
+  // Cost of moving |bytes| from one owner's memory to another's.
   double crossing(int from, int to, double bytes) const {
     if (from == to) return 0;
     const auto side = [&](int p) {
@@ -227,7 +227,8 @@ class Assigner {
     return side(from) + side(to);
   }
 
-  // What |f| costs to be where it is read, with |owner| for who has a node. Once a reader's memory.
+  // Cost of bringing |f| to its readers, once for each reader's memory. |owner| gives a node's
+  // owner.
   template <typename Owner>
   double cost(const Flow& f, const Owner& owner) const {
     const int from = f.producer < 0 ? kHost : owner(static_cast<uint32_t>(f.producer));
@@ -238,7 +239,7 @@ class Assigner {
     return sum;
   }
 
-  // Nodes of one owner that hand values to each other; groups are left as they are.
+  // Connected nodes of one owner, outside of groups.
   std::vector<std::vector<uint32_t>> islands() const {
     std::vector<std::vector<uint32_t>> out;
     std::vector<bool> seen(order_.size());
@@ -266,7 +267,7 @@ class Assigner {
     return out;
   }
 
-  // What is saved when |island| goes to |p|; nothing when it cannot.
+  // Cost saved when |island| goes to |p|; 0 when it cannot.
   double saving(const std::vector<uint32_t>& island, int p) const {
     std::set<size_t> touched;
     double saved = 0;
@@ -304,7 +305,7 @@ class Assigner {
               "its values would cost more on their way than another provider saves";
         }
         moved = true;
-        break;  // islands are others now
+        break;  // the islands have changed
       }
     }
   }
@@ -319,8 +320,8 @@ class Assigner {
     return first;
   }
 
-  // Lists units whose producers are listed, the current owner's first. False when groups wait for
-  // each other.
+  // Lists the units in topological order, those of the current owner first. False when groups wait
+  // for each other.
   bool schedule() {
     const size_t count = out_.owner.size();
     std::vector<uint32_t> waiting(count, 0);  // by unit

@@ -19,24 +19,24 @@ struct BlockItem {
   uint64_t alignment = 64;
   uint32_t first = 0, last = 0;  // steps, inclusive
   uint64_t offset = 0;           // set by place
-  std::string_view name = {};    // what people call it; may be empty
+  std::string_view name = {};    // for messages; may be empty
 };
 
 // Returns the bytes of the block; UINT64_MAX when the sum overflows.
 uint64_t place(std::vector<BlockItem>& items);
 
-// One that places them in the stead of place, any thread at any time.
+// Places buffers as place does; called from any thread at any time.
 class MemoryPlanner {
  public:
   virtual ~MemoryPlanner() = default;
-  // The same for a segment of |graph|, in |memory|: "host" or the provider whose device it is. What
-  // it answers is checked by check_placed.
+  // Places the buffers of a segment of |graph| in |memory|: "host", or the provider whose device it
+  // is. check_placed checks the result.
   virtual Result<uint64_t> place(std::string_view graph, std::string_view memory,
                                  std::vector<BlockItem>& items) = 0;
 };
 
-// INVALID_ARGUMENT naming the items where one lies outside of |bytes| or not as it has to be
-// aligned, or two overlap that live at the same time.
+// Fails with INVALID_ARGUMENT and names of items where one lies outside of |bytes| or is not
+// aligned, or two that live at the same time overlap.
 Status check_placed(const std::vector<BlockItem>& items, uint64_t bytes);
 
 }  // namespace pfrt

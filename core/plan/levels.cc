@@ -7,7 +7,7 @@
 namespace pfrt {
 
 std::vector<uint32_t> levels(const std::vector<StepUse>& steps) {
-  // The first level after the last write, and after the last use.
+  // These are the first levels after the last write, and after the last use.
   struct Next {
     uint32_t written = 0, used = 0;
   };

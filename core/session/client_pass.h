@@ -9,7 +9,7 @@
 
 #include "core/ir/graph.h"
 #include "core/pass/engine/pass.h"
-#include "core/plan/sink.h"
+#include "core/provider/sink.h"
 
 namespace pfrt {
 
@@ -17,7 +17,7 @@ namespace pfrt {
 struct ClientPass {
   std::string name;
   int level = 1;  // 1 basic, 2 extended, 3 all: the lowest at which it runs
-  // What it has counted and warned of goes to |result|.
+  // Counts and warnings of the rewrite go to |result|.
   std::function<Result<std::shared_ptr<Graph>>(const Graph& graph, const Stop& stop,
                                                PassResult& result)>
       run;

@@ -14,8 +14,8 @@
 namespace pfrt {
 namespace {
 
-// Of models there is a small file each, of which more are worth keeping. It is read rather than
-// mapped, so that what is read of it is what was checked.
+// Each model has one small file here, so more of them are worth keeping. They are read rather than
+// mapped, so that the bytes that are used are those that were checked.
 constexpr uint64_t kModelsPerEntry = 10;
 
 CacheLimits limits_of_models(CacheLimits limits) {
@@ -79,7 +79,7 @@ struct TakeField {
   }
 };
 
-// What sessions ask of a model before they run it.
+// A graph without nodes that has what sessions ask of a model before they run it.
 std::shared_ptr<Graph> face_of(const Graph& graph) {
   auto face = std::make_shared<Graph>(graph.name);
   face->doc = graph.doc;
@@ -101,7 +101,7 @@ std::shared_ptr<Graph> face_of(const Graph& graph) {
   return face;
 }
 
-// A copy without what need not be kept, and whose bodies name what they capture.
+// A copy without what need not be kept, and with bodies that name the values they capture.
 std::shared_ptr<const Graph> for_writing(const Graph& graph) {
   auto copy = graph.clone();
   name_captures(*copy);

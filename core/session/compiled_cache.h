@@ -15,58 +15,60 @@
 #include "core/base/stop.h"
 #include "core/cache/store.h"
 #include "core/format/compiled.h"
-#include "core/session/model.h"
+#include "core/model/model.h"
 
 namespace pfrt {
 
-// This build of the library, and no other.
+// Identifies this build of the library and no other.
 const std::string& library_identity();
 
 // A compiled model out of the cache, as long as a session uses it.
 struct StoredModel {
   Compiled compiled;
-  std::shared_ptr<os::FileHealth> file;  // that it views; null: none of the cache's
-  // Whether that is not any more what it was.
+  std::shared_ptr<os::FileHealth> file;  // viewed by |compiled|; null: not of the cache
+  // Whether the file has changed or is gone.
   bool lost() const { return file && file->check(); }
 };
 
 class CompiledCache {
  public:
-  // |former|: of the same folder, with which it counts; may be null.
+  // |former| is a cache of the same folder, whose counts of hits and misses go on here; may be
+  // null.
   CompiledCache(const std::string& folder, const CacheLimits& limits, Logger* logger,
                 const CompiledCache* former);
 
   CacheStore& entries() { return entries_; }
   const CacheStore& entries() const { return entries_; }
 
-  // The model in |file|, the first of its files, as it was loaded with options of |load_key|
-  // before; null where nothing is known of the file as it is. |import| loads it.
+  // The model whose first file is |file|, as it was loaded earlier with options |load_key|; null
+  // where the file has changed or is unknown. |import| loads it when it is needed.
   std::shared_ptr<Model> known_model(const ModelFile& file, std::string_view load_key,
                                      const Model::Import& import);
-  // For known_model, where its files are as they were for a while.
+  // Stores what known_model finds, once the model's files have been unchanged for a while.
   void remember(const Model& model, std::string_view load_key, const RunControl& control);
 
-  // |remake|: as read_compiled takes it.
+  // |remake| is passed on to read_compiled.
   std::shared_ptr<const StoredModel> find(const std::string& key, const Model& model,
                                           const Remake& remake);
-  // |stop|: what ends it early, with nothing kept.
+  // |stop| ends it early, with nothing kept.
   void put(const std::string& key, const Compiled& compiled, const Model& model, const Stop& stop);
 
-  // Graphs by keys of the client's; null where there is none. All bytes of constants are copied.
+  // Graphs under the client's own keys; null where there is none. The bytes of all constants are
+  // copied.
   Result<std::shared_ptr<Graph>> graph(const std::string& key);
   Status put_graph(const std::string& key, const Graph& graph);
   bool has(const std::string& key);
-  // The path of the model that a session has made the entry of that key of; empty where there is
-  // none, or the file is not what it was.
+  // The path of the model from which a session made the entry |key|; empty where there is no entry
+  // or the file has changed.
   std::string model_of(const std::string& key);
-  // What the provider of that name and Provider::lasting_identity has measured on this machine.
+  // Measurements on this machine of the provider with that name and Provider::lasting_identity.
   std::unique_ptr<KeyValues> tunings(const std::string& provider, const std::string& identity);
 
-  // Entries but those of models, by when they were used, latest first; |check| as in CacheStore.
+  // Entries except those of models, the latest used first; |check| as in CacheStore.
   std::vector<CacheStore::Info> list(bool check);
-  // Whether there was an entry of that key.
+  // Whether there was an entry |key|.
   bool remove(const std::string& key);
-  // What there is to be removed goes, of models as well.
+  // Removes everything that can be removed, models included.
   uint64_t clear() {
     models_.clear();
     return entries_.clear() + tunings_.clear();

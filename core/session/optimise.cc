@@ -5,15 +5,15 @@
 
 #include "core/base/provider_name.h"
 #include "core/exec/device_copy.h"
-#include "core/plan/snapshot.h"
+#include "core/provider/snapshot.h"
 
 namespace pfrt {
 namespace {
 
-// Some operators cannot say beforehand what they cost.
+// A limit is needed because some operators cannot tell their cost in advance.
 constexpr uint64_t kMostNsToFold = 5'000'000'000;
 
-// Some nodes of a graph by themselves, for providers to be asked about.
+// Some nodes of a graph as a separate graph, for questions to providers.
 struct Part {
   std::shared_ptr<Graph> graph;
   std::vector<NodeId> order;  // fewer than were asked for where two make the same value

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What passes ask of providers: constants computed, fusions agreed to, results compared.
+// Answers passes' questions to providers: constants computed, fusions agreed to, results compared.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 #include "core/exec/compiled_graph.h"
 #include "core/pass/engine/pass.h"
-#include "core/session/verify.h"
+#include "core/verify/verify.h"
 
 namespace pfrt {
 

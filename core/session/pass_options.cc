@@ -5,11 +5,11 @@
 #include <array>
 
 #include "core/ir/verify.h"
+#include "core/model/model.h"
 #include "core/op/defs/standardise.h"
 #include "core/op/engine/canonicalise.h"
 #include "core/op/engine/check_operators.h"
 #include "core/pass/engine/passes.h"
-#include "core/session/model.h"
 
 namespace pfrt {
 namespace {
@@ -22,33 +22,34 @@ constexpr std::array<std::string_view, 4> kLevels{"none", "basic", "extended", "
 
 ConstantFoldingConfig folding_config(const Options& o) {
   ConstantFoldingConfig config;
-  config.max_tensor_bytes = static_cast<uint64_t>(o.get_int("constant_folding.max_tensor_bytes"));
-  config.fold_shape_ops = o.get_bool("constant_folding.fold_shape_ops");
-  config.fold_expensive_ops = o.get_bool("constant_folding.fold_expensive_ops");
-  config.exclude_ops = o.get_strings("constant_folding.exclude_ops");
+  config.max_tensor_bytes =
+      static_cast<uint64_t>(o.get(optimizer_option::kConstantFoldingMaxTensorBytes));
+  config.fold_shape_ops = o.get(optimizer_option::kConstantFoldingFoldShapeOps);
+  config.fold_expensive_ops = o.get(optimizer_option::kConstantFoldingFoldExpensiveOps);
+  config.exclude_ops = o.get(optimizer_option::kConstantFoldingExcludeOps);
   return config;
 }
 
 FusionConfig fusion_config(const Options& o) {
   FusionConfig config;
-  config.fuse_conv_bn = o.get_bool("fusion.fuse_conv_bn");
-  config.fuse_conv_bn_activation = o.get_bool("fusion.fuse_conv_bn_activation");
-  config.fuse_matmul_add = o.get_bool("fusion.fuse_matmul_add");
-  config.fuse_elementwise_activation = o.get_bool("fusion.fuse_elementwise_activation");
-  config.check_backend_support = o.get_bool("fusion.check_backend_support");
-  config.target_backend = o.get_string("fusion.target_backend");
+  config.fuse_conv_bn = o.get(optimizer_option::kFusionFuseConvBn);
+  config.fuse_conv_bn_activation = o.get(optimizer_option::kFusionFuseConvBnActivation);
+  config.fuse_matmul_add = o.get(optimizer_option::kFusionFuseMatmulAdd);
+  config.fuse_elementwise_activation = o.get(optimizer_option::kFusionFuseElementwiseActivation);
+  config.check_backend_support = o.get(optimizer_option::kFusionCheckBackendSupport);
+  config.target_backend = o.get(optimizer_option::kFusionTargetBackend);
   return config;
 }
 
 LayoutConfig layout_config(const Options& o) {
   LayoutConfig config;
-  const std::string& layout = o.get_string("layout.conv_layout");
+  const std::string layout = o.get(optimizer_option::kLayoutConvLayout);
   config.conv_layout = layout == "nhwc"     ? Layout::kNhwc
                        : layout == "nc4hw4" ? Layout::kNc4hw4
                                             : Layout::kNchw;
-  config.insert_transposes = o.get_bool("layout.insert_transposes");
-  config.propagate_layout = o.get_bool("layout.propagate_layout");
-  config.target_backend = o.get_string("layout.target_backend");
+  config.insert_transposes = o.get(optimizer_option::kLayoutInsertTransposes);
+  config.propagate_layout = o.get(optimizer_option::kLayoutPropagateLayout);
+  config.target_backend = o.get(optimizer_option::kLayoutTargetBackend);
   return config;
 }
 
@@ -88,28 +89,30 @@ std::string_view level_word(OptLevel level) { return kLevels[static_cast<size_t>
 
 PipelineConfig pipeline_config(const Options& o) {
   PipelineConfig config;
-  config.level = level_of(o.get_string("level"));
+  config.level = level_of(o.get(optimizer_option::kLevel));
   config.max_iterations =
-      static_cast<uint32_t>(std::min<int64_t>(o.get_int("max_iterations"), 1000));
-  config.verbose = o.get_bool("verbose");
-  config.validate_after_pass = o.get_bool("validate_after_pass");
-  config.skip_passes = o.get_strings("skip_passes");
+      static_cast<uint32_t>(std::min<int64_t>(o.get(optimizer_option::kMaxIterations), 1000));
+  config.verbose = o.get(optimizer_option::kVerbose);
+  config.validate_after_pass = o.get(optimizer_option::kValidateAfterPass);
+  config.skip_passes = o.get(optimizer_option::kSkipPasses);
   return config;
 }
 
 std::unique_ptr<Pass> built_in_pass(std::string_view name, const Options& o) {
-  const OptLevel level = level_of(o.get_string("level"));
+  const OptLevel level = level_of(o.get(optimizer_option::kLevel));
   if (name == kPasses[0]) return constant_folding_pass(folding_config(o));
   if (name == kPasses[1])
-    return dead_code_pass({o.get_bool("dce.remove_initializers"), o.get_bool("dce.remove_identity"),
-                           o.get_bool("dce.remove_dropout")});
+    return dead_code_pass({o.get(optimizer_option::kDceRemoveInitializers),
+                           o.get(optimizer_option::kDceRemoveIdentity),
+                           o.get(optimizer_option::kDceRemoveDropout)});
   if (name == kPasses[2])
-    return cse_pass({o.get_bool("cse.check_attributes"),
-                     static_cast<uint64_t>(o.get_int("cse.max_comparisons"))});
+    return cse_pass({o.get(optimizer_option::kCseCheckAttributes),
+                     static_cast<uint64_t>(o.get(optimizer_option::kCseMaxComparisons))});
   if (name == kPasses[3])
     return fusion_pass(fusion_config(o), std::max(level, OptLevel::kExtended));
   if (name == kPasses[4]) return layout_pass(layout_config(o));
-  if (name == kPassesByName[0]) return dataflow_pass({o.get_string("dataflow.target_backend")});
+  if (name == kPassesByName[0])
+    return dataflow_pass({o.get(optimizer_option::kDataflowTargetBackend)});
   return nullptr;
 }
 
@@ -143,7 +146,8 @@ Result<Prepared> prepare_graph(const Graph& graph, const OperatorSet::Ptr& opera
 void finish_graph(Prepared& prepared) {
   for (auto& [id, constant] : prepared.set_aside)
     prepared.graph->at(id).constant = std::move(constant);
-  // In standard operators, at the lowest opset that has them, where the standard can say it all.
+  // The graph is written in standard operators, at the lowest opset that has them, where the
+  // standard can express it all.
   if (is_canonical(*prepared.graph)) {
     std::shared_ptr<Graph> standard = prepared.graph->clone();
     if (standardise(*standard).ok()) prepared.graph = std::move(standard);

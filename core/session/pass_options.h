@@ -6,19 +6,19 @@
 #include <memory>
 
 #include "core/op/engine/operator_set.h"
+#include "core/options/options.h"
 #include "core/pass/engine/pipeline.h"
-#include "core/session/options.h"
 
 namespace pfrt {
 
 PipelineConfig pipeline_config(const Options& options);
 // A built-in pass by its name; null for others.
 std::unique_ptr<Pass> built_in_pass(std::string_view name, const Options& options);
-// Those of the levels, in the order in which they run.
+// Names of the passes of the levels, in the order in which they run.
 std::span<const std::string_view> built_in_passes();
-// Those of no level, which run where they are added by name.
+// Names of the passes of no level, which run where they are added by name.
 std::span<const std::string_view> passes_by_name();
-// Names that passes are skipped by are those of built-in passes; INVALID_ARGUMENT lists them.
+// Fails with INVALID_ARGUMENT, which lists the built-in passes, where one of |names| is none.
 Status check_pass_names(const std::vector<std::string>& names, std::string_view doing);
 OptLevel level_of(std::string_view word);
 std::string_view level_word(OptLevel level);

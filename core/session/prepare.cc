@@ -5,8 +5,8 @@
 
 #include "core/ir/graph_counts.h"
 #include "core/ir/verify.h"
+#include "core/options/options.h"
 #include "core/session/optimise.h"
-#include "core/session/options.h"
 
 namespace pfrt {
 namespace {
@@ -56,7 +56,7 @@ Status Preparation::add_extra_outputs(Graph& graph) const {
   return {};
 }
 
-// The passes of the runtime itself, on a graph in canonical form.
+// Runs the runtime's own passes on a graph in canonical form.
 Result<Model::Optimised> Preparation::optimise(const Call& call, const Graph& canonical,
                                                Verifier* verifier) const {
   const auto level = static_cast<OptLevel>(level_number(config_.level));
@@ -81,7 +81,7 @@ Result<Model::Optimised> Preparation::optimise(const Call& call, const Graph& ca
   return out;
 }
 
-// What the optimised graph depends on besides the model.
+// A key of everything besides the model that the optimised graph depends on.
 std::string Preparation::optimised_key(const std::vector<Candidate>& candidates) const {
   std::string key = message(config_.key, "/", config_.level);
   const auto list = [&](const std::vector<std::string>& names) {
@@ -114,8 +114,8 @@ Result<std::string> Preparation::difference(Verifier& verifier, const Graph& bef
   return verifier.difference(was, *is);
 }
 
-// The model's graph, or |graph| instead, as the passes leave it; null when none changed anything
-// and there was no |graph|.
+// The model's graph, or |graph| in its place, as the clients' passes leave it; null when none
+// changed anything and there was no |graph|.
 Result<std::shared_ptr<Graph>> Preparation::run_client_passes(
     const Call& call, const Model& model, std::shared_ptr<Graph> graph, Verifier* verifier,
     std::vector<std::string>& notes) const {

@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "core/exec/compiled_graph.h"
+#include "core/model/model.h"
+#include "core/model/ports.h"
 #include "core/op/engine/operator_set.h"
 #include "core/session/client_pass.h"
-#include "core/session/model.h"
-#include "core/session/ports.h"
-#include "core/session/verify.h"
+#include "core/verify/verify.h"
 
 namespace pfrt {
 
@@ -23,12 +23,12 @@ int level_number(std::string_view level);
 
 class Preparation {
  public:
-  // Whom a graph is made for, and who may stop that.
+  // The providers that a graph is made for, and the progress that may stop it.
   struct Call {
     const std::vector<Candidate>& candidates;
     const Progress& progress;
   };
-  // What passes work with on a graph.
+  // Makes the services with which passes compile and run a graph.
   using Services = std::function<Result<CompileServices>(
       std::vector<Candidate> candidates, const Graph& graph, const Progress& progress)>;
   struct Config {
@@ -36,10 +36,10 @@ class Preparation {
     bool verbose = false, verify = false;
     std::vector<std::string> skip_passes;
     std::vector<std::string> extra_outputs;                 // inner values that become outputs
-    std::vector<std::shared_ptr<const ClientPass>> passes;  // those of the level, in order
+    std::vector<std::shared_ptr<const ClientPass>> passes;  // the passes of the level, in order
     std::vector<NamedValues> samples;                       // inputs to verify with, too
     OperatorSet::Ptr operators;                             // beside the built-in ones; may be null
-    // What passes find depends on besides the model, the above and the providers.
+    // Further dependencies besides the model, the above and the providers.
     std::string key;
   };
   Preparation(std::shared_ptr<const Model> model, Config config, Services services, Logger* logger)
@@ -50,13 +50,13 @@ class Preparation {
 
   const Config& config() const { return config_; }
 
-  // What is otherwise than the model has it.
+  // Differences from the inputs that the model declares.
   struct Inputs {
-    std::vector<std::string> fed;  // by name: without their constants
+    std::vector<std::string> fed;  // names of inputs that are fed in place of their constants
     bool untied = false;           // no two dimensions are equal because they have one name
   };
-  // Sessions that ask for the same share the result. |notes| gets what clients' passes and
-  // verification have to say, for people.
+  // Sessions that ask for the same result share it. |notes| gets remarks of clients' passes and of
+  // verification, for people.
   Result<std::shared_ptr<const Model::Optimised>> prepare(const Call& call, const Inputs& inputs,
                                                           std::vector<std::string>& notes) const;
 
@@ -69,7 +69,7 @@ class Preparation {
   std::string optimised_key(const std::vector<Candidate>& candidates) const;
   // Null when verification is off.
   Result<std::unique_ptr<Verifier>> make_verifier(const Call& call, const Model& model) const;
-  // How a client's pass that made |after| of |before| changed results; empty = it did not.
+  // The change of results by a client's pass that made |after| of |before|; empty = none.
   Result<std::string> difference(Verifier& verifier, const Graph& before, const Graph& after) const;
   Status add_extra_outputs(Graph& graph) const;
 

@@ -16,7 +16,7 @@ namespace {
 
 using Kind = Profile::Kind;
 
-// Of the UTF-8 sequence that |text| begins with; 0 where it is none.
+// Bytes of the UTF-8 sequence that |text| begins with; 0 where it is none.
 size_t sequence_bytes(std::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char lead = byte(0);
@@ -117,7 +117,7 @@ class Trace {
   Status status_;
 };
 
-// What counters count, those of one event beside each other.
+// Quantities of the trace's counters. The first two are in one event.
 enum Count : uint8_t { kCountWorking, kCountResults, kCountThreads, kCountRuns, kCounts };
 
 struct Change {
@@ -240,7 +240,7 @@ class Writer {
     changes_.push_back({end_ns, -by, count});
   }
 
-  // Of a thread: backwards, so that a span comes before those inside it.
+  // Counts the time of one thread, backwards, so that a span comes before those inside it.
   uint64_t count_busy(const std::vector<const Profile::Record*>& records) {
     uint64_t busy_ns = 0, before_ns = UINT64_MAX;
     for (size_t i = records.size(); i-- > 0;) {

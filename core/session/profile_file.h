@@ -20,11 +20,11 @@ struct ProfileAbout {
   uint64_t parameter_bytes = 0;  // of the model
 };
 
-// "|prefix|_2026-01-31_23-59-59_4711_1.json", of the time now, UTC, this process's number, and the
-// session's.
+// Such as "|prefix|_2026-01-31_23-59-59_4711_1.json", with the time now in UTC, the number of this
+// process, and the session's.
 std::string profile_path(std::string_view prefix, uint64_t session);
 
-// The file is there whole or not at all. Runs may go on meanwhile.
+// Writes the file completely or not at all. Runs may go on meanwhile.
 Status write_profile(const Profile& profile, const ProfileAbout& about, const std::string& path);
 
 }  // namespace pfrt

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a session does when a provider fails: who is to blame, what helps, and planning anew. Runs
-// hold the plans they started with; a run that fails asks for new ones and starts again from its
-// inputs. One thread at a time mends a session; another that failed meanwhile takes its result.
+// Recovers a session whose provider failed: finds the provider at fault, a remedy, and plans anew.
+// Runs hold the plans they started with; a run that fails asks for new ones and starts again from
+// its inputs. One thread at a time recovers a session; another that failed meanwhile takes its
+// result.
 #include <algorithm>
 #include <utility>
 
 #include "core/base/lock.h"
+#include "core/batch/batch_parts.h"
 #include "core/memory/global_pool.h"
-#include "core/plan/fault.h"
+#include "core/provider/fault.h"
 #include "core/session/session.h"
 #include "core/session/sessions.h"
 
@@ -44,7 +46,7 @@ uint64_t Sessions::tend(const std::function<uint64_t(Session& session)>& fn) {
 }
 
 uint64_t Sessions::release_memory() {
-  std::vector<std::shared_ptr<Session>> all;  // some may go when it does, outside the lock
+  std::vector<std::shared_ptr<Session>> all;  // some may be destroyed with this, outside the lock
   {
     std::lock_guard lock(mutex_);
     for (const auto& [raw, weak] : sessions_)
@@ -72,7 +74,7 @@ std::shared_ptr<Session::Plans> Session::current() const {
 
 namespace {
 
-// What stops the run stops what is done for it.
+// A progress that whatever stops the run stops too.
 Progress progress_of(const RunControl& control) {
   Progress progress(control.cancelled, nullptr, nullptr);
   progress.set_deadline(control.deadline_ns);
@@ -84,7 +86,7 @@ Progress progress_of(const RunControl& control) {
 
 void Session::enter(pfrt_session_phase phase) {
   const pfrt_session_phase before = phase_.exchange(phase);
-  // That a session was made has a line of its own.
+  // The creation of a session is logged elsewhere.
   if (before == PFRT_PHASE_INITIALIZING && phase == PFRT_PHASE_READY) return;
   if (before != phase && logger_->wants(PFRT_LOG_DEBUG))
     logger_->log(PFRT_LOG_DEBUG, "session of graph '", model_->face().name,
@@ -135,7 +137,7 @@ Status Session::open_providers() {
       const Fault fault = fault_of(status.code());
       if (fault == Fault::kNone || !fallback_) return status;
       if (fault == Fault::kMemory) {
-        // Nothing of the provider is there yet to be blamed: only memory can be helped.
+        // The provider is not open yet and cannot be at fault: only memory can be helped.
         PFRT_TRY(cure(std::move(status), tried, progress_));
         continue;
       }
@@ -177,7 +179,7 @@ Result<std::shared_ptr<Session::Plans>> Session::plan_for_all(
   }
 }
 
-// |refusal| is of one request, which others serve from then on; the provider stays in use.
+// |refusal| concerns one request, which others serve from then on; the provider stays in use.
 Result<std::shared_ptr<Session::Plans>> Session::without(Plans& plans, const Status& refusal,
                                                          const RunControl& control) const {
   const Progress progress = progress_of(control);
@@ -236,6 +238,34 @@ Status Session::recover(const std::shared_ptr<Plans>& plans, Status status, Cure
   }
   use(made.take());
   return {};
+}
+
+Status Session::run_in_parts(const std::vector<ValuePtr>& inputs,
+                             const std::vector<OutputRequest>& requests, const RunControl& control,
+                             std::vector<ValuePtr>& outputs, Status failure) try {
+  const std::shared_ptr<Plans> plans = current();
+  auto cut = BatchParts::of(plans->main.graph->graph(), plans->main.order, inputs, requests);
+  if (cut.status().code() == Code::kNOT_FOUND) return failure;  // nobody expects it to be halved
+  if (!cut.ok())
+    return error(failure.code(), failure.message(),
+                 "; its batch cannot be halved: ", cut.status().message());
+  BatchParts parts = cut.take();
+  const ProfileSpan span(control.profile, "run in parts");
+  enter(PFRT_PHASE_MEMORY_RECOVERY);
+  trim();
+  PFRT_TRY(parts.allocate());
+  int64_t most = 0;
+  PFRT_TRY(parts.run(
+      [&](const std::vector<ValuePtr>& in, const std::vector<OutputRequest>& out,
+          std::vector<ValuePtr>& made) { return run_cured(in, false, out, control, made); },
+      inputs.size(), outputs_.size(), most));
+  outputs = parts.outputs(outputs_.size());
+  ++statistics_->in_parts;
+  logger_->log(PFRT_LOG_INFO, "a run of ", parts.batch(), " rows was done in parts of at most ",
+               most, ": ", failure.message());
+  return {};
+} catch (const std::bad_alloc&) {
+  return failure;
 }
 
 void Session::use(std::shared_ptr<Plans> plans) {

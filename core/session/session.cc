@@ -5,18 +5,18 @@
 
 #include "core/base/digest.h"
 #include "core/base/os/floating_point.h"
+#include "core/batch/batch_rows.h"
 #include "core/exec/device_copy.h"
 #include "core/ir/graph_counts.h"
 #include "core/ir/verify.h"
 #include "core/op/defs/resize.h"
-#include "core/pass/rules/quantized_report.h"
-#include "core/plan/batch_rows.h"
-#include "core/plan/client_operator.h"
-#include "core/plan/fault.h"
+#include "core/pass/rules/quantized/report.h"
+#include "core/provider/client_operator.h"
+#include "core/provider/fault.h"
 #include "core/session/pass_options.h"
-#include "core/session/precision_search.h"
 #include "core/session/profile_file.h"
 #include "core/session/sessions.h"
+#include "core/verify/precision_search.h"
 
 namespace pfrt {
 
@@ -39,10 +39,10 @@ Result<std::pair<std::shared_ptr<Session>, Preparation::Config>> Session::begin(
   session->list_inputs();
 
   Preparation::Config prepare;
-  prepare.level = options.get_string("optimization_level");
-  prepare.verbose = options.get_bool("verbose_optimization");
-  prepare.skip_passes = options.get_strings("skip_passes");
-  prepare.verify = options.get_string("verify") == "on";
+  prepare.level = options.get(session_option::kOptimizationLevel);
+  prepare.verbose = options.get(session_option::kVerboseOptimization);
+  prepare.skip_passes = options.get(session_option::kSkipPasses);
+  prepare.verify = options.get(session_option::kVerify) == "on";
   prepare.extra_outputs = extra_outputs;
   prepare.samples = std::move(context.samples);
   prepare.operators = std::move(context.operators);
@@ -70,8 +70,8 @@ Result<std::shared_ptr<Session>> Session::create(std::shared_ptr<const Model> mo
   const uint64_t start = os::monotonic_ns();
   PFRT_ASSIGN(auto begun, begin(std::move(model), options, extra_outputs, std::move(context)));
   auto& [session, prepare] = begun;
-  if (options.get_bool("enable_profiling"))
-    session->open_profile(options.get_string("profile_file_prefix"), start);
+  if (options.get(session_option::kEnableProfiling))
+    session->open_profile(options.get(session_option::kProfileFilePrefix), start);
   PFRT_TRY(session->make_plans(std::move(prepare), options));
   session->list_outputs();
   PFRT_TRY(session->model_->intact(true));
@@ -79,7 +79,7 @@ Result<std::shared_ptr<Session>> Session::create(std::shared_ptr<const Model> mo
     session->profile_->add(Profile::Kind::kStage, start, os::monotonic_ns(),
                            session->profile_->name("session_initialization"));
     session->open_profile_.store(session->profile_.get(), std::memory_order_release);
-    session->write_at_end_ = options.is_set("profile_file_prefix");
+    session->write_at_end_ = options.is_set(session_option::kProfileFilePrefix);
   }
   if (session->all_) session->all_->add(session);
   session->enter(PFRT_PHASE_READY);
@@ -133,54 +133,58 @@ Session::~Session() {
 }
 
 Status Session::take_options(const Options& options) {
-  num_threads_ = static_cast<uint32_t>(std::min<int64_t>(options.get_int("num_threads"), 1024));
-  PFRT_TRY(check_pass_names(options.get_strings("skip_passes"), "creating a session"));
+  num_threads_ =
+      static_cast<uint32_t>(std::min<int64_t>(options.get(session_option::kNumThreads), 1024));
+  PFRT_TRY(check_pass_names(options.get(session_option::kSkipPasses), "creating a session"));
   progress_ = options.progress();
-  if (options.is_set("log_level"))
-    own_logger_->set_level(log_level_from(options.get_string("log_level")));
-  fallback_ = options.get_string("session.fallback") == "on";
-  halve_batch_ = fallback_ && options.get_string("session.halve_batch") == "on";
-  strict_names_ = options.get_bool("strict_dimension_names");
-  assign_ = options.get_string("assign") == "priority" ? AssignBy::kPriority : AssignBy::kCost;
-  const int64_t reopen_ms = options.get_int("session.device_reopen_ms");
+  if (options.is_set(session_option::kLogLevel))
+    own_logger_->set_level(log_level_from(options.get(session_option::kLogLevel)));
+  fallback_ = options.get(session_option::kFallback) == "on";
+  halve_batch_ = fallback_ && options.get(session_option::kHalveBatch) == "on";
+  strict_names_ = options.get(session_option::kStrictDimensionNames);
+  assign_ =
+      options.get(session_option::kAssign) == "priority" ? AssignBy::kPriority : AssignBy::kCost;
+  const int64_t reopen_ms = options.get(session_option::kDeviceReopenMs);
   if (reopen_ms > INT32_MAX)
     return error(Code::kINVALID_ARGUMENT, "creating a session: session.device_reopen_ms ",
                  reopen_ms, " is more than ", INT32_MAX, "; 0 = once in the session's life");
   provider_set_->set_reopen_after(static_cast<uint64_t>(reopen_ms) * 1'000'000);
-  precision_ = precision_hint(options.get_string("precision"));
-  if (options.get_string("deterministic") == "batch") {
-    if (options.get_string("precision") == "auto")
+  precision_ = precision_hint(options.get(session_option::kPrecision));
+  if (options.get(session_option::kDeterministic) == "batch") {
+    if (options.get(session_option::kPrecision) == "auto")
       return error(Code::kINVALID_ARGUMENT,
                    "creating a session: deterministic 'batch' takes plain products, so that "
                    "precision 'auto' has none to choose; give one of the two");
     precision_ |= PFRT_COMPILE_BATCH;
   }
-  PFRT_ASSIGN(named_precisions_, named_precisions(options.get_strings("node_precision")));
-  if (!named_precisions_.empty() && options.get_string("precision") == "auto")
+  PFRT_ASSIGN(named_precisions_, named_precisions(options.get(session_option::kNodePrecision)));
+  if (!named_precisions_.empty() && options.get(session_option::kPrecision) == "auto")
     return error(Code::kINVALID_ARGUMENT,
                  "creating a session: precision 'auto' chooses for each node, and node_precision "
                  "says it for some; give one of the two");
-  max_error_ = options.get_float("max_error");
+  max_error_ = options.get(session_option::kMaxError);
   if (!(max_error_ >= 0))
     return error(Code::kINVALID_ARGUMENT, "creating a session: max_error ", max_error_,
                  " is no error; give 0 or more, such as 0.001");
-  if (options.is_set("max_error") && options.get_string("precision") != "auto")
+  if (options.is_set(session_option::kMaxError) &&
+      options.get(session_option::kPrecision) != "auto")
     return error(Code::kINVALID_ARGUMENT,
                  "creating a session: max_error is of precision 'auto', "
                  "but precision is '",
-                 options.get_string("precision"), "'");
-  if (options.get_int("image.max_pixels") < 1)
+                 options.get(session_option::kPrecision), "'");
+  if (options.get(session_option::kImageMaxPixels) < 1)
     return error(Code::kINVALID_ARGUMENT, "creating a session: image.max_pixels is ",
-                 options.get_int("image.max_pixels"), "; give a number of pixels, 1 at least");
-  max_pixels_ = static_cast<uint64_t>(options.get_int("image.max_pixels"));
-  rules_.concurrent_steps = options.get_string("execution_mode") == "parallel";
-  rules_.reuse = options.get_bool("enable_mem_reuse");
-  rules_.keep_blocks = options.get_bool("enable_mem_pattern");
-  env_allocators_ = options.get_bool("session.use_env_allocators");
+                 options.get(session_option::kImageMaxPixels),
+                 "; give a number of pixels, 1 at least");
+  max_pixels_ = static_cast<uint64_t>(options.get(session_option::kImageMaxPixels));
+  rules_.concurrent_steps = options.get(session_option::kExecutionMode) == "parallel";
+  rules_.reuse = options.get(session_option::kEnableMemReuse);
+  rules_.keep_blocks = options.get(session_option::kEnableMemPattern);
+  env_allocators_ = options.get(session_option::kUseEnvAllocators);
   return {};
 }
 
-// Those that must be fed come first.
+// Lists the inputs; those that must be fed come first.
 void Session::list_inputs() {
   const Graph& g = model_->face();
   for (const bool constant : {false, true}) {
@@ -217,7 +221,7 @@ Status Session::make_plans(Preparation::Config config, const Options& options) {
   if (!optimised) {
     PFRT_ASSIGN(optimised,
                 preparation_->prepare({provider_set_->candidates(), progress_}, {}, pass_notes_));
-    if (options.get_string("precision") == "auto") {
+    if (options.get(session_option::kPrecision) == "auto") {
       const ProfileSpan span(progress_.profile(), "choose precisions");
       PFRT_TRY(choose_precisions(optimised->graph));
     }
@@ -251,7 +255,7 @@ std::string Session::cache_key(const Options& options, const Preparation::Config
       return not_for(candidate.name + " has no fingerprint that tells it from others");
     digest.add(std::string_view(identity));
   }
-  // What changes nothing of what is kept.
+  // Options that change nothing in an entry.
   static constexpr std::string_view kElsewhere[] = {"cache_dir",
                                                     "create_timeout_ms",
                                                     "enable_mem_pattern",
@@ -295,7 +299,7 @@ std::string Session::cache_key(const Options& options, const Preparation::Config
 std::shared_ptr<const Model::Optimised> Session::find_stored() {
   if (cache_key_.empty()) return nullptr;
   const ProfileSpan span(progress_.profile(), "find in the cache");
-  // Its bytes are asked for by plans, which this session makes.
+  // The plans of this session ask for bytes of its constants.
   const auto remake = [source = std::make_shared<Remade>(), weak = weak_from_this()](
                           const std::string& name, uint64_t bytes, void* out) {
     const auto session = weak.lock();
@@ -328,8 +332,8 @@ std::shared_ptr<const Model::Optimised> Session::find_stored() {
   return optimised;
 }
 
-// What the entry does not have, because nobody had read it, is in the graph that was kept, which
-// the same passes make again.
+// Fills in a constant that the entry lacks because nobody had read it: the same passes make the
+// graph again, which has it.
 void Session::remake(Remade& remade, const std::string& name, uint64_t bytes, void* out) const {
   const std::lock_guard lock(remade.mutex);
   if (!remade.graph) {
@@ -368,7 +372,7 @@ void Session::keep_plans(const PackedConstants& packed) {
       compiled.precisions.emplace_back(node.hint, node.note);
   compiled.packed = packed.buffers;
   compiled.packed_from = packed.sources;
-  // The session is there: who has no time to wait for this gets it all the same.
+  // The session is ready: a caller whose time is up gets it all the same.
   cache_->put(cache_key_, compiled, *model_, [this] { return progress_.stop(); });
 }
 
@@ -577,7 +581,7 @@ Status Session::run_cured(const std::vector<ValuePtr>& inputs, bool untied,
       continue;
     }
     if (status.ok() || fault_of(status.code()) == Fault::kNone) return status;
-    PFRT_TRY(model_->intact(true));  // nobody is to blame for what zeros do
+    PFRT_TRY(model_->intact(true));  // no provider is at fault when the file reads as zeros
     outputs.clear();
     if (status.only_request() && fallback_) {
       PFRT_ASSIGN(without_refuser, without(*plans, status, control));

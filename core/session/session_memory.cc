@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a session takes, what it can give back, and where it stands.
+// Reports a session's memory and phase, and gives back memory.
 #include <iterator>
 #include <unordered_set>
 
@@ -15,7 +15,7 @@ constexpr std::string_view kPhases[] = {
     "Recovering", "MemoryRecovery", "DeviceRecovery", "FatalError",
     "Cleanup"};
 
-// Of constants in memory, each counted once.
+// Adds the bytes of constants in memory, each counted once.
 void add_weights(const Graph& graph, std::unordered_set<const Buffer*>& counted, uint64_t& bytes) {
   for (const ValueId id : graph.initializers()) {
     const ValuePtr& constant = graph.at(id).constant;

@@ -1,16 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a session's providers may measure, and where that is kept.
+// Reads a session's options of tuning, and connects tuning with the cache.
 #include "core/session/session.h"
 
 namespace pfrt {
 
 Status Session::take_tuning(const Options& options) {
-  const std::string& mode = options.get_string("tune");
-  for (const char* key : {"tune_budget_s", "tune_search", "tune_iterations", "tune_repeats"})
-    if (mode != "on" && options.is_set(key))
-      return error(Code::kINVALID_ARGUMENT, "creating a session: ", key,
-                   " is of tune 'on', but tune is '", mode, "'");
+  using namespace session_option;
+  const std::string mode = options.get(kTune);
+  const auto only_when_on = [&](const auto& option) -> Status {
+    if (mode == "on" || !options.is_set(option)) return {};
+    return error(Code::kINVALID_ARGUMENT, "creating a session: ", option.key,
+                 " is of tune 'on', but tune is '", mode, "'");
+  };
+  PFRT_TRY(only_when_on(kTuneBudgetS));
+  PFRT_TRY(only_when_on(kTuneSearch));
+  PFRT_TRY(only_when_on(kTuneIterations));
+  PFRT_TRY(only_when_on(kTuneRepeats));
   if (mode == "off") return {};
   Tuning::Config config;
   config.measure = mode == "on";
@@ -18,16 +24,16 @@ Status Session::take_tuning(const Options& options) {
     return error(Code::kINVALID_ARGUMENT,
                  "creating a session: tune 'cached' uses what is in the cache folder, and there is "
                  "none; give cache_dir, or set PFRT_CACHE_DIR");
-  const std::string& search = options.get_string("tune_search");
+  const std::string search = options.get(kTuneSearch);
   if (search != "race") config.search = search == "random" ? PFRT_TUNE_RANDOM : PFRT_TUNE_MODEL;
-  const auto number = [&](const char* key) {
-    return static_cast<uint32_t>(std::min<int64_t>(options.get_int(key), 1 << 20));
+  const auto number = [&](const auto& option) {
+    return static_cast<uint32_t>(std::min<int64_t>(options.get(option), 1 << 20));
   };
-  config.iterations = number("tune_iterations");
-  config.repeats = number("tune_repeats");
+  config.iterations = number(kTuneIterations);
+  config.repeats = number(kTuneRepeats);
   constexpr double kMostSeconds = 1e6;
-  config.budget_ns = static_cast<uint64_t>(
-      std::clamp(options.get_float("tune_budget_s"), 0.0, kMostSeconds) * 1e9);
+  config.budget_ns =
+      static_cast<uint64_t>(std::clamp(options.get(kTuneBudgetS), 0.0, kMostSeconds) * 1e9);
   tuning_ = std::make_unique<Tuning>(
       config, [cache = cache_](const std::string& provider, const std::string& identity) {
         return cache && !identity.empty() ? cache->tunings(provider, identity) : nullptr;

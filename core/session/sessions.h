@@ -18,14 +18,14 @@ class Session;
 class Sessions {
  public:
   void add(const std::shared_ptr<Session>& session);
-  // Plans, idle blocks and second plans of every session; runs under way keep what they use.
-  // The bytes of blocks that this was.
+  // Drops plans, idle blocks and second plans of every session; runs under way keep what they use.
+  // Returns the bytes of blocks freed.
   uint64_t release_memory();
 
-  // Calls |fn| with each, and the sum of what it gives. One that is about to end waits for the call
-  // with it, so that no session ends here. One thread at a time.
+  // Calls |fn| with each session, and returns the sum of its results. A session that is about to
+  // end waits for its call to end, so that none ends here. Used by one thread at a time.
   uint64_t tend(const std::function<uint64_t(Session& session)>& fn);
-  // First of all when a session ends.
+  // Is called first of all when a session ends.
   void forget(const Session* session);
 
  private:

@@ -7,13 +7,13 @@
 #include "core/base/os/atomic_file.h"
 #include "core/base/os/file.h"
 #include "core/format/pfm.h"
-#include "core/session/ports.h"
+#include "core/model/ports.h"
 
 namespace pfrt {
 namespace {
 
-// How much more memory than a value takes is made for the next: for so many steps along its axis,
-// but of a short value no more than this or as much again, and of a long one an eighth at least.
+// Spare memory for the next value, beyond its own size: |kSteps| steps along its axis, but at most
+// |kShort| bytes or the value's own size, whichever is more, and at least an eighth of that size.
 constexpr uint64_t kSteps = 64, kShort = uint64_t{1} << 20;
 
 uint64_t with_room(uint64_t bytes, uint64_t step) {
@@ -35,7 +35,7 @@ std::string replaced(std::string text, std::string_view from, std::string_view t
   return at == text.npos ? std::string() : text.replace(at, from.size(), to);
 }
 
-// What exporters call the output that belongs to |input|.
+// Names that exporters give the output that belongs to |input|.
 std::vector<std::string> output_names(const std::string& input) {
   std::vector<std::string> out{replaced(input, "past_key_values", "present"),
                                replaced(input, "past", "present"), input + "_out", input + "N"};
@@ -62,13 +62,13 @@ std::vector<size_t> growing_axes(const PortInfo& input, const PortInfo& output) 
   return out;
 }
 
-// What |value| has along |axis|: nothing where it is no tensor, or of too small a rank.
+// The size of |value| along |axis|: 0 where it is no tensor, or its rank is too small.
 int64_t along(const ValuePtr& value, std::optional<size_t> axis) {
   if (!value || !axis || *axis >= value->tensor.dims.size()) return 0;
   return value->tensor.dims[*axis];
 }
 
-// How a tensor lies around one axis: |outer| times |along| times |inner| bytes.
+// The layout of a tensor around one axis: |outer| times |along| times |inner| bytes.
 struct Strips {
   uint64_t outer, inner;
 
@@ -104,7 +104,7 @@ Result<Tensor> first_of(const Tensor& t, size_t axis, int64_t length, Transfers&
 
 }  // namespace
 
-// ---- which values ----
+// ---- pairs ----
 
 Result<std::shared_ptr<State>> State::create(std::shared_ptr<Session> session,
                                              const std::vector<StatePair>& pairs) {
@@ -176,7 +176,7 @@ Result<State::Entry*> State::entry_of(std::string_view input, std::string_view d
   return error(Code::kNOT_FOUND, doing, " '", input, "': the state has ", names);
 }
 
-// ---- what people do with it ----
+// ---- the client's calls ----
 
 Status State::idle(std::string_view doing) const {
   return running_ ? error(Code::kBUSY, doing,
@@ -317,7 +317,7 @@ Status State::load(const std::string& path) {
   for (const ValueId id : graph.initializers()) {
     PFRT_ASSIGN(Entry * e, entry_of(graph.at(id).name, doing + ", which has"));
     PFRT_TRY(check(*e, *graph.at(id).constant, doing + ":"));
-    // Its own bytes, not a view into the file's.
+    // The value gets its own bytes, not a view into the file's.
     PFRT_ASSIGN(values[static_cast<size_t>(e - entries_.data())], exclusive(graph.at(id).constant));
   }
   for (size_t i = 0; i < entries_.size(); ++i) entries_[i].value = std::move(values[i]);
@@ -326,8 +326,8 @@ Status State::load(const std::string& path) {
 
 // ---- runs ----
 
-// Zeros. Along the axis that grows there are none; a dimension that other inputs of the run have by
-// name is as theirs, and another one is 1.
+// A value of zeros. It is empty along the growing axis; a dimension that other inputs of the run
+// have by name is as large as theirs, and any other one is 1.
 Result<ValuePtr> State::first_value(const Entry& e, const std::vector<ValuePtr>& inputs) const {
   const PortInfo& port = input_of(e);
   if (port.type.kind != PFRT_VALUE_TENSOR || !port.type.has_shape ||
@@ -351,13 +351,13 @@ Result<ValuePtr> State::first_value(const Entry& e, const std::vector<ValuePtr>&
   return Value::of(std::move(zeros));
 }
 
-// Keeps the spare memory, or has some made, if it is large enough for a step more than there is.
+// Keeps the spare memory, or allocates some, where it has room for at least one more step.
 void State::make_room(Entry& e) {
   if (!e.value || e.value->kind != PFRT_VALUE_TENSOR) return;
   const Tensor& t = e.value->tensor;
   if (!t.buffer || t.dtype == PFRT_DTYPE_STRING) return;
   const uint64_t bytes = t.bytes();
-  if (bytes == 0) return;  // nothing tells how much the next value has
+  if (bytes == 0) return;  // the size of the next value is unknown
   const auto length = static_cast<uint64_t>(along(e.value, e.axis));
   const uint64_t step = length == 0 ? 0 : bytes / length;
   if (e.spare && e.spare->device() == t.buffer->device() && e.spare->bytes() >= bytes + step)
@@ -366,7 +366,7 @@ void State::make_room(Entry& e) {
   const uint64_t room = step == 0 ? bytes : with_room(bytes, step);
   auto made =
       t.device() ? Buffer::on_device(t.buffer->device(), room) : Buffer::allocate_pages(room);
-  if (made.ok()) e.spare = made.take();  // without, the run has memory of its own made, or fails
+  if (made.ok()) e.spare = made.take();  // without it, the run allocates or fails
 }
 
 Status State::begin(const Session& session, std::vector<ValuePtr>& inputs,
@@ -416,7 +416,7 @@ void State::end(const std::vector<ValuePtr>& outputs) {
     if (e.spare || !last || last.use_count() > 1 || last->kind != PFRT_VALUE_TENSOR) continue;
     std::shared_ptr<Buffer> memory = last->tensor.buffer;
     last = nullptr;
-    // Nobody else sees it, and it is no view of the client's or of a file.
+    // Only this state has the memory, and it is no view of the client's or of a file.
     if (memory && memory.use_count() == 1 && (memory->owned() || memory->device()))
       e.spare = std::move(memory);
   }

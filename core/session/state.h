@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What one run of a session leaves for the next: outputs that are inputs of the run that follows,
-// such as key-value caches and recurrent states, wherever the run has left them. A run takes the
+// Values that one run of a session leaves for the next: outputs that are inputs of the run that
+// follows, such as key-value caches and recurrent states, in host or device memory. A run takes the
 // values and, when it has succeeded, puts its own in their place; one that fails changes nothing.
 // Thread-safe; one run at a time has a state.
 #pragma once
@@ -17,9 +17,9 @@
 
 namespace pfrt {
 
-// An output and the input that it is for the next run. |axis|: along which the value grows.
+// An output, and the input that it becomes in the next run. The value grows along |axis|.
 struct StatePair {
-  enum class Growth { kByNames, kNone, kAlong };  // kByNames: as the dimensions are called
+  enum class Growth { kByNames, kNone, kAlong };  // kByNames: as the names of dimensions tell
   std::string input, output;
   Growth growth = Growth::kByNames;
   size_t axis = 0;
@@ -27,26 +27,26 @@ struct StatePair {
 
 class State {
  public:
-  // |pairs| empty: those that the ports' names tell.
+  // An empty |pairs| means the pairs that the ports' names tell.
   static Result<std::shared_ptr<State>> create(std::shared_ptr<Session> session,
                                                const std::vector<StatePair>& pairs);
 
   std::vector<std::string_view> inputs() const;
-  // What its values have along the axes that they grow along; 0 where none does, or has yet.
+  // The size of the values along their growing axes; 0 where none grows, or none is set yet.
   int64_t length() const;
-  // A state of its own with the same values, which are shared until a run replaces them.
+  // A separate state with the same values, which are shared until a run replaces them.
   Result<std::shared_ptr<State>> clone() const;
-  // The first |length| of what there is along each growing axis; 0: as new.
+  // Keeps the first |length| along each growing axis; 0 makes the state new.
   Status truncate(int64_t length);
-  // By the input's name; null before there is one.
+  // The value for |input|; null before there is one.
   Result<ValuePtr> get(std::string_view input) const;
   Status set(std::string_view input, ValuePtr value);
-  // As a .pfm file of constants that have the inputs' names.
+  // Writes a .pfm file of constants that have the inputs' names.
   Status save(const std::string& path) const;
   Status load(const std::string& path);
 
-  // A run of |session|: fills in |inputs| and asks for the next values in |requests|, both in the
-  // session's order. Then end() is called, with nothing where the run has failed.
+  // Begins a run of |session|: fills in |inputs| and asks for the next values in |requests|, both
+  // in the session's order. The caller then calls end(), with no outputs where the run failed.
   Status begin(const Session& session, std::vector<ValuePtr>& inputs,
                std::vector<OutputRequest>& requests);
   void end(const std::vector<ValuePtr>& outputs);
@@ -54,7 +54,7 @@ class State {
  private:
   struct Entry {
     size_t input, output;        // ports
-    std::optional<size_t> axis;  // that it grows along
+    std::optional<size_t> axis;  // the axis that it grows along
     ValuePtr value;              // null: zeros, or empty along |axis|
     // Memory for the next value while this one is read, with room to grow.
     std::shared_ptr<Buffer> spare;

@@ -42,7 +42,7 @@ Status AttributeList::add_plain(const std::string& name, pfrt_attr_type type,
       add(name, type).s = to_c(attribute.s());
       return {};
     case PFRT_ATTR_TYPE: {
-      // Only to refuse what the text could not say.
+      // The type is read only to refuse what the text could not say.
       PFRT_TRY(TypeInfo::read(attribute.tp(), false).take_status());
       add(name, type).s = to_c(texts_.emplace_back(type_text(attribute.tp())));
       return {};

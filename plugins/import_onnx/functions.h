@@ -35,7 +35,7 @@ class FunctionTable {
   std::map<std::string, const wire::FunctionProto*, std::less<>> functions_;
 };
 
-// For messages: "domain.name", and "Conv 'conv1'" or "Conv producing 'x'".
+// Names for messages: "domain.name", and "Conv 'conv1'" or "Conv producing 'x'".
 std::string describe(const wire::FunctionProto& function);
 std::string describe(const wire::NodeProto& node);
 
@@ -63,16 +63,17 @@ class NameSource {
   uint64_t counter_ = 0;
 };
 
-// How names and attribute references of a function's body are read where one call is inlined.
+// Gives names and attribute references of a function's body their meaning where one call is
+// inlined.
 class Scope {
  public:
   struct Binding {
     const wire::AttributeProto* attribute;
-    Scope* scope;  // that the attribute's graphs are read in; nullptr: the model's own
+    Scope* scope;  // the attribute's graphs are read in it; nullptr: in the model's own graph
   };
 
-  // |caller| nullptr: the call stands in the model's own graph. |prefix| starts every name made
-  // here.
+  // The call stands in the graph of |caller|; nullptr: in the model's own. |prefix| starts every
+  // name made here.
   Scope(const wire::FunctionProto& function, Scope* caller, std::string prefix, NameSource& names);
   Scope(const Scope&) = delete;
   Scope& operator=(const Scope&) = delete;
@@ -87,7 +88,7 @@ class Scope {
   // Makes |name| stand for |target|; false when it stands for something already.
   bool bind_value(const std::string& name, std::string target);
   void bind_attribute(const std::string& name, Binding binding) { attributes_[name] = binding; }
-  // What |name| was given in the call or by default; nullptr when it was left out.
+  // The attribute that |name| was given in the call or by default; nullptr when it was left out.
   const Binding* attribute(const std::string& name) const;
 
  private:

@@ -36,7 +36,7 @@ class MessageSink {
   MessageSink& operator=(const MessageSink&) = delete;
 
   const pfrt_sink* get() const { return &sink_; }
-  // What the call that returned |code| reported.
+  // The failure that the call that returned |code| reported.
   Status status(pfrt_code code) const;
 
  private:

@@ -8,8 +8,8 @@
 
 namespace pfrt::onnx {
 
-// Makes the declared type of each optional of |graph| and its bodies that holds a sequence one of a
-// sequence. Where no node tells, the type stays one of a tensor.
+// Corrects the declared types of optionals of |graph| and its bodies: an optional that holds a
+// sequence becomes one of a sequence. If no node tells, the type stays one of a tensor.
 void declare_optional_sequences(::pfrt_onnx_wire::GraphProto* graph);
 
 }  // namespace pfrt::onnx

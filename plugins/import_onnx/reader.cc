@@ -50,7 +50,7 @@ class ModelReader {
   Status read();
 
  private:
-  // Where a graph's items are read: the model's own graph (nullptr) or the body of a function.
+  // The place of a graph's items: the model's own graph (nullptr) or the body of a function.
   using Place = Scope*;
 
   Status read_info();

@@ -14,7 +14,7 @@ namespace pfrt::onnx {
 class Sha1 {
  public:
   void add(const uint8_t* data, uint64_t size);
-  // 40 lower-case hexadecimal digits, of everything added; nothing may be added afterwards.
+  // Returns 40 lower-case hexadecimal digits for everything added; nothing may be added afterwards.
   std::string digest();
 
  private:

@@ -206,8 +206,8 @@ Result<ValueRef> TensorReader::read_fields(const Form& form, const wire::TensorP
   }
 }
 
-// |stored| numbers, one an element, or one a byte of packed elements. Any that fits the element's
-// bits is taken, signed or not: exporters write 16-bit patterns both ways.
+// Reads |stored| numbers, one an element, or one a byte of packed elements. Any number that fits
+// the element's bits is taken, signed or not: exporters write 16-bit patterns both ways.
 template <typename Next>
 Result<ValueRef> TensorReader::read_integers(const Form& form, uint64_t stored, Next next) {
   const uint32_t bits = std::max(8u, dtype_bits(form.dtype));

@@ -9,8 +9,8 @@ namespace {
 constexpr uint32_t kPayloadField = 20000;
 enum WireType : uint32_t { kVarint = 0, kFixed64 = 1, kLength = 2, kFixed32 = 5 };
 
-// What a length-delimited field holds. kBytes is anything but a message; kDropped is a message
-// nobody reads.
+// The content of a length-delimited field. kBytes is anything but a message; kDropped is a message
+// that nobody reads.
 enum class Kind {
   kBytes,
   kDropped,
@@ -170,7 +170,7 @@ std::string varint(uint64_t value) {
   return out;
 }
 
-// One field by byte offsets: [start, length) is its tag, [length, body) its length (of a
+// A field by byte offsets: [start, length) is its tag, [length, body) its length (of a
 // length-delimited field), [body, end) its content.
 struct Field {
   uint32_t number = 0;

@@ -52,7 +52,8 @@ struct Piece {
   uint64_t size;
 };
 
-// What to write, in order: views into the slim message, into payloads and into |headers|.
+// The pieces of a file in the order in which they are written: views into the slim message, into
+// payloads and into |headers|.
 struct JoinedMessage {
   std::vector<Piece> pieces;
   std::deque<std::string> headers;

@@ -19,9 +19,10 @@
 namespace pfrt::onnx {
 namespace {
 
-// Of models that do not say theirs: the version that came with their opset, up to this one.
+// Newest IR version for models that do not say theirs; they get the version that came with their
+// opset, up to this one.
 constexpr int64_t kNewestUnsaid = 10;
-// Initializers that are no inputs.
+// Oldest IR version that has initializers that are no inputs.
 constexpr int64_t kLeastIrVersion = 4;
 constexpr uint64_t kMessageLimit = INT_MAX;
 constexpr uint64_t kSidecarAlignment = 64;
@@ -99,12 +100,12 @@ class ModelWriter {
   Status write_nodes(const pfrt_graph* graph, wire::GraphProto* out);
   Status write_attribute(const pfrt_attr& attr, wire::AttributeProto* out);
   Status write_body(const pfrt_graph* graph, wire::GraphProto* out);
-  // |external|: may go to the second file.
+  // Writes a tensor; with |external| its data may go to the second file.
   Status write_tensor(const pfrt_value* value, bool external, wire::TensorProto* out);
   Status write_sparse(const pfrt_value* value, wire::SparseTensorProto* out);
   void write_external(const pfrt_tensor& tensor, wire::TensorProto* out);
   void write_value(const pfrt_value_info& info, wire::ValueInfoProto* out);
-  // That something needs an IR version of at least this.
+  // Notes that something needs an IR version of at least this.
   void need(int64_t ir_version) { ir_version_ = std::max(ir_version_, ir_version); }
   Status write_pieces();
   Status write_sidecar();

@@ -140,7 +140,7 @@ std::string check_table(const pfrt_plugin_desc& desc) {
   return {};
 }
 
-// What is thrown by a query ends here.
+// Calls |query|, and catches whatever it throws.
 pfrt_code call_query(pfrt_plugin_query_fn query, const pfrt_host_info& host,
                      pfrt_plugin_desc* desc) {
   try {
@@ -179,7 +179,8 @@ void PluginLoader::scan() {
   }
 }
 
-// At the first use and not in scan(), so that it reaches a sink that is set after creation.
+// Warns at the first use and not in scan(), so that the warning reaches a sink that is set after
+// creation.
 void PluginLoader::warn_of_folders() {
   if (warned_ || !logger_) return;
   warned_ = true;

@@ -19,7 +19,7 @@
 
 namespace pfrt {
 
-// One file of the right name in the search path.
+// A file of the right name in the search path.
 struct Plugin {
   std::string kind, short_name, path;  // "provider", "cpu", ".../libpyflamert_provider_cpu.so"
   bool opened = false;
@@ -41,20 +41,20 @@ struct Plugin {
   }
 };
 
-// Which function a provider's table lacks, as a sentence; empty when it has all. |own_open|: open
-// is not the table's.
+// Names the function that a provider's table lacks, in a sentence; empty when it has all.
+// |own_open|: open is not the table's.
 std::string provider_table_fault(const pfrt_provider_table& table, uint64_t features,
                                  bool own_open = false);
 
-// Where plug-ins are looked for, and what names it: "PFRT_PLUGIN_PATH"; empty for the folder that
-// nobody named, which need not be there.
+// A folder that is searched for plug-ins, and the variable that names it, "PFRT_PLUGIN_PATH".
+// |named_by| is empty for the default folder, which need not exist.
 struct PluginFolder {
   std::string path, named_by;
 };
 
 class PluginLoader {
  public:
-  // |folders| in search order; the first file of a name wins.
+  // |folders| are in search order; the first file of a name wins.
   PluginLoader(std::vector<PluginFolder> folders, Logger* logger);
 
   // The folders as a sentence has them, with what is wrong with each.
@@ -65,10 +65,11 @@ class PluginLoader {
   std::vector<std::shared_ptr<const Plugin>> list(std::string_view kind);
   // Opens every file of a kind.
   std::vector<std::shared_ptr<const Plugin>> open_all(std::string_view kind);
-  // By the name the plug-in gives itself, "CPUExecutionProvider", or one that stands for it (see
-  // provider_name.h); the file named after it is tried first. NOT_FOUND lists what is there.
+  // Finds a plug-in by the name that it gives itself, "CPUExecutionProvider", or by one that stands
+  // for it (see provider_name.h); the file named after it is tried first. NOT_FOUND lists what is
+  // there.
   Result<std::shared_ptr<const Plugin>> find(std::string_view kind, std::string_view name);
-  // By the name in the file name ("onnx"); null when there is no such file.
+  // Opens a plug-in by the name in its file name ("onnx"); null when there is no such file.
   Result<std::shared_ptr<const Plugin>> open_short(std::string_view kind,
                                                    std::string_view short_name);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the query symbols of our plug-ins of kind ops have in common. Pure.
+// Shared by the query symbols of the plug-ins of kind ops. Pure.
 #pragma once
 
 #include <pyflame_rt/custom.h>

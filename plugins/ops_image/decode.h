@@ -21,13 +21,13 @@ struct Image {
   std::vector<uint8_t> rgb;  // [height, width, 3]
 };
 
-// One image to decode, and what came of it where there is no image.
+// An image to decode, and its size where it is refused.
 struct Job {
   Bytes bytes;
   int64_t max_pixels;
   bool (*asked_to_stop)(const void* who);
   const void* who;
-  // What the header announces, where that is more than is allowed.
+  // The size in the header, if it is larger than allowed.
   int64_t refused_height = 0, refused_width = 0;
 
   bool stopped() const { return asked_to_stop(who); }
@@ -38,7 +38,7 @@ struct Job {
 // An image of that size, all black, or nothing when it is empty or too large.
 std::optional<Image> make_image(Job& job, int64_t height, int64_t width);
 
-// By the first bytes: JPEG, PNG, BMP, PNM, TIFF, JPEG 2000, WebP.
+// Decodes by the format that the first bytes show: JPEG, PNG, BMP, PNM, TIFF, JPEG 2000, WebP.
 std::optional<Image> decode(Job& job);
 
 std::optional<Image> decode_bmp(Job& job);

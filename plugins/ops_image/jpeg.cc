@@ -14,7 +14,7 @@
 namespace pfrt::image {
 namespace {
 
-// Of Huffman codes a block of 8 x 8 pixels takes a bit at least; arithmetic codes may take less.
+// A block of 8 x 8 pixels takes a bit at least in Huffman codes; arithmetic codes may take less.
 constexpr int64_t kPixelsPerByte = 8 * 64;
 // Each scan of a progressive image goes through all of its blocks. Encoders write about ten.
 constexpr int kMostScans = 500;
@@ -60,7 +60,7 @@ bool create(jpeg_decompress_struct* jpeg, Errors* errors) {
   return true;
 }
 
-// Leaves by longjmp in between: nothing here may have a destructor. |image| and |inverted| are the
+// Leaves by longjmp in between: nothing here may have a destructor. |image| and |line| are the
 // caller's.
 bool read(jpeg_decompress_struct* jpeg, Errors* errors, Job* job, std::optional<Image>* image,
           uint8_t* line, size_t line_bytes) {

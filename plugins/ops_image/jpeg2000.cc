@@ -12,7 +12,7 @@ namespace {
 
 // Samples of 4 bytes that the library keeps, a pixel that is allowed.
 constexpr int64_t kMostSamplesPerPixel = 4;
-constexpr int64_t kMostTiles = 65535;  // that a codestream can number
+constexpr int64_t kMostTiles = 65535;  // most tiles that a codestream can number
 
 struct Source {
   const Job* job;
@@ -41,7 +41,7 @@ OPJ_BOOL seek(OPJ_OFF_T to, void* user) {
   return OPJ_TRUE;
 }
 
-// What SIZ, the first segment of a codestream, announces.
+// The size of the image by SIZ, the first segment of a codestream.
 struct Announced {
   int64_t height, width, tiles, components;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// libpyflamert_ops_image.so: ImageDecoder. As in the standard, bytes that are no image give an
-// empty one, [0, 0, channels]; images of more pixels than the session allows are refused.
+// libpyflamert_ops_image.so: ImageDecoder. Bytes that are no image give an empty one, [0, 0,
+// channels], which the standard wants; images of more pixels than the session allows are refused.
 #include <cstddef>
 #include <exception>
 #include <new>

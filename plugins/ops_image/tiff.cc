@@ -47,7 +47,7 @@ struct Close {
 using Tiff = std::unique_ptr<TIFF, Close>;
 
 Tiff open(File& file) {
-  // For the process: what a library prints is nobody's.
+  // Silences the library for the whole process: its messages concern nobody.
   static const bool quiet = (TIFFSetErrorHandler(nullptr), TIFFSetWarningHandler(nullptr), true);
   (void)quiet;
   constexpr const char* kName = "image";

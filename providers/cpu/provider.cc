@@ -21,7 +21,7 @@
 namespace pfrt::cpu {
 namespace {
 
-constexpr int64_t kTypicalDim = 64;  // what a symbolic dimension counts for in estimates
+constexpr int64_t kTypicalDim = 64;  // stands for a symbolic dimension in estimates
 
 struct KernelText {
   pfrt_kernel_info info;
@@ -104,8 +104,8 @@ uint64_t typical_bytes(pfrt_dtype dtype, std::span<const int64_t> dims) {
   return static_cast<uint64_t>(std::min(bytes, 1e15));
 }
 
-// Of matrix products and convolutions: two operations for each product of an output element; else
-// one an element.
+// Operations of a node: two for each product of an output element in matrix products and
+// convolutions; else one an element.
 double typical_flops(const SnapshotNode& node, uint64_t output_bytes) {
   const size_t size = std::max<size_t>(dtype_size(node.output_dtype(0)), 1);
   const double outputs = static_cast<double>(output_bytes) / static_cast<double>(size);

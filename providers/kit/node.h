@@ -16,8 +16,8 @@
 
 namespace pfrt {
 
-// Of float32 products, as the session's option "precision" has it; from the nearest to the fastest.
-// kRowsAlone: as kIeee, and the bits of a row do not depend on how many rows there are
+// Precision of float32 products, by the session's option "precision", from the nearest to the
+// fastest. kRowsAlone is kIeee, and the bits of a row do not depend on the number of rows
 // (PFRT_COMPILE_BATCH).
 enum class Precision : uint8_t { kRowsAlone, kIeee, kFloat32, kFast, kBfloat16 };
 // Sums of products as they are, nothing split, transformed or rounded before.

@@ -76,7 +76,7 @@ pfrt_code compile(pfrt_provider* provider, const pfrt_region* regions, size_t re
 
 // Makes a program for one set of dimensions: buffers, and steps in an order that runs. The host
 // plans the memory of all buffers, calls each step's run function with it, and keeps programs by
-// input signature. What the program points to belongs to the provider until release_program.
+// input signature. Memory that the program points to belongs to the provider until release_program.
 pfrt_code specialise(pfrt_executable*, const pfrt_shapes*, const pfrt_sink* sink, pfrt_program*) {
   return sink->fail(sink, PFRT_CODE_UNSUPPORTED, PFRT_NO_INDEX, to_c(kReason));
 }

@@ -3,7 +3,7 @@
 // Classifies handwritten digits through the C ABI, by P/Invoke: prints the class of the first held-out image and its
 // probability, then how many of all are right. Argument: the folder with digits.onnx and digits_test.bin.
 //
-// Not run by the project's tests: Debian 12 has no .NET SDK.
+// The project's tests do not run it, since Debian 12 has no .NET SDK.
 using System;
 using System.Globalization;
 using System.IO;
@@ -16,10 +16,10 @@ public sealed class Failure : Exception
     public Failure(string message) : base(message) { }
 }
 
-/// <summary>What this file needs of include/pyflame_rt.</summary>
+/// <summary>The declarations of include/pyflame_rt that this file needs.</summary>
 internal static unsafe class Abi
 {
-    /// <summary>2.0: every library of major version 2 has what is used here.</summary>
+    /// <summary>Every library of major version 2 has what 2.0 has.</summary>
     public const uint Version = 2 << 16;
     public const uint Float32 = 1;
 
@@ -181,7 +181,7 @@ internal sealed unsafe class Session : IDisposable
         }
     }
 
-    /// <summary>The probability of each class.</summary>
+    /// <summary>Returns the probability of each class.</summary>
     public float[] Classify(byte[] pixels)
     {
         var image = new float[64];

@@ -17,7 +17,7 @@ static int equals(pfrt_string s, const char* other) {
   return s.size == strlen(other) && (s.size == 0 || memcmp(s.data, other, s.size) == 0);
 }
 
-/* Whether the value is an initializer of one float32, 2. */
+/* Returns whether the value is an initializer of a single float32, 2. */
 static int is_two(const pfrt_api* api, const pfrt_graph* graph, pfrt_string name) {
   pfrt_value* value = NULL;
   pfrt_tensor tensor;

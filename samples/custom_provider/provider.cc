@@ -39,7 +39,7 @@ const pfrt_snapshot_value& value_at(const pfrt_snapshot& s, uint32_t i) {
 
 enum class Op { kAdd, kMul, kRelu, kMatMul };
 
-// Null when the node can be run, else why not.
+// Returns null when the node can be run, else why not.
 const char* refuse(const pfrt_snapshot& s, const pfrt_snapshot_node& node, Op* op) {
   const std::string_view name = view(node.op);
   if (!view(node.domain).empty()) return "only operators of the standard are known";
@@ -88,7 +88,7 @@ struct Step {
   Op op = Op::kAdd;
   std::vector<uint32_t> reads;  // buffers
   uint32_t write = 0;
-  std::vector<int64_t> a, b, y;  // dims
+  std::vector<int64_t> a, b, y;  // dimensions
 };
 
 struct Program {
@@ -103,7 +103,8 @@ uint64_t count_of(const std::vector<int64_t>& dims) {
   return count;
 }
 
-// The element of an operand that element |flat| of the result sees by broadcasting.
+// Returns the index of the operand's element that broadcasting pairs with element |flat| of the
+// result.
 uint64_t broadcast(const std::vector<int64_t>& y, const std::vector<int64_t>& dims, uint64_t flat) {
   uint64_t index = 0, stride = 1;
   for (size_t i = 0; i < dims.size(); ++i) {
@@ -116,7 +117,7 @@ uint64_t broadcast(const std::vector<int64_t>& y, const std::vector<int64_t>& di
   return index;
 }
 
-// The part |i| of |parts| of a step's work, so that threads can share it.
+// Part |i| of the |parts| of a step's work, so that threads can share it.
 struct Work {
   const Step* step;
   const pfrt_step_context* context;
@@ -336,7 +337,7 @@ pfrt_provider_table make_table() {
 extern "C" PFRT_EXPORT pfrt_code pfrt_plugin_query(const pfrt_host_info* host,
                                                    pfrt_plugin_desc* out_desc) {
   static const pfrt_provider_table table = make_table();
-  // Member by member: the host's struct may be an older or a newer one.
+  // Member by member, since the host's struct may be an older or a newer one.
   out_desc->abi = PFRT_ABI_VERSION;
   out_desc->abi_major = PFRT_ABI_MAJOR;
   out_desc->min_minor = 0;  // no slot of a later minor is needed

@@ -30,7 +30,7 @@ class Heartbeat {
   Heartbeat(const pfrt_service_request& request, const pfrt_sink* sink)
       : api_(*request.api), env_(request.env), sink_(sink) {}
 
-  // The code of what went wrong, which is then reported.
+  // Returns the code of what went wrong, which has been reported.
   pfrt_code start(const pfrt_service_request& request) {
     std::string model;
     for (size_t i = 0; i < request.option_count; ++i) {
@@ -74,7 +74,7 @@ class Heartbeat {
     return sink_->fail(sink_, code, PFRT_NO_INDEX, text(message));
   }
 
-  // Takes |status|; 0 when there is none.
+  // Releases |status| and returns its code; 0 when there is none.
   pfrt_code take(pfrt_status* status) {
     if (!status) return PFRT_CODE_OK;
     const pfrt_code code = api_.status->code(status);
@@ -83,7 +83,7 @@ class Heartbeat {
     return code;
   }
 
-  // A session of the model, and zeros for its inputs: dynamic dimensions are 1.
+  // Makes a session of the model, and zeros for its inputs; dynamic dimensions are 1.
   pfrt_code open(const std::string& path) {
     pfrt_model* model = nullptr;
     if (const pfrt_code code = take(api_.model->load_file(env_, text(path), nullptr, &model)))

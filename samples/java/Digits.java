@@ -21,7 +21,7 @@ import java.util.Locale;
  * is the file that PYFLAME_RT_LIBRARY names, else the system's libpyflamert_c.so.
  */
 public final class Digits {
-    /** 2.0 of include/pyflame_rt: every library of major version 2 has what is used here. */
+    /** Version 2.0 of include/pyflame_rt, whose functions every library of major version 2 has. */
     private static final int ABI = 2 << 16;
     private static final int FLOAT32 = 1;
     private static final int PIXELS = 64;

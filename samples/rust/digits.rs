@@ -11,12 +11,12 @@ use std::ptr::{null, null_mut};
 
 type Result<T> = std::result::Result<T, String>;
 
-/// What this file declares of include/pyflame_rt. Tables and structs only grow at their end, so a
-/// prefix of each table is enough; slots that are not called are plain pointers.
+/// The declarations of include/pyflame_rt that this file needs. Tables and structs only grow at their
+/// end, so a prefix of each table is enough; slots that are not called are plain pointers.
 mod abi {
     use std::os::raw::{c_char, c_void};
 
-    pub const VERSION: u32 = 2 << 16; // 2.0: every library of major version 2 has what is used here
+    pub const VERSION: u32 = 2 << 16; // every library of major version 2 has what 2.0 has
     pub const FLOAT32: u32 = 1;
 
     pub type Slot = *const c_void;
@@ -171,7 +171,7 @@ fn words(text: abi::Text) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The table behind |pointer|, once it is known to reach as far as |T| does.
+/// Returns the table behind |pointer|, which must have at least the size of |T|.
 unsafe fn table<T>(pointer: *const T, name: &str) -> Result<&'static T> {
     let has = if pointer.is_null() { 0 } else { *(pointer as *const u32) as usize };
     if has < size_of::<T>() {
@@ -286,7 +286,7 @@ impl Session {
     }
 }
 
-/// Both slices have to outlive what is returned.
+/// Both slices have to outlive the result.
 fn view(data: &mut [f32], dims: &[i64]) -> abi::Io {
     let tensor = abi::Tensor {
         struct_size: size_of::<abi::Tensor>() as u32,

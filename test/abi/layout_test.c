@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where the last member of every struct of ABI 2.0 stands, and how large the structs are: an older
- * client or plug-in passes these sizes. A later minor may make a struct larger, so sizes are held
- * only while 2.0 is the newest; pfrt_tensor, which is part of others, never changes.
+ * Holds the offset of the last member of every struct of ABI 2.0, and the size of the struct: an
+ * older client or plug-in passes these sizes. A later minor may make a struct larger, so sizes are
+ * held only while 2.0 is the newest; pfrt_tensor, which is part of others, never changes.
  */
 #include <assert.h>
 #include <stddef.h>

@@ -10,7 +10,7 @@ for compiler in "$cc" "$cxx"; do
 done
 flags=(-Wall -Wextra -Wpedantic -Werror -fsyntax-only)
 
-# check COMPILER LANGUAGE STANDARD HEADER: as a user writes it.
+# check COMPILER LANGUAGE STANDARD HEADER: compiles the header as a user writes it.
 check() {
   echo "#include <$4>" |
     "$1" -x "$2" "-std=$3" "${flags[@]}" -I "$c_headers" -I "$cxx_headers" -I "$cxx_headers/pyflame_rt/compat" - ||

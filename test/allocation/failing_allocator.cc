@@ -32,10 +32,10 @@ std::atomic<uint64_t> count{0};
 std::atomic<uint64_t> fail_at{0};
 std::atomic<int64_t> alive{0};
 
-// This thread is opening a library.
+// Above 0 while this thread opens a library.
 thread_local int opening = 0;
 
-// Code of the dynamic loader.
+// Addresses of the dynamic loader's code.
 uintptr_t loader_begin = 0, loader_end = 0;
 
 int find_loader(dl_phdr_info* info, size_t, void*) {
@@ -147,7 +147,7 @@ int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*
   if (refuse(__builtin_return_address(0))) return EAGAIN;
   return real(thread, attributes, fn, arg);
 }
-// Not a request, but thousands of saves need not reach the disk.
+// This requests no memory, but thousands of saves need not reach the disk.
 int fsync(int) { return 0; }
 }
 #pragma GCC visibility pop

@@ -55,7 +55,7 @@ struct Case {
   size_t outputs = 0;
 };
 
-// The data of |value|, strings one after another; returns the bytes written.
+// Copies the data of |value|, strings one after another; returns the bytes written.
 size_t copy_out(const pfrt_value* value, char* to, size_t room) {
   pfrt_tensor t{};
   t.struct_size = sizeof t;
@@ -130,7 +130,7 @@ Outcome work(pfrt_env* env, const Case& c, const pfrt_options* options) {
   return out;
 }
 
-// As work, in an environment of its own.
+// Does the same in an environment that it creates and releases.
 Outcome work_alone(const Case& c, const pfrt_options* env_options, const pfrt_options* options) {
   Outcome out;
   pfrt_env* env = nullptr;
@@ -208,7 +208,7 @@ class AllocationFailure : public testing::TestWithParam<const char*> {
     return made;
   }
 
-  // Runs |fn| in a child; false with a note when it ends otherwise than with 0.
+  // Runs |fn| in a child; false with a note when it ends with anything but 0.
   template <typename Fn>
   static testing::AssertionResult in_child(Fn fn) {
     const pid_t child = fork();
@@ -227,11 +227,11 @@ class AllocationFailure : public testing::TestWithParam<const char*> {
     return files;
   }
 
-  // One environment for all failures.
+  // Uses a single environment for all failures.
   void sweep_warm(bool lasting) {
     pfrt_env* env = nullptr;
     ASSERT_EQ(api().env->create(env_options_, &env), nullptr);
-    // What is made once, and kept, is made now.
+    // Everything that is made once and kept is made here.
     failing::arm(1, false);
     EXPECT_EQ(work(env, case_, options_).code, PFRT_CODE_OUT_OF_MEMORY);
     failing::disarm();
@@ -262,8 +262,8 @@ class AllocationFailure : public testing::TestWithParam<const char*> {
     api().env->release(env);
   }
 
-  // A process for each failure: it opens its environment and plug-ins itself. The one in which
-  // memory ran out serves again afterwards. Every |usual|-th request fails, or, if asked for, each.
+  // Uses a process for each failure, which opens its environment and plug-ins itself and must work
+  // again afterwards. Every |usual|-th request fails, or each with PFRT_ALLOCATION_ALL.
   void sweep_cold(bool lasting, uint64_t usual) {
     const uint64_t step = std::getenv("PFRT_ALLOCATION_ALL") ? 1 : usual;
     uint64_t n = 1;
@@ -309,7 +309,7 @@ TEST_P(AllocationFailure, that_lasts_from_the_opening) { sweep_cold(true, 7); }
 INSTANTIATE_TEST_SUITE_P(Models, AllocationFailure, testing::Values("layers", "control", "pfm"),
                          [](const auto& row) { return std::string(row.param); });
 
-// Steps are measured in each process anew, which takes its time.
+// Each process measures its steps anew, which takes long.
 class TunedAllocationFailure : public AllocationFailure {};
 
 TEST_P(TunedAllocationFailure, of_one_request_is_an_error_or_unnoticed) { sweep_cold(false, 11); }

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The programs of bench/models, without ONNX Runtime and without clocks. Arguments: the source folder, the library.
+# Runs the programs of bench/models without ONNX Runtime and without clocks. Arguments: the source folder, the
+# library.
 set -euo pipefail
 cd "$1"
 export PYFLAME_RT_LIBRARY=$2 PYTHONPATH=$1/capi/python:$1/bench/models:$1/test/recorded PYTHONDONTWRITEBYTECODE=1

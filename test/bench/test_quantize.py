@@ -197,7 +197,8 @@ def test_products_and_sums_of_a_transformer_are_in_integers_and_its_normalisatio
             readers["DequantizeLinear" if kinds == ["DequantizeLinear"] * 2 else "other"] += 1
         if node.op_type == "MatMul":
             assert all(producer(made, n).op_type == "DequantizeLinear" for n in node.input)
-    # Six biases and two residual sums; of each normalisation epsilon and shift, of Gelu one, and the embedding.
+    # Quantized sums: six biases and two residual sums. The others: epsilon and shift of each normalisation, one of
+    # Gelu, and the embedding.
     assert readers == {"DequantizeLinear": 8, "other": 8}
     (found,), (plain,) = run(made, None, ids(9)), run(model, None, ids(9))
     assert np.sqrt(np.mean((found - plain) ** 2)) < 0.2 * plain.std()
@@ -209,7 +210,7 @@ def test_dynamic_products_quantize_a_value_once(weights):
     made = quantize.dynamic(model, weights=weights)
     onnx.checker.check_model(made, full_check=True)
     found = operators(made)
-    assert found.count("MatMulInteger") == 6 and found.count("MatMul") == 2  # of activations
+    assert found.count("MatMulInteger") == 6 and found.count("MatMul") == 2  # products of two activations
     assert found.count("DynamicQuantizeLinear") == 4  # one for query, key and value together
     node = next(n for n in made.graph.node if n.op_type == "MatMulInteger")
     assert constants(made)[node.input[1]].dtype == weights and constants(made)[node.input[3]] == (0 if weights == np.int8 else 128)

@@ -35,7 +35,7 @@ TEST(Abi, refuses_another_major_and_a_newer_minor_with_a_reason) {
   }
 }
 
-// Every slot of every area, seen as the array of pointers that it is.
+// Expects every slot of a table, read as an array of pointers, to be filled.
 template <typename Table>
 void expect_filled(const Table* table, const char* name) {
   ASSERT_NE(table, nullptr) << name;
@@ -89,13 +89,13 @@ TEST(Abi, takes_what_a_caller_does_not_know_as_unset) {
   const Handle<pfrt_session> session(raw);
   EXPECT_EQ(api().session->output_count(session.get()), 1u);
 
-  // The model itself is beyond what this caller knows.
+  // This caller's struct ends before the model.
   desc.struct_size = offsetof(pfrt_session_desc, model);
   EXPECT_TRUE(
       fails(api().session->create(env.get(), &desc, &raw), PFRT_CODE_INVALID_ARGUMENT, {"model"}));
   EXPECT_EQ(raw, nullptr);
 
-  // A tensor view of a caller before strides came.
+  // The tensor view of a caller older than strides.
   const Array x = floats({1, 3}, {1, 2, 3});
   pfrt_tensor view = x.view();
   view.struct_size = offsetof(pfrt_tensor, strides);

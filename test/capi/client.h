@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What tests of the C library share: handles that release themselves, statuses as values, graphs
-// and runs in a line each. Uses the installed headers and the library alone, as any client does.
+// Tools for tests of the C library: handles that release themselves, statuses as values, graphs and
+// runs in a line each. They use the installed headers and the library alone, as any client does.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,14 +21,14 @@ namespace pfrt_test {
 
 const pfrt_api& api();
 
-int threads_now();  // of this process
+int threads_now();  // number of threads of this process
 
 inline pfrt_string str(std::string_view text) { return {text.data(), text.size()}; }
 inline std::string text(pfrt_string s) {
   return s.size ? std::string(s.data, s.size) : std::string();
 }
 
-// A status as a value.
+// The contents of a status, copied.
 struct Failure {
   pfrt_code code = PFRT_CODE_OK;
   std::string message;
@@ -37,10 +37,10 @@ struct Failure {
 };
 Failure take(pfrt_status* status);
 
-// Each takes the status.
+// Expects success; a status is released.
 testing::AssertionResult ok(Failure failure);
 testing::AssertionResult ok(pfrt_status* status);
-// Failed with |code| and a message that has every one of |parts|.
+// Expects a failure with |code| and a message that has every one of |parts|.
 testing::AssertionResult fails(const Failure& failure, pfrt_code code,
                                std::initializer_list<std::string_view> parts);
 testing::AssertionResult fails(pfrt_status* status, pfrt_code code,
@@ -60,7 +60,7 @@ using Handle = std::unique_ptr<T, Releaser>;
 
 using Settings = std::vector<std::pair<std::string_view, std::string_view>>;
 Handle<pfrt_options> make_options(pfrt_options_kind kind, const Settings& settings = {});
-// Without log lines unless |settings| ask for them.
+// Creates an environment, without log lines unless |settings| ask for them.
 Handle<pfrt_env> make_env(const Settings& settings = {});
 
 template <typename T>
@@ -74,7 +74,7 @@ constexpr pfrt_dtype dtype_of() {
   return PFRT_DTYPE_UNSET;
 }
 
-// A tensor of the test's own memory.
+// A tensor in the test's own memory.
 struct Array {
   pfrt_dtype dtype = PFRT_DTYPE_UNSET;
   std::vector<int64_t> dims;
@@ -100,9 +100,9 @@ Array floats(std::vector<int64_t> dims, const std::vector<float>& values);
 Array int64s(std::vector<int64_t> dims, const std::vector<int64_t>& values);
 // |count| pseudo-random numbers in [-1, 1).
 std::vector<float> random_floats(size_t count, uint32_t seed);
-// float32 of these.
+// Returns a float32 tensor of random_floats.
 Array noise(std::vector<int64_t> dims, uint32_t seed);
-// A copy of a tensor value.
+// Copies a tensor value.
 Array array_of(const pfrt_value* value);
 Handle<pfrt_value> value_of(const Array& array);
 
@@ -133,7 +133,7 @@ struct Attr {
   static Attr of_graph(std::string name, pfrt_graph* graph);
 };
 
-// A graph under construction. Every step is expected to succeed, but for try_node.
+// A graph under construction. Every call is expected to succeed, except try_node.
 class GraphBuilder {
  public:
   explicit GraphBuilder(std::string_view name = "g");
@@ -169,7 +169,7 @@ Failure try_session(pfrt_env* env, pfrt_model* model, const pfrt_options* option
 Failure try_session(pfrt_env* env, const GraphBuilder& graph, const pfrt_options* options = nullptr,
                     const std::vector<std::string>& extra = {});
 
-// Runs with tensors in session order; outputs are allocated by the run and copied.
+// Runs with inputs in session order; outputs are allocated by the run and copied.
 Failure try_run(pfrt_session* session, const std::vector<Array>& inputs,
                 std::vector<Array>* outputs = nullptr, const pfrt_options* options = nullptr);
 std::vector<Array> run(pfrt_session* session, const std::vector<Array>& inputs,
@@ -178,10 +178,10 @@ std::vector<Array> run(pfrt_session* session, const std::vector<Array>& inputs,
 // y = x + b, with x float32[N,3] and b = {1, 2, 3}: the smallest network that computes something.
 GraphBuilder add_graph();
 
-// y = x W, repeated so often that a run takes long enough to be stopped.
+// y = x W, repeated so often that a run can be stopped in the middle.
 GraphBuilder slow_graph();
 
-// h = x W, y = h W with x float32[N,512]; with 512 rows all are of 1 MiB.
+// h = x W, y = h W with x float32[N,512]; with 512 rows each value takes 1 MiB.
 GraphBuilder two_products();
 
 }  // namespace pfrt_test

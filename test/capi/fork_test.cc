@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A process that loads, runs and then forks: its children run too, on several threads, whatever
+// A process that loads, runs and then forks. Its children run too, on several threads, whatever
 // other threads of the parent were doing.
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,8 +23,8 @@
 namespace pfrt_test {
 namespace {
 
-// AddressSanitizer's allocator may be locked by a thread that is just starting, in a child for
-// ever: its builds fork when all other threads sleep.
+// AddressSanitizer's allocator may be locked by a thread that is just starting, and stays locked in
+// a child: its builds fork when all other threads sleep.
 void let_others_sleep() {
 #if defined(PFRT_SANITIZE_ADDRESS)
   const auto asleep = [] {
@@ -42,7 +42,7 @@ void let_others_sleep() {
 #endif
 }
 
-// Runs |fn| in a child, which ends with what it returns; 100 when it hangs.
+// Runs |fn| in a child and returns the child's exit code; 100 when it hangs.
 template <typename Fn>
 int in_child(Fn fn) {
   let_others_sleep();
@@ -89,7 +89,7 @@ TEST(Fork, a_child_runs_in_parallel_after_a_preload) {
     return 0;
   };
   EXPECT_EQ(in_child(check), 0);
-  // And so do its own children.
+  // The child's own children do so too.
   EXPECT_EQ(in_child([&] {
               if (const int code = check()) return code;
               return in_child(check);
@@ -113,7 +113,7 @@ TEST(Fork, a_child_may_release_everything) {
             0);
 }
 
-// What the parent's threads hold when it forks must not be missing in the child.
+// The child must not wait for locks that the parent's threads hold at the fork.
 TEST(Fork, a_child_runs_while_the_parents_threads_are_at_work) {
   PFRT_NEEDS_FORK();
 #if defined(PFRT_SANITIZE_ADDRESS)
@@ -129,7 +129,7 @@ TEST(Fork, a_child_runs_while_the_parents_threads_are_at_work) {
   for (int t = 0; t < 4; ++t)
     others.emplace_back([&, t] {
       for (int64_t n = 1; !over; n = n % 40 + 1) {
-        if (t == 0) {  // plans are made again and again
+        if (t == 0) {  // makes new plans all the time
           (void)try_run(session.get(),
                         {floats({n, 256}, std::vector<float>(static_cast<size_t>(n * 256)))});
         } else if (t == 1) {

@@ -14,7 +14,7 @@
 namespace pfrt_test {
 namespace {
 
-// Everything there is to hold at once.
+// Handles of all kinds, held at once.
 struct Everything {
   Handle<pfrt_options> env_options, session_options, run_options;
   Handle<pfrt_env> env;
@@ -46,7 +46,7 @@ struct Everything {
     report.reset(raw_report);
   }
 
-  // Uses what is still held.
+  // Uses the handles that are still held.
   void use() {
     if (session) {
       EXPECT_EQ(run(session.get(), {floats({1, 3}, {1, 1, 1})})[0].as<float>(),
@@ -123,7 +123,7 @@ TEST(Lifetime, environments_are_independent) {
 }
 
 TEST(Lifetime, no_session_adds_a_thread) {
-  std::thread([] {}).join();  // a sanitizer may start a thread of its own with the first
+  std::thread([] {}).join();  // a sanitizer may start a thread of its own with the first thread
   const int before = threads_now();
   auto env = make_env();
   const auto options = make_options(PFRT_OPTIONS_SESSION, {{"num_threads", "3"}});
@@ -142,7 +142,7 @@ TEST(Lifetime, no_session_adds_a_thread) {
   sessions.clear();
 }
 
-// Runs, edits, saves and cancellations at once, on what they share.
+// Threads run, edit, save and cancel at once on shared handles.
 TEST(Lifetime, eight_threads_do_everything_at_once) {
   const auto env = make_env();
   const auto model = make_model(env.get(), add_graph());
@@ -197,7 +197,7 @@ TEST(LifetimeDeathTest, process_may_exit_with_live_handles) {
         EXPECT_FALSE(
             ok(try_run(session.get(), {floats({512, 512}, std::vector<float>(512 * 512, 0.5f))},
                        nullptr, limit.get())));
-        // Never released, and reachable to the end.
+        // These are never released, and stay reachable to the end.
         static pfrt_env* volatile held_env = all.env.get();
         static pfrt_session* volatile held_session = session.get();
         api().env->retain(held_env);

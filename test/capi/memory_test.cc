@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table of memory pools, and what sessions and environments say of and give back of memory.
+// The table of memory pools, and the memory that sessions and environments report and give back.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -85,7 +85,7 @@ TEST(PoolTable, refuses_what_it_does_not_know) {
   api().memory->release_pool(nullptr);
 }
 
-// An allocator that has nothing, and counts what becomes of it.
+// An allocator that has no memory, and counts its calls and releases.
 struct NoMemory {
   int asked = 0, released = 0;
   pfrt_allocator table() {
@@ -183,7 +183,7 @@ TEST(SessionMemory, phases_tell_a_failed_run) {
   EXPECT_EQ(session_phase_of(session.get()), "Ready");
 }
 
-// A folder whose proc says what there is of memory.
+// Makes a folder whose proc gives the numbers of the system's memory.
 std::string system_with(const std::string& name, const std::string& kilobytes,
                         const std::string& stalled) {
   const std::filesystem::path root = std::filesystem::path(testing::TempDir()) / name;
@@ -213,7 +213,7 @@ TEST(MemoryPressure, has_runs_give_back_what_is_idle) {
   EXPECT_GT(idle_after_a_run({{"memory_pressure_root", little}}), 0u) << "it is off by default";
 }
 
-// Whether the session's idle memory goes away, with nobody calling but to look.
+// Returns whether the session's idle memory goes away while nobody calls except to look.
 bool idle_goes(const Settings& settings) {
   const auto env = make_env(settings);
   const auto session = make_session(env.get(), two_products());

@@ -108,8 +108,7 @@ static int loaded(const char* library) {
 static int loaded(const char* library) { return library == NULL; }
 #endif
 
-/* A status that outlives all else, the library's own handle included. 0 when everything went well.
- */
+/* Holds a status longer than all else, the library's own handle included. Returns 0 on success. */
 static int last_status(const char* library) {
   void* handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
   const pfrt_api* (*get)(uint32_t, pfrt_abi_info*) = NULL;
@@ -128,7 +127,7 @@ static int last_status(const char* library) {
   return bad;
 }
 
-/* 0 when everything went well. */
+/* Returns 0 on success. */
 static int one_round(const char* library, const char* model_path, int close_first) {
   void* handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
   if (!handle) return fprintf(stderr, "%s\n", dlerror()), 1;

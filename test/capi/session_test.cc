@@ -61,7 +61,7 @@ TEST(Session, lists_inputs_and_outputs) {
   EXPECT_FALSE(ok(api().session->output_at(session.get(), 1, &info)));
 }
 
-// As PaddlePaddle writes it: "?" for the height and for the width.
+// PaddlePaddle writes "?" for the height and for the width.
 TEST(Session, dimensions_without_names_are_each_their_own) {
   const auto env = make_env();
   GraphBuilder g;
@@ -83,7 +83,7 @@ TEST(Session, dimensions_without_names_are_each_their_own) {
   }
   EXPECT_EQ(run(session.get(), {floats({1, 2, 1}, {1, -3})})[0].as<float>(),
             (std::vector<float>{2, 0}));
-  // Each follows from x, so Add and Relu are one step behind Softmax.
+  // Both shapes follow from x, so Add and Relu are fused into the step of Softmax.
   pfrt_report* raw = nullptr;
   ASSERT_TRUE(ok(api().session->explain(session.get(), &raw)));
   const Handle<pfrt_report> report(raw);
@@ -207,7 +207,7 @@ TEST(Session, memory_of_two_outputs_must_not_overlap) {
   EXPECT_EQ(room, (std::vector<float>{-1, 2, 1, 2}));
 }
 
-// What a run hands out stays right when the caller's own memory goes, whatever way it came through.
+// Outputs stay right after the caller's input memory is gone, by whichever node they came.
 TEST(Session, outputs_do_not_borrow_the_callers_inputs) {
   const auto env = make_env();
   GraphBuilder g;
@@ -469,7 +469,7 @@ TEST(Session, a_convolution_of_constants_is_folded) {
   for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-4);
 }
 
-// A product of 64 x 512 by 512 x 64 at that precision.
+// Returns the bytes of a product of 64 x 512 by 512 x 64 at |precision|.
 std::string product(const char* precision) {
   GraphBuilder g;
   g.input("x", PFRT_DTYPE_FLOAT32, {"N", 512});
@@ -486,7 +486,7 @@ std::string product(const char* precision) {
 
 TEST(Session, precision_ieee_is_plain_arithmetic) {
   const std::string ieee = product("ieee");
-  // Without tiles both are plain, and the same.
+  // Without tiles both precisions use plain arithmetic and are equal.
   const char* const cap = getenv("PFRT_ISA");
   const std::string before = cap ? cap : "";
   if (before.empty() || before == "amx") setenv("PFRT_ISA", "avx512_bf16", 1);
@@ -496,7 +496,7 @@ TEST(Session, precision_ieee_is_plain_arithmetic) {
   EXPECT_EQ(ieee, capped);
 }
 
-// Root mean square of what |bytes| differs by from |exact|, of that of |exact|.
+// Root mean square of the difference of |bytes| from |exact|, relative to that of |exact|.
 double difference(const std::string& bytes, const std::string& exact) {
   double squares = 0, all = 0;
   for (size_t i = 0; i + sizeof(float) <= exact.size(); i += sizeof(float)) {
@@ -522,7 +522,7 @@ TEST(Session, coarser_precisions_are_as_near_as_they_say) {
   EXPECT_GT(difference(product("bf16"), exact), 1e-4);
 }
 
-// What was packed for many rows is right for one and for none.
+// Weights that were packed for many rows are right for one row and for none.
 TEST(Session, products_and_convolutions_of_few_and_no_rows) {
   GraphBuilder g;
   g.input("x", PFRT_DTYPE_FLOAT32, {"N", 64, 64});

@@ -139,7 +139,7 @@ TEST(Value, memory_at_any_address_is_copied_when_it_is_viewed) {
   api().value->release(raw);
   EXPECT_EQ(released, 1);
 
-  // What is aligned needs no copy.
+  // Aligned data is not copied.
   t.data = bytes;
   ASSERT_TRUE(ok(api().value->wrap_unaligned(&t, count_release, &released, &raw)));
   EXPECT_EQ(view_of(raw).data, bytes);

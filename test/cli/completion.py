@@ -15,7 +15,7 @@ import sys
 import tempfile
 
 TAB = "\t"
-# What is typed, and the arguments that arrive.
+# Words that are typed, and the arguments that arrive.
 CASES = [
     (f"insp{TAB}", ["inspect"]),
     (f"check-{TAB}", ["check-plugin"]),
@@ -30,7 +30,7 @@ CASES = [
     (f"doctor --meas{TAB}--sec{TAB}3", ["doctor", "--measure", "--seconds", "3"]),
     (f"completion f{TAB}", ["completion", "fish"]),
 ]
-# bash alone: a model is no folder, a level is no file, and the value of --threads is nothing that could be completed.
+# Cases for bash alone: a model is no folder, a level is no file, and the value of --threads cannot be completed.
 BASH_CASES = [
     (f"test mod{TAB}", ["test", "mod"]),
     (f"run --level mod{TAB}", ["run", "--level", "mod"]),
@@ -80,7 +80,7 @@ def arguments(output, number):
     return [text.split("|")[:-1] for text in found]
 
 
-# Instead of the tool, once its completion is there; what is echoed as it is typed does not have the form of a call.
+# Takes the tool's place once its completion is there. Its output has a form that the echo of typed text has not.
 CALLED = "pfrt() { printf '<%s' '<'; printf '%s|' \"$@\"; printf '>%s\\n' '>'; }; echo READY-$(echo NOW)\n"
 
 

@@ -10,14 +10,14 @@
 namespace pfrt_test {
 namespace {
 
-// The lists "measured" and "not_measured" of the JSON, each as its text.
+// Returns the text of each of the JSON's lists "measured" and "not_measured".
 std::pair<std::string, std::string> lists(const std::string& json) {
   const size_t first = json.find("\"measured\":["), second = json.find("\"not_measured\":[");
   if (first == std::string::npos || second == std::string::npos) return {};
   return {json.substr(first, second - first), json.substr(second)};
 }
 
-// Where the machine has tiles, a host hears of the stacks that its signal handlers need.
+// A machine with tiles gets a note about the stacks that the host's signal handlers need.
 TEST(DoctorNotes, say_what_tiles_ask_of_the_host) {
   cli::Machine machine;
   machine.isa = {"avx2", "avx512f"};

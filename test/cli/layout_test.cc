@@ -27,7 +27,7 @@ struct Drawn {
     boxes.push_back({width, height});
     return boxes.size() - 1;
   }
-  // A value of its own.
+  // Adds a link that carries a new value.
   void join(size_t from, size_t to) { links.push_back({from, to, values++}); }
 };
 
@@ -64,7 +64,7 @@ bool in_a_gap(const Layout& l, double from, double to) {
   return false;
 }
 
-// Curves stay between ranks, and what is straight stays out of boxes.
+// Expects that curves stay between ranks, and straight pieces outside boxes.
 void expect_clear(const Drawn& d, const Layout& l, const Line& line) {
   ASSERT_GE(line.points.size(), 2U);
   for (size_t i = 1; i < line.points.size(); ++i) {

@@ -35,7 +35,7 @@ cli::PageContents page_of(const Graph& graph) {
   return contents;
 }
 
-// Every text that a model may choose holds |word|.
+// Makes a graph in which every text that a model may choose holds |word|.
 Graph graph_of(const std::string& word) {
   Graph graph(word);
   pyflame_rt::TensorInfo input("in" + word, {std::nullopt, 2}, DType::Float32);

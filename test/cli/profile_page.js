@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the script of a profile's page on elements that only remember, and looks at what it has drawn. Argument: the page.
+// Runs the script of a profile's page on elements that only record, and checks the drawing. Argument: the page.
 'use strict';
 const assert = require('assert');
 const page = require('fs').readFileSync(process.argv[2], 'utf8');

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The trace that the tool writes is one that those who draw traces expect, and the page's script draws it. Arguments: the
-# tool, the root.
+# Checks that the tool's trace has the form that trace viewers expect, and that the page's script draws it. Arguments:
+# the tool, the root.
 set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

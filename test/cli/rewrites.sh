@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The page that lists passes and rewrites is the one that the tool prints. Arguments: the tool, the root.
+# Checks that the page of passes and rewrites is the one that the tool prints. Arguments: the tool, the root.
 set -euo pipefail
 
 if ! diff "$2/core/pass/rules/REWRITES.md" <("$1" passes --markdown); then

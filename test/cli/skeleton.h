@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// HTML as a browser takes it apart, as far as tests of pages need: tags and the names of their
+// Takes HTML apart as a browser does, as far as tests of pages need it: tags and the names of their
 // attributes. Not thread-safe.
 #pragma once
 
@@ -11,7 +11,8 @@
 
 namespace pfrt_test {
 
-// "p title" for <p title="x">, "/p" for </p>; what is in script and style elements is theirs.
+// Gives "p title" for <p title="x"> and "/p" for </p>; the contents of script and style are passed
+// over.
 inline std::vector<std::string> skeleton(const std::string& html) {
   std::vector<std::string> out;
   size_t at = 0;

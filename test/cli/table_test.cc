@@ -14,7 +14,7 @@ namespace {
 
 using cli::Table;
 
-// In characters of UTF-8, of the lines that are not sentences beside a table.
+// Length in characters of the longest line, without the sentences that stand beside a table.
 size_t longest_line(const std::string& text) {
   std::istringstream in(text);
   size_t longest = 0;

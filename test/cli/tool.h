@@ -18,7 +18,7 @@ struct Ran {
   std::string output;  // both streams
 };
 
-// |environment|: "NAME=VALUE ..." for that run alone.
+// |environment| is "NAME=VALUE ..." and holds for that run alone.
 inline Ran run(const std::string& arguments, const std::string& environment = "") {
   Ran out;
   const std::string command = environment + " " + PFRT_TOOL + " " + arguments + " 2>&1";
@@ -31,8 +31,8 @@ inline Ran run(const std::string& arguments, const std::string& environment = ""
   return out;
 }
 
-// With a terminal of |columns| for all streams, whose output it gives. When |awaited| has appeared
-// there, Ctrl-C is pressed; empty = never.
+// Runs the tool with a terminal of |columns| for all streams and returns its output. When |awaited|
+// has appeared there, Ctrl-C is pressed; empty = never.
 inline Ran run_in_terminal(const std::string& arguments, unsigned short columns = 80,
                            const std::string& awaited = "") {
   Ran out;

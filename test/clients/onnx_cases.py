@@ -29,7 +29,7 @@ import pyflame_rt
 import pyflame_rt.onnxruntime
 
 EACH = 100  # cases of a process
-SECONDS = 60  # that one case may take
+SECONDS = 60  # limit of a case
 TWO_STEPS = {"bfloat16": 2**-6, "float16": 2**-9}
 RANDOM = {"Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform",
           "RandomUniformLike"}

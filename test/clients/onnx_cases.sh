@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The node cases of the package onnx through Python at levels all and none and through pyflame_rt.onnxruntime, and the
-# tests of ml_dtypes. Arguments: the build folder (build/release), then options for onnx_cases.py (--only PATTERN).
+# Runs the node cases of the package onnx through Python at levels all and none and through pyflame_rt.onnxruntime,
+# and the tests of ml_dtypes. Arguments: the build folder (build/release), then options for onnx_cases.py (--only
+# PATTERN).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . test/clients/python.bash

@@ -35,7 +35,7 @@ RANDOM_MODELS = 300
 UNSEEN = {"CancelTransposes": "waits for the option insert_transposes to be off",
           "ChannelsLast": "makes what a provider of channels-last kernels asks for",
           "MergedProducts": "belongs to a pass of no level"}
-# What is wrong with a model all the same: words of it, and why. The list may only shrink.
+# Faults that are accepted in a model: words of the message, and the reason. The list may only shrink.
 EXCEPTIONS = {
     "test_identity_opt": ("'opt_in' is", "no node tells that the optional holds a sequence"),
     "test_optional_get_element_optional_tensor": ("Field 'shape'", "what an optional holds has no shape before the run"),

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Models as the tool writes them, read by the packages onnx and ONNX Runtime; see saved_models.py. Arguments: the build
+# Reads models that the tool wrote with the packages onnx and ONNX Runtime; see saved_models.py. Arguments: the build
 # folder (build/release), then options for saved_models.py (--only PATTERN).
 set -euo pipefail
 cd "$(dirname "$0")/../.."

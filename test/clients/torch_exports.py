@@ -25,7 +25,7 @@ import numpy as np
 
 TOLERANCE = 1e-4
 ORDER = (0, 1, 2, 1)
-LEAST_EXPORTS = 120  # that have to pass where all are run
+LEAST_EXPORTS = 120  # so many have to pass where all are run
 SECONDS = {"export": 900, "run": 600}
 
 
@@ -59,7 +59,7 @@ def in_children(jobs, work, limit, seconds, log_of):
             if child == 0:
                 _child(job, work, log_of(job))
             running[child] = (job, time.monotonic() + seconds)
-        # Each by its number: whoever takes what this yields may have children of its own.
+        # Each is waited for by its number, since the caller of this generator may have children of its own.
         child, status = next((one for one in (os.waitpid(pid, os.WNOHANG) for pid in running) if one[0]), (0, 0))
         if child == 0:
             for child, (job, end) in running.items():
@@ -114,7 +114,7 @@ def export(job):
         for i, size in enumerate(job.network.sizes):
             torch.manual_seed(i + 1)
             fed.append(feed(**size))
-        # Before the export, which may leave the module changed.
+        # Run before the export, which may leave the module changed.
         given = [flat(model(*(value.clone() for value in inputs.values()))) for inputs in fed]
         _export(torch, job, model, fed[0], job.network.axes)
     arrays = {}

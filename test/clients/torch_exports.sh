@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Networks as PyTorch exports them, by both its exporters, held to PyTorch at every level and three sizes a session.
-# Installs PyTorch under build/clients (6 GB, with the libraries that its wheel brings). Arguments: the build folder
-# (build/release), then options for torch_exports.py (--only PATTERN).
+# Compares networks that both of PyTorch's exporters wrote with PyTorch, at every level and with three sizes a
+# session. Installs PyTorch under build/clients (6 GB, with the libraries that its wheel brings). Arguments: the build
+# folder (build/release), then options for torch_exports.py (--only PATTERN).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . test/clients/python.bash

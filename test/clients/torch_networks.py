@@ -13,7 +13,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-# Fused in eager mode alone, in operators that have no form in ONNX.
+# This path exists in eager mode alone, and its fused operators have no form in ONNX.
 torch.backends.mha.set_fastpath_enabled(False)
 
 NETWORKS = []

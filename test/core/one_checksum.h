@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Other bytes that XXH3 cannot tell from the first: a product that each word of 64 bits goes into
-// is zero where the word's upper half is that of XXH3's key, and the sum is the same for both.
+// Different bytes that XXH3 cannot tell apart. It multiplies parts of each word of 64 bits; a
+// product is zero where the word's upper half is that of XXH3's key, and the sum is equal in both
+// texts.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,8 @@
 
 namespace pfrt_test {
 
-// Of |bytes| bytes each, at least 2,048, where they begin at a multiple of 1,024 of what is summed.
+// Returns two such texts of |bytes| bytes, at least 2,048. They must begin at a multiple of 1,024
+// of the bytes that are summed.
 inline std::pair<std::string, std::string> of_one_checksum(size_t bytes) {
   const auto with = [bytes](uint64_t first, uint64_t second) {
     std::string out(bytes, 'x');

@@ -54,7 +54,7 @@ bool MyExecutor::supports_op(const std::string& op_type) const {
 
 std::vector<std::string> MyExecutor::get_supported_ops() const { return {"Add", "Neg", "NonZero"}; }
 
-// Walks the graph; Add of equal shapes, plus a bias that shows who computed.
+// Walks the graph. Adds of equal shapes also add a bias, which shows who computed.
 std::vector<pyflame_rt::Tensor> MyExecutor::execute(
     const pyflame_rt::Graph& graph,
     const std::unordered_map<std::string, pyflame_rt::Tensor>& input_feed,
@@ -108,7 +108,7 @@ std::shared_ptr<MyExecutor> registered(const std::string& name) {
   return backend;
 }
 
-// Before main.
+// Registered before main.
 const std::shared_ptr<MyExecutor> first_backend = registered("my_backend");
 
 SessionOptions named(const std::string& name) {
@@ -150,7 +150,7 @@ TEST(GuideBackend, runs_what_it_supports) {
   EXPECT_EQ(explanation.steps[0].ops, "Add,Neg");
   EXPECT_NE(explanation.steps[1].refused.find("my_backend: supports_op says no"),
             std::string::npos);
-  // Sessions that do not name it do without.
+  // Sessions that do not name the backend run without it.
   EXPECT_EQ(floats(InferenceSession(add_neg_relu()).run({}, {{"x", pair(1, 2)}})[0]),
             (std::vector<float>{0, 198}));
   EXPECT_EQ(first_backend->calls, 1);
@@ -164,7 +164,7 @@ TEST(GuideBackend, registry) {
   EXPECT_EQ(registry.list().front(), "my_backend");
   EXPECT_THROW(registry.register_backend(first_backend), InputError);
   EXPECT_THROW(registry.register_backend(nullptr), InputError);
-  // The library knows that name.
+  // The library has a provider of that name.
   EXPECT_THROW((void)(Environment::instance(), registered("CPUExecutionProvider")), InputError);
   EXPECT_FALSE(registry.has("CPUExecutionProvider"));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The encoder that bench/models/bert_encoder.py exports, against what PyTorch answers.
+// Compares the encoder that bench/models/bert_encoder.py exports with PyTorch's results.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -15,9 +15,9 @@ namespace {
 using namespace pyflame_rt;
 
 const std::string kModels = PFRT_MODELS;
-constexpr float kTolerance = 2e-5f;  // of values of about 1
+constexpr float kTolerance = 2e-5f;  // values are about 1
 
-// A .npy file of little-endian elements, of the shape it must have.
+// Reads a .npy file of little-endian elements, which must have the given shape.
 template <typename T>
 Tensor npy(const std::string& path, const std::string& descr, const std::vector<int64_t>& shape) {
   constexpr size_t kHead = 10;  // magic, version, length of the header
@@ -47,7 +47,7 @@ float largest_difference(const Tensor& a, const Tensor& b) {
 
 class BertEncoder : public testing::TestWithParam<OptLevel> {
  protected:
-  // The run's answer and PyTorch's.
+  // Compares the run's result with PyTorch's.
   static void run(const InferenceSession& session, int64_t batch, int64_t sequence) {
     const std::string folder =
         kModels + "/bert_encoder/" + std::to_string(batch) + "x" + std::to_string(sequence) + "/";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sessions that start from the cache of compiled models give what others give; and what becomes of
-// entries that are damaged, gone, or cut short while they are in use.
+// Sessions that start from the cache of compiled models give the results of other sessions. Further
+// tests have entries that are damaged, gone, or cut short while they are in use.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -40,8 +40,8 @@ void add_cache_node(Graph& graph, const std::string& op, const std::vector<std::
   graph.add_node(make_node(output + "_node", op, inputs, {output}));
 }
 
-// A convolution whose weights are scaled by the normalisation behind it, more than are computed at
-// once; a product; a dimension that varies; an input with a default; a body that captures.
+// A model with a convolution whose weights are scaled by the normalisation behind it, and are more
+// than are computed at once; a product; a dimension that varies; an input with a default.
 Graph cache_model() {
   Graph graph("cached");
   graph.add_input(TensorInfo("x", {{std::nullopt, 64, 8, 8}}, DType::Float32));
@@ -86,7 +86,7 @@ class Cache : public InTemporaryFolder {
     config.cache_dir = options_.cache_dir;
     return BinaryCache(config);
   }
-  // The only entry's file.
+  // Returns the file of the only entry.
   std::string entry() const {
     std::string found;
     for (const auto& file : fs::directory_iterator(options_.cache_dir))
@@ -111,8 +111,8 @@ TEST_F(Cache, sessions_from_an_entry_give_the_same) {
 
 TEST_F(Cache, entries_are_smaller_than_what_they_save) {
   (void)InferenceSession("model.onnx", options_);
-  // Weights scaled by the normalisation are packed, and kept so alone: transformed, 16 numbers of
-  // 9, and as they are.
+  // The scaled weights are kept only in packed forms: transformed, with 16 numbers for 9, and as
+  // they are.
   EXPECT_LT(fs::file_size(entry()), fs::file_size("model.onnx") * 5 / 2);
 }
 
@@ -196,7 +196,7 @@ TEST_F(Cache, a_folder_that_cannot_be_made_or_written_to_does_no_harm) {
   write_file("file", "");
   options_.cache_dir = folder_.path() + "/file/below";
   EXPECT_EQ(run(InferenceSession("model.onnx", options_)), expected_);
-  if (::geteuid() == 0) return;  // whom no mode stops
+  if (::geteuid() == 0) return;  // no mode stops root
   fs::create_directory("closed");
   fs::permissions("closed", fs::perms::owner_read | fs::perms::owner_exec);
   options_.cache_dir = folder_.path() + "/closed";
@@ -275,8 +275,8 @@ TEST_F(Cache, a_model_in_memory_is_kept_by_its_bytes) {
   EXPECT_EQ(kept().entry_count(), 2u);
 }
 
-// A byte in front of them leaves the weights unaligned in the file, so that processes could not map
-// them; the product of one row reads them as they are.
+// A byte before the weights leaves them unaligned in the file, so that processes could not map
+// them. The product of one row reads them in place.
 TEST_F(Cache, what_is_not_aligned_in_a_file_is_aligned_in_the_entry) {
   for (const size_t odd : {0, 1, 2, 3}) {
     Graph graph(std::string(odd + 1, 'g'));

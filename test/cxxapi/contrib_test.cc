@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Operators of com.microsoft that become others, end to end, against plain loops on random shapes
-// and attributes. A failure prints the seed of its case.
+// Operators of com.microsoft that become others, end to end, compared with plain loops on random
+// shapes and attributes. A failure prints the seed of its case.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -73,7 +73,7 @@ class Random {
   std::mt19937 engine_;
 };
 
-// One node of com.microsoft, its inputs fed or, now and then, constants.
+// A graph of a single node of com.microsoft; its inputs are fed or, now and then, constants.
 class OneNode {
  public:
   OneNode(const std::string& op, Random& random) : random_(random), op_(op) {
@@ -126,7 +126,8 @@ class OneNode {
   std::vector<std::function<void(Node&)>> attrs_;
 };
 
-// |real| on the levels of T. Within a thousandth of a tie float32 may decide either way.
+// Expects |got| to be |real| rounded to levels of T. Within a thousandth of a tie either level is
+// right.
 template <class T>
 void expect_quantized(const Tensor& got, const Dims& dims, const Reals& real, double zero) {
   ASSERT_EQ(got.shape(), dims);
@@ -307,7 +308,7 @@ TEST(ContribOperators, dynamically_quantized_products) {
                  high = std::max(0.0f, *std::max_element(a.begin(), a.end())),
                  step = (high - low) / 255, middle = std::nearbyint(-low / step);
     Reals real;
-    double most = 0;  // what one level of one element changes
+    double most = 0;  // largest change by a level of an element
     each({m, n}, [&](const Dims& index) {
       const size_t column = static_cast<size_t>(index[1]);
       double sum = 0;
@@ -399,7 +400,7 @@ TEST(ContribOperators, quantized_means_over_windows_of_channels_last) {
   });
 }
 
-// Rows of three tables of bytes, normalised by bytes.
+// Sums rows of three tables of bytes, and normalises them with parameters of bytes.
 TEST(ContribOperators, quantized_embeddings) {
   repeat(60, [](Random& random) {
     OneNode node("QEmbedLayerNormalization", random);

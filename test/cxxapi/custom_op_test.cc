@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The guide's "Custom Ops in C++" and, in C++, what its chapter "Custom Operators" shows: the
+// The guide's "Custom Ops in C++" and, in C++, the subjects of its chapter "Custom Operators": the
 // builder, attributes, shape and type inference, gradients, the registry.
 #include "pyflame_rt/custom/custom_op.hpp"
 
@@ -33,7 +33,7 @@ CustomOp& register_my_op() {
   return op;
 }
 
-// Before main.
+// Registered before main.
 const CustomOp& my_op = register_my_op();
 
 }  // namespace guide
@@ -218,7 +218,7 @@ TEST(CustomOpBuilder, refuses_what_is_incomplete_or_taken) {
               "input 'X' is variadic, and not the last");
   EXPECT_THROW(CustomOpBuilder("Old").version(0).output("Y").kernel(copy).build(), InputError);
   EXPECT_SAYS(CustomOpBuilder("MyOp").output("Y").kernel(copy).build(), "'custom::MyOp'");
-  // The library refuses it once there is an environment.
+  // The library refuses the operator once there is an environment.
   (void)Environment::instance();
   EXPECT_SAYS(CustomOpBuilder("Relu").domain("").output("Y").kernel(copy).build(), "built-in");
   EXPECT_FALSE(CustomOpRegistry::instance().has("Relu"));
@@ -379,7 +379,7 @@ TEST(CustomOpRegistry, clear_unregisters_all) {
   EXPECT_TRUE(registry.list().empty());
   EXPECT_THROW(InferenceSession(graph_of("MyOp", {"x"})), UnsupportedOperatorError);
   EXPECT_EQ(floats(session.run({}, {{"x", row_of(1, 2)}})[0]), (std::vector<float>{1, 2}));
-  EXPECT_EQ(guide::my_op.name(), "MyOp");  // lives on
+  EXPECT_EQ(guide::my_op.name(), "MyOp");  // the object stays valid
   guide::register_my_op();                 // for the other tests
   EXPECT_EQ(registry.list(), (std::vector<std::string>{"custom::MyOp"}));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each exception type of the guide out of a situation that raises it.
+// Raises each exception type of the guide in a situation that causes it.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -16,7 +16,7 @@ using namespace pyflame_rt;
 
 class Errors : public InTemporaryFolder {};
 
-// What |call| throws, which must be exactly an |Error|, with |word| in its message.
+// Returns the exception of |call|, which must be exactly an |Error| with |word| in its message.
 template <class Error, class Call>
 Error thrown(const std::string& word, Call call) {
   try {
@@ -143,7 +143,7 @@ TEST_F(Errors, a_cycle_is_a_validation_error) {
 }
 
 TEST_F(Errors, backend) {
-  // Valid as a graph; only the run can see that the divisor is zero.
+  // The graph is valid; only the run can see that the divisor is zero.
   Graph graph("divide");
   graph.add_input({"a", {{2}}, DType::Int32});
   graph.add_input({"b", {{2}}, DType::Int32});
@@ -183,7 +183,8 @@ TEST_F(Errors, objects_that_were_moved_from) {
   thrown<InvalidArgumentError>("moved", [&] { session.run({}, {}); });
 }
 
-// As in Python: what a call does not take is another mistake than an input that a model lacks.
+// Python makes the distinction too: a bad argument is another mistake than an input that a model
+// lacks.
 TEST_F(Errors, arguments) {
   thrown<InvalidArgumentError>("float31", [] { (void)dtype_from_name("float31"); });
   Graph graph = one_node("Relu", {{1}});

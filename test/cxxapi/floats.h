@@ -6,7 +6,7 @@
 
 namespace pfrt_test {
 
-// Elements of a tensor of float32.
+// Returns the elements of a float32 tensor.
 inline std::vector<float> floats(const pyflame_rt::Tensor& t) {
   return {t.data_ptr<float>(), t.data_ptr<float>() + t.num_elements()};
 }

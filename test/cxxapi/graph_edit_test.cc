@@ -64,7 +64,7 @@ TEST(GraphEditing, node_objects_follow_edits_of_the_graph) {
   c.graph.insert_after("inner", abs);
   EXPECT_EQ(c.neg->inputs(), Words{"t"});
   EXPECT_EQ(abs->inputs(), Words{"inner"});
-  // Behind the graph's output, which stays what callers ask for.
+  // The node goes behind the graph's output, which keeps the name that callers ask for.
   const auto twice = make_node("twice", "Add", {"b", "b"}, {"u"});
   c.graph.insert_after("b", twice);
   EXPECT_EQ(c.graph.outputs()[0].name, "b");

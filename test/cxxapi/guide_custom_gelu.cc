@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The guide's "Adding Custom Operators", as printed: an operator registered by a static
-// initialiser, before main.
+// The guide's "Adding Custom Operators", as printed: a static initialiser registers an operator
+// before main.
 #include <cmath>
 
 #include "pyflame_rt/registry.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The guide's chapters on errors, in C++: which handler gets what.
+// The guide's chapters on errors, in C++: the exceptions that each handler gets.
 #include <gtest/gtest.h>
 
 #include <pyflame_rt/pyflame_rt.hpp>

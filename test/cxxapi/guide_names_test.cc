@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Names that the guide's examples and tests use beside those of its chapters: helpers for element
-// types and shapes, what a graph says of its nodes, graphs run without a session.
+// types and shapes, facts about a graph's nodes, graphs run without a session.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -116,7 +116,7 @@ TEST(GuideNames, names_of_nodes_are_added_once) {
   EXPECT_THROW(graph.add_node(again), InputError);
   EXPECT_EQ(graph.num_nodes(), 1u);
   EXPECT_EQ(again->id(), PFRT_NO_NODE);
-  // What is renamed or removed leaves its name; nodes without one are many.
+  // A node that is renamed or removed frees its name; several nodes may have no name.
   first->set_name("m");
   graph.add_node(again);
   EXPECT_THROW(graph.add_node(node_of("m", "Relu", {"c"}, {"d"})), InputError);
@@ -140,7 +140,7 @@ TEST(GuideNames, initializers_by_name) {
   ASSERT_NE(w, nullptr);
   EXPECT_EQ(floats(*w), (std::vector<float>{1, 2}));
   EXPECT_EQ(graph.get_initializer("w"), w);
-  // What was given out is no reason for a copy.
+  // A pointer that was given out does not cause a copy.
   const void* data = w->data();
   EXPECT_EQ(graph.initializer_for_write("w").data(), data);
   graph.add_initializer("w", Tensor::from_vector(std::vector<float>{3}, {1}));

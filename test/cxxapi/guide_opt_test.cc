@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The chapter "Graph Optimization" of the developer guide: its C++ snippets as they stand there,
-// its Python snippets in the same words, each followed by what they must have done.
+// its Python snippets in the same words, each followed by checks of its effect.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -34,7 +34,8 @@ Tensor filled(const std::vector<int64_t>& shape, float first, float step) {
   return tensor;
 }
 
-// Conv, BatchNormalization, Relu; two equal sums; a dead branch; constants; Identity and Dropout.
+// A graph with Conv, BatchNormalization and Relu; two equal sums; a dead branch; constants;
+// Identity and Dropout.
 Graph network() {
   Graph graph("network");
   graph.add_input({"input", {1, 2, 5, 5}, DType::Float32});
@@ -127,7 +128,7 @@ TEST(GuideOptimization, unknown_dimensions_fuse_as_named_and_known_ones_do) {
   EXPECT_EQ(optimised(dense(3)).inputs()[0].shape, (Shape{3, 4}));
   EXPECT_EQ(optimised(dense(std::nullopt, "N")).inputs()[0].dim_names, (Names{"N", ""}));
   const Graph graph = optimised(dense(std::nullopt));
-  // They stay unknown and nameless.
+  // The batches stay unknown and nameless.
   EXPECT_EQ(graph.inputs()[0].shape, (Shape{std::nullopt, 4}));
   EXPECT_TRUE(graph.inputs()[0].dim_names.empty());
   EXPECT_TRUE(graph.outputs()[0].dim_names.empty());
@@ -333,7 +334,7 @@ TEST(GuideOptimization, matmul_and_add_become_gemm) {
   EXPECT_EQ(count(off, "MatMul"), 1u);
 }
 
-// What a backend says it supports changes the outcome: the null provider runs nothing.
+// The backend's own answer decides: the null provider runs nothing.
 TEST(GuideOptimization, fusion_asks_the_target_backend) {
   const auto sums = [] {
     Graph graph("sums");
@@ -528,7 +529,7 @@ TEST(GuideOptimization, passes_run_after_those_that_they_follow) {
   EXPECT_THROW(pm.run(graph), InputError);
 }
 
-// What the headers say of the built-in passes is what the library does.
+// The headers name the passes that each built-in pass follows, and the library obeys them.
 TEST(GuideOptimization, built_in_passes_say_what_they_follow) {
   const auto make = [](const std::string& name) -> std::unique_ptr<Pass> {
     if (name == "ConstantFoldingPass") return std::make_unique<ConstantFoldingPass>();
@@ -539,7 +540,7 @@ TEST(GuideOptimization, built_in_passes_say_what_they_follow) {
   };
   for (const std::string& name : PassManager::create_default(OptLevel::All).passes()) {
     for (const std::string& first : make(name)->after()) {
-      // The two alone, the other way round.
+      // This registers only the two passes, in the wrong order.
       PassManagerConfig config;
       config.opt_level = OptLevel::All;
       PassManager pm(config);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The C++ snippets of the developer guide as they stand there, each in a test, followed by what
-// they must have done.
+// The C++ snippets of the developer guide as they stand there, each in a test, followed by checks
+// of their effects.
 #include <gtest/gtest.h>
 
 #include <iostream>
@@ -163,7 +163,7 @@ TEST(GuideGraph, graph_class) {
     }
   }
 
-  // "flatten_out" comes from nowhere.
+  // Nothing makes "flatten_out".
   ASSERT_EQ(errors.size(), 1u);
   EXPECT_NE(errors[0].find("flatten_out"), std::string::npos) << errors[0];
 

@@ -17,7 +17,7 @@ class Load : public InTemporaryFolder {
   Load() { save_model(one_node("Neg", {{2}}), "model.pfm"); }
 };
 
-// Bytes that the program keeps where it likes.
+// Reads bytes that the program keeps in a string.
 class StringReader : public Reader {
  public:
   explicit StringReader(std::string bytes) : bytes_(std::move(bytes)) {}

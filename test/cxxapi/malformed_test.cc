@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Nodes that no model should have: each is refused with a sentence that names the node and what is
-// wrong, before memory is taken for it.
+// Nodes that no model should have. Each is refused with a message that names the node and the
+// fault, before memory is taken for it.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -22,10 +22,10 @@ constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
 
 struct Malformed {
   const char* op;
-  Ints shape;  // of input x, float32
+  Ints shape;  // shape of input x, float32
   std::vector<std::pair<std::string, AttributeValue>> attrs;
   std::vector<Tensor> constants;  // the inputs after x, or all where x has no shape
-  const char* names;              // what the error says besides the node
+  const char* names;              // text that the error has besides the node
 };
 
 Tensor ints(const Ints& values) {
@@ -213,7 +213,7 @@ std::vector<Malformed> cases() {
   };
 }
 
-// Loads and runs the one node; the error, or nothing.
+// Loads and runs the node; returns the error, or nothing.
 std::string error_of(const Malformed& c) {
   Graph graph("malformed");
   std::vector<std::string> inputs;

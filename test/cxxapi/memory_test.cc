@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pools, arenas, caches and allocators of C++; snippets of the guide as they are printed.
+// Pools, arenas, caches and allocators of C++; snippets of the guide are as printed.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -157,7 +157,7 @@ std::shared_ptr<pyflame_rt::Node> node_of(const char* op, std::vector<std::strin
                                             std::vector<std::string>{output});
 }
 
-// y = relu(relu(x w) w) w, with what lies between them in the run's block.
+// y = relu(relu(x w) w) w. The inner values are in the run's block.
 pyflame_rt::InferenceSession chained_products(const pyflame_rt::SessionOptions& options = {}) {
   pyflame_rt::Graph graph("planned");
   graph.add_input({"x", {std::nullopt, 32}, pyflame_rt::DType::Float32});
@@ -177,7 +177,7 @@ float first_of(const pyflame_rt::InferenceSession& session, int64_t rows) {
   return session.run({}, {{"x", x}}).at(0).data_ptr<float>()[0];
 }
 
-// Everything at its own place.
+// Gives every item a place of its own, side by side.
 class SidePlanner : public IMemoryPlanner {
  public:
   MemoryPlan create_plan(const MemoryRequest& request) override {
@@ -200,7 +200,7 @@ class SidePlanner : public IMemoryPlanner {
   bool refuses = false, throws = false, overlaps = false, short_by_one = false;
 };
 
-// By the other name.
+// Implements the planner under its other name, CreatePlan.
 class SeedPlanner : public SidePlanner {
  public:
   MemoryPlan create_plan(const MemoryRequest& request) override { return CreatePlan(request); }
@@ -266,7 +266,7 @@ TEST(SessionMemoryOptions, are_fields) {
   EXPECT_EQ(halving.statistics().in_parts, 1u);
 }
 
-// Runs loops on threads that it starts for each, and tasks likewise.
+// Runs each loop, and each task, on threads that it starts for it.
 class OwnThreads : public pyflame_rt::IExecutor {
  public:
   ~OwnThreads() override {
@@ -294,7 +294,7 @@ class OwnThreads : public pyflame_rt::IExecutor {
   std::vector<std::thread> tasks;
 };
 
-// A product that is worth more than one thread.
+// A product that is large enough for several threads.
 pyflame_rt::InferenceSession large_product() {
   pyflame_rt::Graph graph("large");
   graph.add_input({"x", {std::nullopt, 512}, pyflame_rt::DType::Float32});
@@ -381,7 +381,7 @@ TEST(MemoryPools, say_what_is_wrong) {
   EXPECT_THROW(MemoryPool{config}, pyflame_rt::InvalidArgumentError);
 }
 
-// Counts, and has |limit| bytes.
+// Counts its blocks and calls, and gives at most |limit| bytes at a time.
 struct Counting : IAllocator {
   std::atomic<int> alive{0}, calls{0};
   size_t limit = SIZE_MAX;
@@ -389,7 +389,7 @@ struct Counting : IAllocator {
     if (size > limit) return nullptr;
     ++alive;
     ++calls;
-    return std::malloc(size);  // of any alignment
+    return std::malloc(size);  // aligned by malloc alone
   }
   void Free(void* p) override {
     --alive;
@@ -483,7 +483,7 @@ TEST(GlobalMemoryPool, is_shared_by_threads) {
   for (std::thread& each : threads) each.join();
 }
 
-// The environment is the process's: where a test before has made one, there is nothing to see.
+// The process has a single environment, so this test needs to run before any other has made it.
 TEST(EnvironmentOptions, take_further_keys) {
   if (pyflame_rt::Environment::has_instance()) GTEST_SKIP() << "there is an environment";
   pyflame_rt::EnvironmentOptions options;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ai.onnx.ml through the C++ API: maps as results, and ensembles that are none.
+// ai.onnx.ml through the C++ API: maps as results, and ensembles that are malformed.
 #include <gtest/gtest.h>
 
 #include <limits>

@@ -58,14 +58,14 @@ TEST_F(ModelIo, a_loaded_graph_runs_as_the_built_one) {
   }
 }
 
-// The newest opset, which a graph built by hand has, is one that hardly any reader knows.
+// A graph built by hand has the newest opset, which hardly any reader knows.
 TEST_F(ModelIo, onnx_files_ask_for_no_newer_opset_than_they_need) {
   save_model(one_node("Relu", {{2}}), "model.onnx");
   EXPECT_EQ(load_model("model.onnx").opsets().at(""), 18);
   save_model(one_node("Gelu", {{2}}), "model.onnx");
   EXPECT_EQ(load_model("model.onnx").opsets().at(""), 20);
   save_model(scaled_sum(), "model.onnx");
-  EXPECT_EQ(load_model("model.onnx").opsets().at(""), 17);  // as it says itself
+  EXPECT_EQ(load_model("model.onnx").opsets().at(""), 17);  // the opset that it declares
   save_model(one_node("Relu", {{2}}), "model.pfm");
   EXPECT_EQ(load_model("model.pfm").opsets().at(""), 28);
 }

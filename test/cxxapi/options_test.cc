@@ -53,7 +53,7 @@ TEST(SessionOptions, execution_modes) {
             std::string::npos);
 }
 
-// What the guide names and this version does not have is refused by name, never accepted and
+// A device that the guide names and this version lacks is refused by name, never accepted and
 // ignored.
 TEST(SessionOptions, devices_are_those_that_providers_open) {
   SessionOptions options;

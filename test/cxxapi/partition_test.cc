@@ -23,7 +23,7 @@ std::shared_ptr<Node> node_of(const std::string& name, const std::string& op,
   return std::make_shared<Node>(name, op, std::move(inputs), std::vector<std::string>{output});
 }
 
-// |count| products of 256 x 256 in a row, then NonZero, which the wafer does not take.
+// A chain of |count| products of 256 x 256, then NonZero, which the wafer does not take.
 Graph chain(int count) {
   Graph graph("chain");
   graph.add_input(TensorInfo("x", {{16, 256}}, DType::Float32));

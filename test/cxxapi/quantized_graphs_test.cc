@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random graphs of one to four quantized operators: the same bits with every set of instructions,
-// and at most a step from what float32 gives without optimisation, nearly always none. A failure
-// prints the seed of its graph; PFRT_TEST_SEED=SEED runs that alone.
+// Random graphs of one to four quantized operators. They give the same bits with every set of
+// instructions, and at most a step more or less than float32 without optimisation, nearly always
+// none. A failure prints the seed of its graph; PFRT_TEST_SEED=SEED runs that alone.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ constexpr uint64_t kGraphs = 500;
 constexpr const char* kIsaWords[] = {"generic",     "avx2",        "avx_vnni", "avx512",
                                      "avx512_vnni", "avx512_bf16", "amx"};
 
-// PFRT_ISA for as long as it lives; null: whatever it was.
+// Sets PFRT_ISA for its lifetime; null leaves it as it was.
 class IsaOfGraphs {
  public:
   explicit IsaOfGraphs(const char* isa) {
@@ -45,7 +45,7 @@ class IsaOfGraphs {
   std::string before_;
 };
 
-// Numbers that have been quantized and dequantized; |spread| is about their deviation.
+// A value that has been quantized and dequantized; |spread| is roughly its standard deviation.
 struct Real {
   std::string name;
   Extents shape;
@@ -66,8 +66,8 @@ class RandomQuantizedGraph {
 
   const Graph& graph() const { return graph_; }
   const std::unordered_map<std::string, Tensor>& feed() const { return feed_; }
-  // Whether all that is computed in float32 has the same bits everywhere: sums of integers do,
-  // exponentials and sums of floats do not.
+  // True when the float32 parts have the same bits everywhere: sums of integers have, exponentials
+  // and sums of floats have not.
   bool exact() const { return exact_; }
   const std::string& ops() const { return ops_; }
 
@@ -119,7 +119,7 @@ class RandomQuantizedGraph {
     return out;
   }
 
-  // QuantizeLinear and DequantizeLinear of what has about that deviation.
+  // Adds QuantizeLinear and DequantizeLinear for values of about that deviation.
   Real quantized(const std::string& x, const Extents& shape, double spread) {
     const DType type = chance(60) ? DType::UInt8 : DType::Int8;
     const bool cut_at_zero = chance(20);
@@ -133,8 +133,8 @@ class RandomQuantizedGraph {
     return {node("DequantizeLinear", {last_steps_, by, at}), shape, scale, spread};
   }
 
-  // int8 weights whose products with numbers of |spread| have about the same; a scale a channel,
-  // |axis|, or one.
+  // int8 weights that keep the deviation of numbers of |spread|, with a scale for each index of
+  // |axis| or a single one.
   struct Weights {
     std::string name;
     std::vector<float> scales;
@@ -158,7 +158,7 @@ class RandomQuantizedGraph {
     return w;
   }
 
-  // A bias of numbers, or of int32 in steps of the product.
+  // A bias of float32 numbers, or of int32 in steps of the product.
   std::string bias(const Real& x, const Weights& w, int64_t count) {
     if (chance(50)) {
       std::vector<float> numbers(static_cast<size_t>(count));
@@ -274,7 +274,7 @@ class RandomQuantizedGraph {
     push(gemm ? "Gemm" : "MatMul", maybe_cut(made, x.spread), shape, x.spread);
   }
 
-  // A product of results: rows by rows.
+  // Multiplies a result by its own transpose.
   void scores() {
     const Real x = values_.back();
     Extents perm(x.shape.size()), shape = x.shape;
@@ -286,7 +286,7 @@ class RandomQuantizedGraph {
          x.spread * x.spread * static_cast<double>(x.shape.back()));
   }
 
-  // Another value of the same dimensions: an earlier one, or an input.
+  // Returns another value of these dimensions: an earlier one, or an input.
   Real partner(const Extents& shape) {
     for (size_t i = 0; i + 1 < values_.size(); ++i)
       if (values_[i].shape == shape) return values_[i];
@@ -356,7 +356,7 @@ class RandomQuantizedGraph {
   bool exact_ = true;
 };
 
-// The steps that come out.
+// Returns the quantized elements of an output.
 std::vector<int> steps_of(const Tensor& y) {
   std::vector<int> out(static_cast<size_t>(y.num_elements()));
   for (size_t i = 0; i < out.size(); ++i)
@@ -367,7 +367,7 @@ std::vector<int> steps_of(const Tensor& y) {
 
 struct RanGraph {
   std::vector<int> steps;
-  std::string groups;  // what explain says of them
+  std::string groups;  // explain's notes about quantized groups
 };
 
 RanGraph run_graph(const RandomQuantizedGraph& random, OptLevel level, const char* isa) {
@@ -419,11 +419,11 @@ TEST(QuantizedGraphs, give_the_steps_of_float32) {
   EXPECT_LE(static_cast<double>(others), 1e-3 * static_cast<double>(elements))
       << others << " of " << elements;
   if (only_seed() != 0) return;
-  // Averages and Softmax alone are not.
+  // Only averages and Softmax stay in float32.
   EXPECT_GT(integers, 15 * floats) << integers << " and " << floats;
 }
 
-// The words that this library knows; a machine without the instructions uses those below.
+// Returns the words that this library knows; a machine without the instructions uses those below.
 std::vector<const char*> known_words() {
   std::vector<const char*> known;
   for (const char* const word : kIsaWords) try {

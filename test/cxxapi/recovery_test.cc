@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Recovery seen from C++: states, options of a provider, and the exception without fallback.
+// Recovery as C++ shows it: states, options of a provider, and the exception without fallback.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -9,7 +9,7 @@
 namespace pyflame_rt {
 namespace {
 
-// Read when the process makes its environment, which is later than this.
+// The process reads the variable when it makes its environment, which is later than this.
 [[maybe_unused]] const int path_is_set = setenv(
     "PFRT_PLUGIN_PATH", PFRT_FAULT_PLUGINS ":" PFRT_DEVICE_PLUGINS ":" PFRT_VERBS_PLUGINS, 1);
 

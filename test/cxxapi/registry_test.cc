@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The guide's "Operator Registry", "Adding Custom Operators" and "Operator Implementation
-// Guidelines": its snippets as printed, and what they must have done.
+// Guidelines": snippets as printed, and checks of their effects.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 
 using namespace pyflame_rt;
 
-// y = op(x, ...), inputs float32 [N,3].
+// A graph of y = op(x, ...), with inputs float32 [N,3].
 Graph graph_of(const std::shared_ptr<Node>& node) {
   Graph graph("custom");
   for (const std::string& input : node->inputs())
@@ -145,7 +145,7 @@ TEST(GuideRegistry, implementation_guidelines) {
   const InferenceSession session(graph_of(node));
   EXPECT_EQ(floats(session.run({}, {{"a", row({1, 2, 3})}, {"b", row({4, 5, 6})}})[0]),
             (std::vector<float>{14, 25, 36}));
-  // What the function throws reaches the caller, with the node.
+  // An exception of the function reaches the caller, with the node's name.
   const auto run = [&] {
     (void)session.run({}, {{"a", row({1, 2, 3})}, {"b", Tensor({2, 3}, DType::Float32)}});
   };
@@ -212,12 +212,12 @@ TEST(OperatorRegistry, gives_built_in_operators) {
   EXPECT_EQ(floats((*registry.get("Relu"))({&x}, OpContext())[0]), (std::vector<float>{0, 0, 2}));
   EXPECT_EQ(floats((*registry.get("Add"))({&x, &y}, OpContext())[0]),
             (std::vector<float>{9, 20, 32}));
-  // Other dimensions, the same kind of call.
+  // This call has other dimensions.
   const Tensor tall = Tensor::from_vector(std::vector<float>{-1, 1}, {2, 1});
   EXPECT_EQ((*registry.get("Relu"))({&tall}, OpContext())[0].shape(), (std::vector<int64_t>{2, 1}));
   EXPECT_EQ(registry.get("Relu"), registry.get("Relu"));
 
-  // Attributes, several outputs, absent inputs.
+  // This call has attributes, several outputs and absent inputs.
   Node split("", "Split", {}, {"a", "b", "c"});
   split.set_attr("axis", int64_t{1});
   split.set_attr("num_outputs", int64_t{3});
@@ -236,7 +236,7 @@ TEST(OperatorRegistry, gives_built_in_operators) {
     EXPECT_EQ(floats((*registry.get("LeakyRelu"))({&x}, context)[0]),
               (std::vector<float>{-alpha, 0, 2}));
   }
-  // Dimensions that contents decide.
+  // Here the contents decide the dimensions.
   const Tensor dims = Tensor::from_vector(std::vector<int64_t>{3, 1}, {2});
   EXPECT_EQ((*registry.get("Reshape"))({&x, &dims}, OpContext())[0].shape(),
             (std::vector<int64_t>{3, 1}));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// States seen from C++: made by a session, given to runs, cloned, cut, kept in files.
+// States in C++: a session makes them, runs take them, and they are cloned, cut, and kept in files.
 #include <gtest/gtest.h>
 
 #include <pyflame_rt/pyflame_rt.hpp>
@@ -10,7 +10,7 @@
 namespace pyflame_rt {
 namespace {
 
-// present_0 = past_0 and then x, along axis 1; y = present_0's sum along it.
+// present_0 = past_0 followed by x along axis 1; y = the sum of present_0 along it.
 Graph cache() {
   Graph graph("cache");
   graph.add_input(TensorInfo("x", {{1, -1}}, DType::Float32));

@@ -11,7 +11,7 @@
 namespace pfrt_test {
 namespace {
 
-// A length-delimited field of a protocol buffer; |bytes| is shorter than 128.
+// Writes a length-delimited field of a protocol buffer; |bytes| is shorter than 128.
 std::string field(int number, const std::string& bytes) {
   return std::string{static_cast<char>(number << 3 | 2), static_cast<char>(bytes.size())} + bytes;
 }

@@ -12,7 +12,7 @@
 
 namespace pfrt_test {
 
-// Is the current folder of the process, and gone with its contents when the object is.
+// Makes a folder the current one of the process, and removes it with its contents in the end.
 class TemporaryFolder {
  public:
   TemporaryFolder();
@@ -36,9 +36,9 @@ std::string read_file(const std::string& path);
 std::shared_ptr<pyflame_rt::Node> make_node(const std::string& name, const std::string& op,
                                             const std::vector<std::string>& inputs,
                                             const std::vector<std::string>& outputs);
-// "input" of |shape| through one |op| to "output".
+// A graph with "input" of |shape| through one |op| to "output".
 pyflame_rt::Graph one_node(const std::string& op, const pyflame_rt::Shape& shape);
-// The bytes of an ONNX file that holds a Relu from "input" to "output", both float32 [1,10].
+// Returns the bytes of an ONNX file with a Relu from "input" to "output", both float32 [1,10].
 std::string onnx_relu();
 
 }  // namespace pfrt_test

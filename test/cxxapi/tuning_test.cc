@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What tuning finds is in the cache folder for later sessions and other processes: they take it
-// without measuring, whoever has found it, and give the same results.
+// Results of tuning are in the cache folder for later sessions and other processes. These take them
+// without measuring, whoever has found them, and give the same results.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -65,7 +65,8 @@ class Tuned : public InTemporaryFolder {
       if (step.reason.find("tuned: ") != std::string::npos) out.step = step;
     return out;
   }
-  // In a process of its own, which knows nothing from here; gives the step's reason and tuning.
+  // Runs in a child process that has to take results from the folder; returns the step's reason and
+  // tuning.
   std::string run_elsewhere(const Graph& graph, const SessionOptions& options) const {
     const std::string answer = folder_.path() + "/answer";
     save_model(graph, "model.pfm");
@@ -121,7 +122,7 @@ TEST_F(Tuned, sessions_take_what_another_has_found_without_measuring) {
   const Outcome third = run(graph, cached);
   EXPECT_EQ(third.y, expected.y);
   EXPECT_EQ(third.step.tuning, second.step.tuning);
-  // Another shape is not known, and not measured.
+  // Another shape has no result yet, and is not measured.
   const Outcome other = run(convolution(35), cached);
   EXPECT_TRUE(contains(other.step.reason, "not tuned: nothing is remembered")) << other.step.reason;
   EXPECT_EQ(entries().size(), 1u);
@@ -143,7 +144,7 @@ TEST_F(Tuned, a_damaged_file_is_made_again) {
   for (const std::string& bad : {std::string("foreign"), good.substr(0, good.size() / 2),
                                  std::string(good.size(), 'x'), std::string()}) {
     write_file(path, bad);
-    // The process still knows, and tells the folder again.
+    // The process still has the results, and writes them to the folder again.
     EXPECT_TRUE(contains(run(graph, cached).step.reason, "(measured before)"));
     EXPECT_TRUE(contains(run(graph, cached).step.reason, "(remembered)"));
     EXPECT_TRUE(entries()[0].is_valid);

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Every public name of the C and C++ headers has a description (Doxygen), and every one of the Python package a
-# docstring. Arguments: the source folder, the C library.
+# Checks that every public name of the C and C++ headers has a description (Doxygen), and every one of the Python
+# package a docstring. Arguments: the source folder, the C library.
 set -euo pipefail
 cd "$1"
 command -v doxygen >/dev/null || { echo "doxygen is not here"; exit 77; }
@@ -13,7 +13,7 @@ docs/doxygen.sh "$work"
 export PYFLAME_RT_LIBRARY=$2 PYTHONPATH=capi/python PYTHONDONTWRITEBYTECODE=1
 /usr/bin/python3 docs/python_pages.py --check
 
-# The check finds what it looks for: a header and a class with a name that nobody describes.
+# The check itself must find a header and a class with a name that nobody describes.
 mkdir "$work/seeded"
 tar -c docs include cxxapi | tar -x -C "$work/seeded"
 echo 'typedef struct pfrt_seeded { int number; } pfrt_seeded;' >>"$work/seeded/include/pyflame_rt/types.h"

@@ -34,7 +34,7 @@ unmount
 ! grep -qF " $root/" /proc/mounts || { echo "fresh.sh: something is still mounted in $root" >&2; exit 1; }
 rm -rf --one-file-system "$root"
 cp -a "$base" "$root"
-# Packages come from where this machine's come from.
+# Packages come from the sources of this machine.
 rm -rf "$root/etc/apt/sources.list"
 cp -r /etc/apt/sources.list.d/*.sources /etc/apt/sources.list "$root/etc/apt/sources.list.d/" 2>/dev/null || true
 cp -r /etc/apt/apt.conf.d "$root/etc/apt/"

@@ -50,7 +50,7 @@ int main(void) {{
 {body}
 }}
 """
-# Words in backticks that are paths of this tree, patterns included: a folder of it, then a slash.
+# Paths of this tree start so when words in backticks name them, patterns included: a folder of it, then a slash.
 FOLDERS = "bench|capi|cmake|core|cxxapi|docs|include|plugins|providers|samples|test"
 PATH = re.compile(rf"`((?:{FOLDERS})/[\w./<>*+-]*)")
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Follows the pages of documentation (pages.py) in a copy of the tree with a build that is installed as the quickstart
-# would. Arguments: the source folder, the build folder.
+# Follows the pages of documentation (pages.py) in a copy of the tree, with an existing build that is installed as the
+# quickstart does. Arguments: the source folder, the build folder.
 set -euo pipefail
 source=$(realpath "$1")
 build=$(realpath "$2")
@@ -16,7 +16,7 @@ mkdir "$work/capi"
 cp -r "$source/capi/python" "$work/capi"
 cmake --install "$build" --prefix "$work/build/install" --strip >/dev/null
 
-# What is installed is what the quickstart would build: it need not be built again.
+# The installed build stands for the quickstart's, which need not be built again.
 cat >"$work/samples/quickstart.sh" <<'DONE'
 #!/bin/sh
 [ -x build/install/bin/pfrt ]

@@ -19,7 +19,7 @@ using Names = std::vector<std::string>;
 
 class Network {
  public:
-  // |dims| below 0 are left open.
+  // Dimensions below 0 in |dims| are dynamic.
   explicit Network(Dims dims, DType dtype = DType::Float32) : dims_(std::move(dims)) {
     Shape shape;
     for (const int64_t d : dims_) shape.push_back(d < 0 ? std::optional<int64_t>() : d);
@@ -68,7 +68,7 @@ Tensor run(const InferenceSession& session, const Dims& dims) {
   return session.run({}, {{"x", tensor_of(x)}})[0];
 }
 
-// Runs |whole|, then each of |empty| and |whole| again. What is wrong, or nothing.
+// Runs |whole|, then each of |empty| and |whole| again. Returns the fault, or nothing.
 std::string check(const Graph& graph, const Dims& whole, const std::vector<Dims>& empty) {
   const InferenceSession plain(graph, at(OptLevel::None)), fused(graph, at(OptLevel::All));
   const Tensor first = run(fused, whole);
@@ -85,7 +85,7 @@ std::string check(const Graph& graph, const Dims& whole, const std::vector<Dims>
   return {};
 }
 
-// In a process of its own: the other tests fork too.
+// Runs |body| in a process of its own, since the other tests fork too.
 void expect_right(const std::function<std::string()>& body) {
   for (const Fault& fault : run_isolated(1, 60, [&](size_t) { return body(); }))
     ADD_FAILURE() << fault.text;

@@ -49,7 +49,7 @@ bool has_tail(const Outcome& plain) {
   return plain.refused.empty() && plain.outputs[0].dtype == DType::Float32;
 }
 
-// What differs between forms and levels, or nothing.
+// Describes a difference between forms and levels; empty when there is none.
 std::string inconsistency(const NodeLine& node, const std::vector<Operand>& inputs,
                           const Outcome& plain, bool is_random) {
   for (const OptLevel level : levels())
@@ -59,7 +59,7 @@ std::string inconsistency(const NodeLine& node, const std::vector<Operand>& inpu
       Outcome got = outcome_of(node, inputs, form, level);
       if (is_random)
         for (Output& output : got.outputs) output.values.clear();
-      // What a dimension of the run contradicts is no fault of the model.
+      // With open dimensions, a contradiction is a fault of the run and not of the model.
       if (form == Form::kDynamic && !plain.refused.empty()) continue;
       const std::string wrong = difference(plain, got, form == Form::kTail);
       if (!wrong.empty())
@@ -95,7 +95,7 @@ TEST(EmptyDimensions, of_every_operator_run_as_in_the_table) {
   report(run_isolated(all.size(), kSeconds, [&](size_t i) { return check(all[i]); }), all);
 }
 
-// Operators on sequences, maps, optionals and bodies, and what has no inputs.
+// True for operators on sequences, maps, optionals and bodies, and for those without inputs.
 bool has_no_node(const std::string& op) {
   static const std::set<std::string> others = {"CastMap",
                                                "ConcatFromSequence",
@@ -127,7 +127,7 @@ constexpr DType kTypes[] = {DType::Float32, DType::Float64, DType::Float16, DTyp
                             DType::UInt8,   DType::UInt16,  DType::UInt32,  DType::UInt64,
                             DType::Bool};
 
-// Inputs of the first one's type have another one.
+// Gives |type| to each input that has the first one's type and made-up values.
 std::vector<Operand> retyped(std::vector<Operand> inputs, DType type) {
   DType from = DType::Undefined;
   for (Operand& input : inputs) {
@@ -146,7 +146,7 @@ std::string check_type(const Case& c, DType type) {
   const Outcome plain = outcome_of(node, inputs, Form::kFed, OptLevel::None);
   if (!plain.refused.empty()) return {};
   const std::string apart = inconsistency(node, inputs, plain, is_random(node));
-  // Types that the definition does not take may be found out later, or never.
+  // A type that the definition does not allow may be found out later, or never.
   const bool refused = apart.find("is refused") != std::string::npos;
   return apart.empty() || refused ? std::string() : "with another type: " + apart;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the runtime means something else than ONNX Runtime, with the reason.
+// Cases in which the runtime deliberately differs from ONNX Runtime, each with the reason.
 #pragma once
 
 #include <string>

@@ -14,9 +14,9 @@
 namespace pfrt_empty {
 namespace {
 
-// What a process tells its parent, at most one fault of it unread.
+// Memory that a child process shares with its parent.
 struct Shared {
-  std::atomic<size_t> index;  // of the case at hand
+  std::atomic<size_t> index;  // the case at hand
 };
 
 void tell(int pipe, size_t index, const std::string& text) {

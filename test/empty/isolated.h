@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Many cases in a process of their own, which goes on with the next case in another one when a
-// signal ends it. To be called before the calling process has threads.
+// Runs many cases in a child process; when a signal ends it, another child goes on with the next
+// case. To be called before the calling process has threads.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,8 @@ struct Fault {
   std::string text;
 };
 
-// Calls fn(i) for every i < |count|, which returns what is wrong or nothing. A case that takes
-// |seconds| is ended.
+// Calls fn(i) for every i < |count|; it returns a description of the fault, or nothing. A case that
+// takes |seconds| is ended.
 std::vector<Fault> run_isolated(size_t count, unsigned seconds,
                                 const std::function<std::string(size_t)>& fn);
 

@@ -14,7 +14,7 @@
 #include "test/empty/outcome.h"
 
 #if defined(__SANITIZE_ADDRESS__)
-// What no memory is left for is refused, as elsewhere by the limit on addresses.
+// Requests that are too large fail here by this limit, elsewhere by that of the address space.
 extern "C" const char* __asan_default_options() {
   return "allocator_may_return_null=1:max_allocation_size_mb=2048";
 }
@@ -29,7 +29,7 @@ constexpr unsigned kOddSeconds = 30;
 
 constexpr int64_t kOdd[] = {0, -1, 3, 64, -7,
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-                            // With a sanitizer, new ends the process where it would throw.
+                            // With a sanitizer, new ends the process instead of throwing.
                             int64_t{1} << 31, int64_t{1} << 32, (int64_t{1} << 33) + 1,
 #endif
                             int64_t{1} << 62, std::numeric_limits<int64_t>::min(),

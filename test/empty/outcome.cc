@@ -27,10 +27,10 @@ Shape declared(const Operand& operand, Form form) {
 
 struct Built {
   Graph graph{"empty"};
-  std::vector<std::string> fed;  // by input; empty where it is not
+  std::vector<std::string> fed;  // by input; empty where it is not fed
 };
 
-// x to max(x + 0, x) by way of two operators, which is x again, for any number.
+// Appends max(-(-x), x), three operators that give x again for any number.
 std::string add_tail(Graph& graph, const std::string& from) {
   graph.add_node(std::make_shared<Node>("tail_0", "Neg", Names{from}, Names{"t0"}));
   graph.add_node(std::make_shared<Node>("tail_1", "Neg", Names{"t0"}, Names{"t1"}));
@@ -101,7 +101,7 @@ Outcome outcome_of(const NodeLine& node, const std::vector<Operand>& inputs, For
     if (form == Form::kDynamic) {
       try {
         (void)session.run({}, feed(built, node.inputs));
-      } catch (const PyFlameRTError&) {  // of another type than the table's, maybe
+      } catch (const PyFlameRTError&) {  // the table may have another type
       }
     }
     for (const Tensor& tensor : session.run({}, feed(built, inputs)))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a session makes of one node, and whether two such outcomes are the same.
+// The result of a session of one node, and the comparison of two such outcomes.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ struct Output {
 };
 
 struct Outcome {
-  std::string refused;  // by whom and why; empty when it ran
+  std::string refused;  // reason, and which side refused; empty when it ran
   std::vector<Output> outputs;
 };
 
@@ -25,15 +25,15 @@ enum class Form {
   kFed,      // all inputs are fed, their dimensions declared
   kDynamic,  // the dimensions of 0 are not declared, and inputs without zeros are run first
   kWeights,  // inputs after the first are constants
-  kTail,     // the same, and an elementwise chain follows the first output where that is float32
+  kTail,     // like kWeights, and an elementwise chain follows a float32 first output
 };
 
 Outcome outcome_of(const NodeLine& node, const std::vector<Operand>& inputs, Form form,
                    pyflame_rt::OptLevel level);
-// Of the table's text; nothing to compare with where it is "x".
+// Reads the table's text. The text "x" gives no outcome to compare with.
 Outcome expected_outcome(const std::string& text);
-// Why |got| is not |wanted|, or nothing. Numbers may differ by a rounding of 16-bit floats where
-// |coarse|.
+// Returns why |got| is not |wanted|, or nothing. With |coarse|, numbers may differ by a rounding of
+// 16-bit floats.
 std::string difference(const Outcome& wanted, const Outcome& got, bool coarse = false);
 
 }  // namespace pfrt_empty

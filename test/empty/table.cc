@@ -54,7 +54,7 @@ AttributeValue attribute(char kind, const std::string& text) {
   }
 }
 
-// What record.py's pattern makes up.
+// Element |i| of the values that record.py makes up.
 double made_up(DType dtype, int64_t i) {
   if (dtype == DType::Bool) return static_cast<double>(i % 2);
   const bool real = dtype == DType::Float32 || dtype == DType::Float64 || dtype == DType::Float16 ||
@@ -64,7 +64,7 @@ double made_up(DType dtype, int64_t i) {
               : static_cast<double>((i * 5 + 1) % 7);
 }
 
-uint16_t bits_of_half(double value) {  // of what the tables hold: exact, or nearly
+uint16_t bits_of_half(double value) {  // exact or nearly so for the tables' numbers
   const auto half = quantization::Float16::from_float(static_cast<float>(value));
   uint16_t bits;
   std::memcpy(&bits, &half, sizeof bits);

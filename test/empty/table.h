@@ -19,7 +19,7 @@ using pyflame_rt::DType;
 using pyflame_rt::Tensor;
 using Dims = std::vector<int64_t>;
 
-// A tensor as text has it.
+// A tensor as a table writes it.
 struct Operand {
   bool present = false;
   DType dtype = DType::Float32;
@@ -43,9 +43,9 @@ struct NodeLine {
 };
 
 std::vector<NodeLine> read_nodes(const std::string& path);
-// "float32[2]:1,2" or "-"
+// Reads "float32[2]:1,2" or "-".
 Operand operand(const std::string& text);
-// Inputs with the variant's zeros; as they are for "".
+// Returns the inputs with the zeros of |variant|; unchanged when it is "".
 std::vector<Operand> with_zeros(const NodeLine& node, const std::string& variant);
 Tensor tensor_of(const Operand& operand);
 std::vector<double> numbers(const Tensor& tensor);

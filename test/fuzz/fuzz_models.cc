@@ -37,10 +37,10 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-constexpr int64_t kMaxElements = 1 << 18;          // of a random input
-constexpr int kHangSeconds = 60;                   // without one more round
-constexpr uint64_t kMaxAddressSpace = 6ull << 30;  // what a model may ask for by its own numbers
-constexpr long kMaxResidentKb = 8l << 20;          // of the process; sanitizers keep freed memory
+constexpr int64_t kMaxElements = 1 << 18;          // in a random input
+constexpr int kHangSeconds = 60;                   // without a further round
+constexpr uint64_t kMaxAddressSpace = 6ull << 30;  // bounds the sizes that a model itself asks for
+constexpr long kMaxResidentKb = 8l << 20;          // for the process; sanitizers keep freed memory
 constexpr uint64_t kRoundsAProcess = 2000;
 
 struct Seed {
@@ -48,7 +48,7 @@ struct Seed {
   std::string model;
 };
 
-// What the children tell the parent.
+// Counts that the children report to the parent.
 struct Shared {
   std::atomic<uint64_t> round;  // in progress
   std::atomic<uint64_t> refused, loaded, ran, failed;
@@ -72,7 +72,7 @@ std::vector<Seed> find_seeds(const std::vector<std::string>& folders) {
   return seeds;
 }
 
-// The case's own input where it still has the declared element type, else random values.
+// Feeds the case's own input where it still has the declared element type, else random values.
 bool feed_one(const pyflame_rt::NodeArg& arg, const fs::path& folder, size_t index, Random& random,
               cli::Feed* feed) {
   const fs::path file = folder / "test_data_set_0" / ("input_" + std::to_string(index) + ".pb");
@@ -137,7 +137,8 @@ void one_round(const std::vector<Seed>& seeds, uint64_t seed, uint64_t round, Sh
 [[noreturn]] void child(const std::vector<Seed>& seeds, uint64_t seed, uint64_t first,
                         Shared* shared) {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  const rlimit limit{kMaxAddressSpace, kMaxAddressSpace};  // theirs is all the address space
+  const rlimit limit{kMaxAddressSpace,
+                     kMaxAddressSpace};  // sanitizers take all of the address space
   setrlimit(RLIMIT_AS, &limit);
 #endif
   pyflame_rt::Environment::instance().set_logger([](auto...) {});

@@ -131,7 +131,7 @@ class Mutator {
     }
   }
 
-  // The graph itself or, now and then, the body of one of its nodes.
+  // Returns the graph itself or, now and then, the body of one of its nodes.
   wire::GraphProto* pick_graph(wire::GraphProto* graph) {
     for (int tries = 0; tries < 4 && graph->node_size(); ++tries) {
       wire::NodeProto* node = any(graph->mutable_node());
@@ -244,7 +244,7 @@ class Mutator {
 
   void constant(wire::GraphProto& graph) {
     if (wire::TensorProto* t = any(graph.mutable_initializer())) return tensor(*t);
-    // An input turned into a small constant of the same type: shapes, axes and the like.
+    // Turns an input into a small constant of its type: shapes, axes and the like.
     wire::ValueInfoProto* value = any(graph.mutable_input());
     if (!value || !value->type().has_tensor_type()) return;
     say("input '" + value->name() + "' becomes a constant");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Small changes to ONNX models: mostly at the level of the messages, so that they get past the
-// parser, now and then in the bytes. The same random state gives the same change.
+// parser, now and then in the bytes. An equal random state gives an equal change.
 #pragma once
 
 #include <random>

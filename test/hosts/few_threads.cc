@@ -18,8 +18,8 @@ namespace {
 constexpr int kRefused = 3;
 constexpr rlim_t kMib = 1024 * 1024;
 
-// The superuser has no limit of processes: becomes somebody else, of whom there is nobody yet, who
-// may read what the superuser may.
+// The superuser has no limit of processes, so this becomes a user who has no process yet, but who
+// may still read the superuser's files.
 bool become_countable() {
   if (geteuid() != 0) return true;
   if (setresuid(54'321, 0, 0) != 0) return false;

@@ -36,7 +36,7 @@ void check_status(pfrt_status* status) {
   throw failed;
 }
 
-// A handle and its release.
+// Owns a handle and releases it.
 template <typename T>
 class Owned {
  public:
@@ -58,7 +58,8 @@ void set_options(pfrt_options_kind kind, const char* key, const char* value,
   check_status(api().options->set_text(options.get(), str(key), str(value)));
 }
 
-// Runs with pseudo-random inputs, dynamic dimensions being |free|, and appends the results' bytes.
+// Runs with pseudo-random inputs, with |free| for dynamic dimensions, and appends the results'
+// bytes.
 void run(pfrt_session* session, int64_t free, std::string& results) {
   static const pfrt_string words[] = {{"Mixed", 5}, {"CASE", 4}};
   const size_t inputs = api().session->input_count(session);
@@ -126,7 +127,7 @@ void run_model(pfrt_env* env, const pfrt_model* model, const char* threads, std:
   run(session.get(), 17, results);
 }
 
-// The message of a run with a tensor that is too large by far: it has numbers in it.
+// Appends the message of a run with a tensor that is far too large: it has numbers in it.
 void fail_on_purpose(pfrt_env* env, const pfrt_model* model, std::string& results) {
   Owned<pfrt_session> session(api().session->release);
   open_session(env, model, "1", session);
@@ -149,7 +150,7 @@ void fail_on_purpose(pfrt_env* env, const pfrt_model* model, std::string& result
   throw Failed{PFRT_CODE_INTERNAL, "a run with a wrong shape succeeded"};
 }
 
-// Without std::filesystem, which computes with floats: some hosts cannot bear that.
+// Avoids std::filesystem, which computes with floats: some hosts cannot bear that.
 class Folder {
  public:
   Folder() {

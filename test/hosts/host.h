@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What programs that embed the library share here: work that uses most of it and returns everything
-// it computed, and the state of a process that such work must leave as it was.
+// Shared code of the programs that embed the library: work that uses most of it and returns
+// everything that it computed, and the state of a process, which such work must leave unchanged.
 #pragma once
 
 #include <functional>
@@ -12,17 +12,17 @@
 
 namespace host {
 
-// The code for ctest's "skipped".
+// Exit code that ctest reads as "skipped".
 inline constexpr int kSkip = 77;
 
-// The bytes of all results of loading, running, saving and loading again three models with
+// Returns the bytes of all results of loading, running, saving and loading again three models with
 // |threads| threads ("0" = as many as there are), and the messages of errors provoked on purpose.
 // Ends the program with a message when something fails.
 std::string work(const char* threads = "0", const char* log_level = "off");
-// The same, but the first failure's code is returned in |code| instead.
+// Does the work too, but returns the first failure's code in |code| instead of ending the program.
 std::string try_work(pfrt_code* code, const char* threads = "0", const char* log_level = "off");
 
-// An environment with a session that stay open.
+// Holds an environment and a session open.
 class Opened {
  public:
   Opened();
@@ -41,16 +41,16 @@ class Opened {
 using State = std::map<std::string, std::string>;
 State state();
 
-// 0 when |found| is as |expected|; else prints what differs and returns 1.
+// Returns 0 when |found| equals |expected|; else prints the differences and returns 1.
 int compare_states(const char* when, const State& expected, const State& found);
 
-// |results| against those that the plain host wrote to the file named by the first argument.
+// Compares |results| with those that the plain host wrote to the file named by the first argument.
 int compare_results(const char* when, int argc, char** argv, const std::string& results);
 
-// Runs |work| and compares both: what most hosts do once they are as they like to be.
+// Runs |work| and compares state and results. Most hosts call it once they have set themselves up.
 int check(const char* when, int argc, char** argv);
 
-// Runs |fn| in a forked child: its exit code, or 128 and more when it crashed or hung.
+// Runs |fn| in a forked child and returns its exit code, or 128 and more when it crashed or hung.
 int in_child(const std::function<int()>& fn);
 
 // Runs |fn| on a thread with |stack| bytes of stack (0 = as usual).

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A host that writes numbers its own way, in C (where the build could make such a locale) and in
+// A host that writes numbers in its own way, in C (where the build could make such a locale) and in
 // C++.
 #include <clocale>
 #include <cstdio>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Small models that between them touch most of the runtime: of layers with initializers, of control
-// flow, sequences and strings, and of convolutions. As bytes of ONNX files.
+// Small models, as bytes of ONNX files, that together touch most of the runtime: one has layers
+// with initializers, one control flow, sequences and strings, one convolutions.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace pfrt_models {
 
-// |count| numbers in [-1, 1), the same in every program.
+// Returns |count| numbers in [-1, 1), equal in every program.
 inline std::vector<float> numbers(size_t count, uint32_t seed) {
   std::vector<float> out(count);
   for (float& f : out) {
@@ -50,8 +50,8 @@ inline std::string layers() {
   return model(g).bytes();
 }
 
-// y float32[1,16,1,1], the means of convolutions of x float32[1,16,24,24]: large enough for work to
-// be divided in more than one way.
+// y float32[1,16,1,1], the means of convolutions of x float32[1,16,24,24], which are large enough
+// for work to be divided in more than one way.
 inline std::string divided() {
   using namespace onnx_writer;
   Graph g;
@@ -66,7 +66,7 @@ inline std::string divided() {
   return model(g).bytes();
 }
 
-// With x float32[N,3], flag bool[] and words string[2]: chosen = flag ? x + x : x * x, y is chosen
+// Takes x float32[N,3], flag bool[] and words string[2]: chosen = flag ? x + x : x * x, y is chosen
 // above x, n the number of pieces, and small the words in lower case.
 inline std::string control() {
   using namespace onnx_writer;

@@ -11,7 +11,7 @@
 extern "C" const unsigned pfrt_wrong_symbols;
 
 int main(int argc, char** argv) {
-  // One that any user of messages has.
+  // Any user of messages has this symbol.
   const bool there =
       dlsym(RTLD_DEFAULT,
             "_ZN6google8protobuf11MessageLite20ParseFromCodedStreamEPNS0_2io16CodedInputStreamE") !=

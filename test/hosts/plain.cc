@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A host without wishes. Writes its results to the file named by the first argument, for the others
-// to compare theirs with.
+// A host without special traits. It writes its results to the file named by the first argument, for
+// the others to compare theirs with.
 #include <cstdio>
 
 #include "test/hosts/host.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Read with system calls and C's own functions, so that looking changes nothing.
+// Reads the state with system calls and C's own functions, so that looking changes nothing.
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -24,7 +24,7 @@ extern char** environ;
 namespace host {
 namespace {
 
-// The C library's own mark on whatever goes through its sigaction.
+// Flag that the C library adds to every action that goes through its sigaction.
 constexpr int kRestorer = 0x04000000;
 
 template <typename T>
@@ -119,7 +119,7 @@ State state() {
   const std::string status = contents("/proc/self/status");
   for (const char* line : {
          "Umask:", "NoNewPrivs:", "Seccomp:",
-#if !defined(PFRT_SANITIZE_THREAD)  // which starts a thread of its own
+#if !defined(PFRT_SANITIZE_THREAD)  // its runtime starts a thread of its own
              "Threads:",
 #endif
        }) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Writes C to stdout: each protobuf symbol that the shared object $1 needs, as a function that ends the process.
+# Writes C to stdout, with a function that ends the process for each protobuf symbol that the shared object $1 needs.
 set -euo pipefail
 symbols=$(nm -D --undefined-only "$1" | awk '{ sub(/@.*/, "", $NF); print $NF }' | grep '6google8protobuf' | sort -u)
 echo '#include <stdio.h>'

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Installs the build, builds programs against it by find_package and by pkg-config, runs a model with each, and checks
-# what a .pfm user loads and how large that is. Arguments: the build folder, the source folder.
+# which libraries a .pfm user loads and how large these are. Arguments: the build folder, the source folder.
 set -euo pipefail
 build=$1
 source=$2
@@ -10,7 +10,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 cmake --install "$build" --prefix "$work/tree" >/dev/null
-mv "$work/tree" "$work/moved"  # an installed tree may be moved
+mv "$work/tree" "$work/moved"  # users may move an installed tree
 tree=$work/moved
 model=$source/samples/digits/digits.onnx
 expect() {
@@ -34,7 +34,7 @@ expect "$work/by_pc" "$model"
 "$tree/bin/pfrt" convert "$model" "$work/digits.pfm" >/dev/null
 expect "$work/by_pc" "$work/digits.pfm" no-importer
 
-# Plug-ins of a user's own: built against the installed headers, held to the rules by the installed tool, and used.
+# A user's own plug-ins are built against the installed headers, checked by the installed tool, and used.
 for sample in custom_op custom_pass custom_provider custom_service; do
   cmake -S "$source/samples/$sample" -B "$work/$sample" -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH="$tree" \
         -DCMAKE_CXX_FLAGS="-Wall -Wextra -Wpedantic -Werror" >/dev/null

@@ -12,7 +12,7 @@ if ! command -v node >/dev/null || ! node -e 'process.exit(parseInt(process.vers
   exit 77
 fi
 mkdir -p "$work"
-# What npm cannot fetch here is a reason to skip; what was fetched once stays.
+# The test is skipped when npm cannot fetch a package here; fetched packages stay.
 for package in koffi@3 typescript; do
   [ -d "$work/node_modules/${package%@*}" ] && continue
   command -v npm >/dev/null || break
@@ -29,7 +29,7 @@ version=$(sed -n 's/^project(pyflame_rt VERSION \([0-9.]*\).*/\1/p' "$source/CMa
 grep -q "\"version\": \"$version\"" "$source/capi/node/package.json" ||
   { echo "FAILED: the version in capi/node/package.json is not the project's, $version"; exit 1; }
 
-# Copied, not linked: Node looks for koffi beside the package itself.
+# The package is copied, not linked, since Node looks for koffi beside the package itself.
 rm -rf "$work/node_modules/pyflame-rt"
 mkdir -p "$work/node_modules/pyflame-rt"
 cp -r "$source"/capi/node/{lib,index.d.ts,package.json} "$work/node_modules/pyflame-rt/"
@@ -37,7 +37,7 @@ cp -r "$source"/capi/node/{lib,index.d.ts,package.json} "$work/node_modules/pyfl
 node --test "$source/test/node/package_test.js"
 node "$source/samples/node/digits.js" "$source/samples/digits" | tee "$work/digits.out"
 grep -q "accuracy 9[789]" "$work/digits.out"
-# The program on the package's page, as it stands there.
+# This runs the program on the package's page, as it stands there.
 sed -n '/^```js$/,/^```$/{/^```/d;p}' "$source/capi/node/README.md" >"$work/page.js"
 (cd "$source" && node "$work/page.js") | tee "$work/page.out"
 grep -qF 'Tensor float32 [ 1, 10 ]: 0.003672' "$work/page.out" || { echo "FAILED: the page's program"; exit 1; }

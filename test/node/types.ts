@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled, never run: the names and types that a TypeScript program uses, and mistakes that must not compile.
+// Names and types that a TypeScript program uses, and mistakes that must not compile. It is compiled, but never run.
 import {BackendError, InferenceSession, Tensor, env, listSupportedBackends} from 'pyflame-rt';
 
 export async function use(): Promise<number> {

@@ -3,7 +3,7 @@
 import numpy as np
 from draw import Bits
 
-# Of the elements' size and of the largest finite element: kernels sum in orders of their own.
+# Tolerance relative to the elements' size and to the largest finite element: kernels differ in the order of sums.
 RELATIVE = {"float16": 4e-3, "float32": 2e-4, "float64": 1e-9, "complex64": 2e-4, "complex128": 1e-9}
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Random models of one operator: nothing ends the process, and levels all and none agree. Arguments: the source folder,
-# the library, how many cases, a seed, and the tool, whose operators have to be covered.
+# Runs random models of one operator: nothing ends the process, and levels all and none agree. Arguments: the source
+# folder, the library, how many cases, a seed, and the tool, whose operators have to be covered.
 set -euo pipefail
 export PYFLAME_RT_LIBRARY=$2 PYTHONDONTWRITEBYTECODE=1
 python=/usr/bin/python3

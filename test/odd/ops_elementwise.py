@@ -3,7 +3,7 @@
 from draw import ANY, BOOL, F16, F32, F64, FLOATS, I8, I16, I32, I64, INTEGERS, NUMBERS, ONNX_TYPES, SIGNED, TEXT, U8, \
     U16, U32, U64, np
 
-# Operator -> the first opset, types, attributes with their ranges.
+# First opset, types, and attributes with their ranges, by operator.
 UNARY = {
     "Abs": (7, NUMBERS, {}), "Neg": (7, FLOATS + SIGNED, {}), "Sign": (9, NUMBERS, {}), "Sqrt": (7, FLOATS, {}),
     "Exp": (7, FLOATS, {}), "Log": (7, FLOATS, {}), "Erf": (9, FLOATS, {}), "Reciprocal": (7, FLOATS, {}),
@@ -150,7 +150,7 @@ def cast_data(d, dtype, to):
 def cast(d):
     d.version(9)
     to = d.pick(CAST)
-    if d.chance(0.12):  # from text
+    if d.chance(0.12):  # casts from text
         words = ["1", "-2", "0", "17"] if np.dtype(to).kind in "iu" or to is BOOL else ["1", "-2.5", "NaN", "INF",
                                                                                       "-inf", "1e3", " 4", "3.0"]
         x = np.array([d.pick(words) for _ in range(d.int(0, 4))], object)

@@ -45,7 +45,7 @@ def run_ours(model, inputs, settings, limit):
         return session.run(None, {n: own(v) for n, v in inputs.items()}, limit), ""
     except rt.PyFlameRTError as fault:
         return None, f"run: {type(fault).__name__}: {fault}"
-    except Exception as fault:  # of no kind that the package promises
+    except Exception as fault:  # the package promises no such exception
         return None, f"run: PyFlameRTError: of NumPy or Python: {fault!r}"
 
 
@@ -99,7 +99,7 @@ class Worker:
             line["case"] = case.text()
         elif line["class"] == "refused":
             line["how"] = ""
-        if ": PyFlameRTError:" in fault:  # of no kind: our own bug
+        if ": PyFlameRTError:" in fault:  # an error without a kind is our own bug
             line.update({"class": "internal", "how": fault, "case": case.text()})
         return line
 

@@ -113,7 +113,7 @@ Value Builder::constant_of(const Tensor& tensor, double low, double high) {
 
 Value Builder::constant(DType type, const std::vector<int64_t>& dims, double low, double high) {
   if (random.chance(12)) return folded(type, dims, low, high);
-  if (random.chance(15)) {  // one that others use too, or its like
+  if (random.chance(15)) {  // an initializer that others use too, or a copy of it
     for (const Value& weight : shared_.weights) {
       if (weight.type != type || sizes(weight.dims) != dims || weight.low < low ||
           weight.high > high)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Grows a random model node by node and keeps account of types, sizes and rough bounds of values,
-// so that what it builds is valid and mostly finite. The operators' methods write the form of the
-// model's opset: axes as attributes or inputs, and so on. Not thread-safe.
+// Grows a random model node by node. It tracks types, sizes and rough bounds of values, so that the
+// model is valid and mostly finite. The operators' methods write the form of the model's opset:
+// axes as attributes or inputs, and so on. Not thread-safe.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@
 
 namespace pfrt_optimise {
 
-// A value of the model. |low| and |high| bound its elements, roughly.
+// A value of the model; |low| and |high| roughly bound its elements.
 struct Value {
   std::string name;
   DType type = DType::Float32;
@@ -36,49 +36,50 @@ constexpr int64_t kMaxElements = 2048;
 
 class Builder {
  public:
-  // Of a body when there is an |outer|.
+  // Builds a body when there is an |outer|.
   Builder(Random& random_, ModelSpec& model, GraphSpec& graph, Builder* outer);
 
   Random& random;
-  bool takes_empty = false;  // whether want may give values without elements
+  bool takes_empty = false;  // whether want() may give values without elements
   int64_t opset() const { return model_.opset; }
   GraphSpec& graph() { return graph_; }
   ModelSpec& model() { return model_; }
   bool is_body() const { return outer_ != nullptr; }
   size_t node_count() const { return pfrt_optimise::node_count(graph_); }
 
-  // A node; |out| says what it makes but for the name.
+  // Adds a node; |out| describes its output, except for the name.
   Value add(const std::string& op, const Values& in, Value out, Attributes attributes = {});
   Values add_all(const std::string& op, const Values& in, Values outs, Attributes attributes = {},
                  std::vector<BodySpec> bodies = {});
 
-  // A graph input, also of a body.
+  // Adds an input of the graph or body.
   Value input(DType type, const Dims& dims, double low, double high);
-  // An initializer, the output of a Constant node, or something that folds to a constant.
+  // Adds an initializer, a Constant node, or nodes that fold to a constant.
   Value constant(DType type, const std::vector<int64_t>& dims, double low, double high);
   Value constant_of(const Tensor& tensor, double low, double high);
   Value initializer(const Tensor& tensor, double low, double high);
-  Value scalar(DType type, double value);    // of rank 0
+  Value scalar(DType type, double value);    // has rank 0
   Value like(const Value& x, double value);  // a scalar, or [1], for an operation with |x|
   Value ints(const Axes& values);            // an initializer or a Constant
   Tensor random_tensor(DType type, const std::vector<int64_t>& dims, double low, double high);
 
-  // A value made earlier, here or around the body, the latest being likeliest.
+  // Returns an earlier value, of this graph or from around the body; the latest is likeliest.
   std::optional<Value> pick(const std::function<bool(const Value&)>& fits);
-  // One with elements and of that rank: made earlier, or made for it.
+  // Returns a value of that rank with elements: an earlier one, or a new one.
   Value want(DType type, int64_t min_rank, int64_t max_rank);
   Value want_float(int64_t min_rank, int64_t max_rank);
   Dims random_dims(int64_t rank, bool may_vary = true);
   Dim any_size();
-  Dim varying_size();  // one of the model's two that inputs may have
+  Dim varying_size();  // one of the two varying sizes that inputs have
   int new_symbol() { return ++shared_.last_symbol; }
-  // Bounds of the graph's inputs.
+  // Returns the graph's inputs with their bounds.
   const std::map<std::string, Value>& inputs() const { return shared_.inputs; }
-  // Another operand for an elementwise operator, whose result has the dims of |value|.
+  // Returns another operand for an elementwise operator, whose result keeps the dimensions of
+  // |value|.
   Value partner(const Value& value);
-  // |value|, scaled down where it may be larger than |limit|.
+  // Returns |value|, scaled down where it may exceed |limit|.
   Value bounded(const Value& value, double limit);
-  // Adds |value| to what pick finds.
+  // Lets pick() find |value|.
   void publish(const Value& value) { pool_.push_back(value); }
   std::string new_name(const std::string& stem);
 
@@ -90,7 +91,7 @@ class Builder {
   Value clip(const Value& x, double low, double high);
   Value dropout(const Value& x);
   Value transpose(const Value& x, const Axes& perm);
-  // By a constant shape; -1 and 0 as in ONNX. |dims| is what comes of it.
+  // Reshapes by a constant shape, with -1 and 0 as in ONNX; |dims| are the result's dimensions.
   Value reshape(const Value& x, const Axes& shape, const Dims& dims);
   Value squeeze(const Value& x, Axes axes);
   Value unsqueeze(const Value& x, Axes axes);
@@ -117,11 +118,11 @@ class Builder {
   Value quantize(const Value& x, double scale, double zero_point, DType to);
   Value dequantize(const Value& x, double scale, double zero_point);
 
-  // |axis| counted from the end, sometimes, where the opset allows it.
+  // Returns |axis|, sometimes counted from the end where the opset allows it.
   int64_t spell(int64_t axis, int64_t rank, int64_t negative_since = 11);
 
  private:
-  struct Shared {  // with bodies
+  struct Shared {  // by a graph and its bodies
     int last_symbol = 0, last_name = 0;
     std::vector<Dim> varying;
     std::vector<Value> weights;  // initializers of the graph itself
@@ -129,7 +130,7 @@ class Builder {
   };
   Axes spell_all(Axes axes, int64_t rank);
   std::optional<Value> find(const std::function<bool(const Value&)>& fits, int percent) const;
-  // By nodes that fold to a constant of that type and those dimensions.
+  // Adds nodes that fold to a constant of that type and those dimensions.
   Value folded(DType type, const std::vector<int64_t>& dims, double low, double high);
   Value typed(const Tensor& tensor, double low, double high) const;
 
@@ -141,7 +142,7 @@ class Builder {
   Shared& shared_;
 };
 
-// What elementwise operators make of two shapes; nullopt where they do not fit.
+// Returns the shape of an elementwise result; nullopt where the shapes do not fit.
 std::optional<Dims> broadcast(const Dims& a, const Dims& b);
 
 }  // namespace pfrt_optimise

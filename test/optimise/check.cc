@@ -39,7 +39,8 @@ bool has_op(const GraphSpec& graph, const std::string& op) {
 
 const std::vector<Config>& configs() {
   static const std::vector<Config> all = [] {
-    // One session has the feeds one after another, the reference a session for each.
+    // Configuration "none" runs all feeds in one session; the reference has a session for each
+    // feed.
     std::vector<Config> out = {{"none", OptLevel::None, ""},
                                {"basic", OptLevel::Basic, ""},
                                {"extended", OptLevel::Extended, ""},
@@ -144,14 +145,14 @@ const std::vector<double>& Reference::slack(size_t feed, size_t output) const {
                                      options_for({"none", OptLevel::None, ""}));
       noisy = session.run({}, spec_.feeds[feed]);
     } catch (const std::exception&) {
-      continue;  // noise in what has to be exact there
+      continue;  // noise disturbs what has to be exact there
     }
     for (size_t o = 0; o < wanted.size(); ++o) {
       if (noisy[o].shape() != wanted[o].shape()) continue;
       for (int64_t i = 0; i < wanted[o].num_elements(); ++i) {
         const double a = element(wanted[o], i), b = element(noisy[o], i);
         if (a == b || (std::isnan(a) && std::isnan(b))) continue;
-        if (run % 2 == 1 && !std::isfinite(b)) continue;  // of an infinity on the way
+        if (run % 2 == 1 && !std::isfinite(b)) continue;  // an infinity on the way made it so
         const double moved = kSlackFactor * std::abs(a - b);
         double& most = slack[o][static_cast<size_t>(i)];
         most = std::max(most, std::isnan(moved) ? std::numeric_limits<double>::infinity() : moved);
@@ -185,7 +186,7 @@ std::optional<Failure> Reference::check(const Config& config) const {
       }
     }
   } catch (const std::exception& error) {
-    // A fault that level none finds in its first run may be found when the session is made.
+    // Level none finds a fault in its first run; other levels may find it when the session is made.
     if (refused_ || (spec_.faulty && failure_)) return std::nullopt;
     failure.message =
         std::string(failure.kind == FailureKind::Refused ? "refused: " : "run: ") + error.what();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Holds what a session gives at some optimisation level against what it gives at level none.
+// Compares the results of a session at some optimisation level with those at level none.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ struct Config {
   std::string skip_passes;  // comma-separated
 };
 const std::vector<Config>& configs();
-// InputError when there is none of that name.
+// Throws InputError when no configuration has that name.
 const Config& config_named(const std::string& name);
 
 enum class FailureKind {
@@ -36,24 +36,24 @@ struct Failure {
   std::string message;
 };
 
-// How much a value may differ: |a-b| <= absolute + relative * max|b|, and more by |slack| an
-// element where there is one.
+// Limit of a difference: |a-b| <= absolute + relative * max|b|, plus the element's |slack| where
+// there is one.
 struct Tolerance {
   double absolute = 0, relative = 0;
   const std::vector<double>* slack = nullptr;
 };
-// Why |got| is not |wanted|; nullopt when it is. NaN is equal to NaN alone.
+// Returns the difference, or nullopt when there is none. NaN equals NaN alone.
 std::optional<std::string> difference(const Tensor& wanted, const Tensor& got,
                                       const Tolerance& tolerance);
 
-// One model with its results at level none. Results that differ by more than rounding usually
-// explains are held against runs of the same model with noise after each node: elements that such
-// noise moves may be off by a few times as much.
+// A model and its results at level none. When other results differ by more than rounding usually
+// explains, the model is run with noise after each node: elements that such noise moves may be off
+// by a few times as much.
 class Reference {
  public:
   explicit Reference(const ModelSpec& model);
   std::optional<Failure> check(const Config& config) const;
-  // By feed, nothing for feeds other than the first that level none refuses.
+  // Results by feed; none for a later feed that level none refuses.
   const std::vector<std::optional<std::vector<Tensor>>>& results() const { return results_; }
 
  private:
@@ -62,13 +62,13 @@ class Reference {
 
   const ModelSpec& spec_;
   std::optional<pyflame_rt::Model> model_;
-  std::optional<Failure> failure_;  // of level none
-  bool refused_ = false;            // by level none, whose model was loaded
+  std::optional<Failure> failure_;  // failure of level none
+  bool refused_ = false;            // whether level none refused the model, which could be loaded
   std::vector<std::optional<std::vector<Tensor>>> results_;
   mutable std::vector<std::vector<std::vector<double>>> slack_;  // by feed and output
 };
 
-// What failed as |kind| with |config|, or nothing.
+// Returns the failure of |config|, or nothing.
 std::optional<Failure> failure_of(const ModelSpec& model, const Config& config);
 
 }  // namespace pfrt_optimise

@@ -92,7 +92,7 @@ Value Builder::cast(const Value& value, DType to) {
     x = bounded(x, small ? 100 : to == DType::Float16 ? 1000 : 1e5);
     if (to == DType::UInt8 && x.low < 0) x = unary("Abs", x);
   }
-  // ONNX's numbers of element types.
+  // ONNX's numbers for element types.
   const std::map<DType, int64_t> numbers = {
       {DType::Float32, 1}, {DType::UInt8, 2}, {DType::Int8, 3},    {DType::Int32, 6},
       {DType::Int64, 7},   {DType::Bool, 9},  {DType::Float16, 10}};

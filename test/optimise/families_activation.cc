@@ -6,7 +6,7 @@
 namespace pfrt_optimise {
 namespace {
 
-// Either order, as exporters differ.
+// Applies |op| to the operands in either order, since exporters differ.
 Value swapped(Builder& b, const std::string& op, const Value& x, const Value& y) {
   return b.random.chance(50) ? b.binary(op, x, y) : b.binary(op, y, x);
 }
@@ -87,7 +87,7 @@ Axes last_axes(const Value& x, int64_t count) {
   return axes;
 }
 
-// (x - mean) / sqrt(variance + epsilon), scaled and moved, with the liberties exporters take.
+// (x - mean) / sqrt(variance + epsilon), scaled and shifted, in the variants that exporters write.
 void layer_norm(Builder& b) {
   const Value x = b.want_float(2, 4);
   const int64_t over = x.rank() > 2 && b.random.chance(20) ? 2 : 1;
@@ -130,7 +130,7 @@ void rms_norm(Builder& b) {
   swapped(b, "Mul", y, b.constant(x.type, {last.n}, 0.5, 1.5));
 }
 
-// Groups of channels as the rows of an InstanceNormalization.
+// GroupNormalization, with groups of channels as the rows of an InstanceNormalization.
 void group_norm(Builder& b) {
   const auto found = b.pick([](const Value& value) {
     return value.type == DType::Float32 && value.rank() == 4 && value.fixed() &&

@@ -6,7 +6,7 @@
 namespace pfrt_optimise {
 namespace {
 
-// A batch of sequences: batch and length may vary.
+// Returns a batch of sequences, whose batch and length may vary.
 Value want_sequences(Builder& b) {
   if (b.random.chance(50)) {
     const auto found = b.pick([](const Value& value) {
@@ -32,7 +32,7 @@ Value project(Builder& b, const Value& x, int64_t width, bool bias) {
   return b.random.chance(50) ? b.binary("Add", y, c) : b.binary("Add", c, y);
 }
 
-// {B, S, H * D} to {B, H, S, D}, or {B, H, D, S}.
+// Turns {B, S, H * D} into {B, H, S, D}, or {B, H, D, S}.
 Value heads_of(Builder& b, const Value& x, int64_t heads, bool turned) {
   const int64_t depth = x.dim(2).n / heads;
   const Dims dims = {x.dim(0), x.dim(1), {heads, 0}, {depth, 0}};
@@ -48,7 +48,7 @@ void attention(Builder& b) {
   const int64_t heads = width % 4 == 0 && b.random.chance(50) ? 4 : 2;
   const bool bias = b.random.chance(70);
   Value q, k, v;
-  if (b.random.chance(30)) {  // one product for all three
+  if (b.random.chance(30)) {  // one product for queries, keys and values
     const Value all = project(b, x, 3 * width, bias);
     const Values parts = b.split(all, 2, {width, width, width});
     q = parts[0], k = parts[1], v = parts[2];
@@ -101,7 +101,7 @@ void siblings(Builder& b) {
   }
 }
 
-// Halves of the last dimension turned against each other by tables of sines and cosines.
+// Rotates halves of the last dimension by tables of sines and cosines.
 void rotary(Builder& b) {
   const Value x = want_sequences(b);
   const int64_t width = x.dim(2).n, half = width / 2;

@@ -6,7 +6,7 @@
 namespace pfrt_optimise {
 namespace {
 
-// Makes |value|, which may be from around the body, an output of it.
+// Makes |value|, which may come from around the body, an output of it.
 void give(Builder& b, const Value& value) {
   const bool made_here =
       std::any_of(b.graph().nodes.begin(), b.graph().nodes.end(), [&](const NodeSpec& node) {
@@ -20,7 +20,7 @@ void give(Builder& b, const Value& value) {
 
 void branches(Builder& b);
 
-// Something that mostly nobody uses.
+// Adds nodes that mostly nobody uses.
 void idle_branch(Builder& b) {
   if (b.random.chance(8)) branches(b);
   if (b.random.chance(25)) elementwise_chain(b, b.want(DType::Float32, 0, 3), 1);

@@ -6,9 +6,9 @@
 namespace pfrt_optimise {
 namespace {
 
-// Operators whose results have a size that follows from contents. These contents come from inputs
-// by nothing that rounds, so that all levels see the same, and never give an empty result where no
-// input is empty.
+// Operators whose contents decide the size of the result. These contents come from inputs without
+// any rounding, so that they are equal at all levels, and never give an empty result where no input
+// is empty.
 
 Dims source_dims(Builder& b, int64_t rank) {
   Dims dims = b.random_dims(rank, false);
@@ -36,7 +36,7 @@ Value exact(Builder& b, const Value& x) {
 
 int64_t guess(const Value& x) { return std::max<int64_t>(1, x.count() / 2); }
 
-// What is done with rows of an unknown number.
+// Uses rows whose number is unknown.
 void use_rows(Builder& b, const Value& x) {
   if (x.rank() == 0) return;
   const int64_t axis = b.random.range(0, x.rank() - 1);
@@ -66,7 +66,7 @@ void use_rows(Builder& b, const Value& x) {
   }
 }
 
-// The positions of what is not zero in something as large as |x|, at least one.
+// Returns the positions of non-zero elements in a tensor as large as |x|; there is at least one.
 Value non_zero(Builder& b, const Value& x) {
   Dims row = x.dims;
   row[0] = {1, 0};
@@ -84,7 +84,7 @@ void non_zeros(Builder& b) {
   const Value x = source(b, type, source_dims(b, b.random.range(1, 3)), 0, 1);
   const Value found = non_zero(b, x);
   if (b.random.chance(40)) return use_rows(b, found);
-  // As exporters write data[mask].
+  // Exporters write data[mask] so.
   const Value places = b.transpose(found, {1, 0});
   Value padded = b.concat({x, x}, 0);
   Value out = padded;
@@ -97,7 +97,7 @@ void compresses(Builder& b) {
   const Value x = source(b, b.random.of({DType::Float32, DType::Int64}),
                          source_dims(b, b.random.range(1, 3)), -2, 2);
   Value marks = source(b, DType::Float32, {x.dim(0)}, -1, 1);
-  // The first is always taken.
+  // The first row is always taken.
   marks = b.concat({b.initializer(make_tensor(DType::Float32, {1}, {1}), 1, 1), marks}, 0);
   Value condition = b.slice(b.compare("Greater", marks, b.scalar(DType::Float32, 0)), 0, 0, 1);
   condition = b.concat(
@@ -131,7 +131,7 @@ void uniques(Builder& b) {
                  {"", DType::Int64, {found}, 0, 8}};
   outs.resize(static_cast<size_t>(b.random.range(1, 4)));
   outs = b.add_all("Unique", {x}, outs, attributes);
-  // Those that nobody takes are made all the same.
+  // Unique makes all its outputs, used or not.
   use_rows(b, b.random.of(outs));
   if (b.random.chance(30)) use_rows(b, b.random.of(outs));
 }
@@ -153,7 +153,7 @@ void suppressions(Builder& b) {
   use_rows(b, b.add("Gather", {boxes, at}, taken, {{"axis", int64_t{1}}}));
 }
 
-// A branch, each of which finds another number of rows.
+// An If whose branches find different numbers of rows.
 void found_in_branches(Builder& b) {
   if (b.opset() < 13 || b.is_body()) return;
   const Value x = source(b, DType::Int64, source_dims(b, b.random.range(1, 2)), 0, 1);
@@ -171,7 +171,7 @@ void found_in_branches(Builder& b) {
   use_rows(b, b.add_all("If", {condition}, {out}, {}, std::move(bodies))[0]);
 }
 
-// A value that a loop carries grows with each iteration.
+// A loop whose carried value grows with each iteration.
 void grown_in_loops(Builder& b) {
   if (b.opset() < 13 || b.is_body()) return;
   const Value x = source(b, DType::Float32, source_dims(b, b.random.range(1, 2)), 0, 1);

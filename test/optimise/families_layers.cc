@@ -7,7 +7,7 @@
 namespace pfrt_optimise {
 namespace {
 
-// An image of one, or mostly two, dimensions.
+// Returns an image of one, or mostly two, dimensions.
 Value want_image(Builder& b) {
   const int64_t rank = b.random.chance(75) ? 4 : 3;
   const DType type = b.random.chance(95) ? DType::Float32 : DType::Float16;
@@ -52,7 +52,7 @@ Value per_channel(Builder& b, const Value& x) {
   return b.constant(x.type, dims, 0.5, 1.5);
 }
 
-// Convolutions with what surrounds them: padding before, scale, normalisation, activation and
+// A convolution with its surroundings: padding before; scale, normalisation, activation and
 // residual after, in the orders of well-known networks.
 void conv_block(Builder& b) {
   const Value start = want_image(b);

@@ -47,7 +47,7 @@ void transposes(Builder& b) {
   }
 }
 
-// One reshape; sizes that vary are kept, or folded with a fixed neighbour, by -1.
+// Adds a reshape. Varying sizes are kept, or joined with a fixed neighbour, by -1.
 Value some_reshape(Builder& b, const Value& x) {
   Axes shape;
   Dims dims;
@@ -69,7 +69,7 @@ Value some_reshape(Builder& b, const Value& x) {
     const auto axis = fixed_axis(b, x, 2);
     for (int64_t i = 0; i < x.rank(); ++i) {
       const Dim& dim = x.dim(i);
-      if (axis == i) {  // splits one
+      if (axis == i) {  // splits it
         const int64_t part = dim.n % 2 == 0 ? 2 : dim.n;
         dims.insert(dims.end(), {{part, 0}, {dim.n / part, 0}});
         shape.insert(shape.end(), {part, dim.n / part});
@@ -79,7 +79,7 @@ Value some_reshape(Builder& b, const Value& x) {
       }
     }
   }
-  // A varying size behind a change of rank: at most one can be written, as -1.
+  // Behind a change of rank 0 cannot keep a varying size, so at most one can be written, as -1.
   if (std::count(shape.begin(), shape.end(), -2) != 0) {
     const auto open = std::count_if(shape.begin(), shape.end(), [](int64_t n) { return n < 0; });
     if (open != 1) return b.unary("Identity", x);
@@ -208,7 +208,7 @@ void expands(Builder& b) {
   }
 }
 
-// Sizes computed at run time from a value's shape, then used.
+// Sizes are computed at run time from a value's shape, and then used.
 void shape_arithmetic(Builder& b) {
   const Value x = b.want_float(2, 4);
   const Value shape = b.shape(x);
@@ -292,8 +292,8 @@ void resizes(Builder& b) {
   }
 }
 
-// Parts along an axis written one after another, as x[:, 2:5] = y is exported: with an index for
-// every element, or for every row of what is inside the axis.
+// Writes parts along an axis one after another, as x[:, 2:5] = y is exported: with an index for
+// every element, or for every row inside the axis.
 void assigned_slices(Builder& b) {
   Value x = any_value(b, 1, 3);
   const auto axis = fixed_axis(b, x, 2);

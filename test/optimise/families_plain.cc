@@ -58,7 +58,7 @@ Value some_binary(Builder& b, const Value& x) {
 
 void chain(Builder& b) { elementwise_chain(b, any_arithmetic(b, 4), b.random.range(1, 4)); }
 
-// The same x scaled and moved by constants, as exporters leave it.
+// Scales and shifts a value by constants several times, as exporters leave it.
 void scales(Builder& b) {
   Value x = b.want_float(0, 4);
   for (int64_t i = b.random.range(1, 3); i > 0; --i) {
@@ -137,7 +137,7 @@ void does_nothing(Builder& b) {
   }
 }
 
-// An earlier node once more, and the two of them put together.
+// Repeats an earlier node and combines the two results.
 void repeats(Builder& b) {
   if (b.graph().nodes.empty()) return;
   const NodeSpec node = b.random.of(b.graph().nodes);

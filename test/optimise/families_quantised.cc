@@ -6,7 +6,7 @@
 namespace pfrt_optimise {
 namespace {
 
-// Scales are no powers of two, so that few numbers lie between two steps.
+// The scales are no powers of two, so that few numbers lie midway between two steps.
 constexpr double kScale = 0.0173, kWeightScale = 0.0071;
 
 struct Steps {
@@ -92,7 +92,7 @@ void quantised_sum(Builder& b) {
   there_and_back(b, b.binary(b.random.of({"Add", "Mul"}), a, c), some_steps(b));
 }
 
-// Copies between the two halves of a pair.
+// Moves elements between two pairs of QuantizeLinear and DequantizeLinear.
 void quantised_copies(Builder& b) {
   if (b.opset() < 13) return;
   const Steps steps = some_steps(b);

@@ -6,14 +6,14 @@
 namespace pfrt_optimise {
 namespace {
 
-// A vector of sizes, and what each of them is.
+// A vector of sizes, and the dimension that each element is.
 struct Sizes {
   Value value;
   Dims elements;
 };
 
-// The arithmetic on the shape of one value. What is the same is often computed again, by nodes of
-// its own, as exporters write it.
+// The arithmetic on the shape of one value. Equal sizes are often computed again, by nodes of their
+// own, as exporters write it.
 class Arithmetic {
  public:
   Arithmetic(Builder& b, const Value& x) : b_(b), x_(x) {}
@@ -38,7 +38,7 @@ class Arithmetic {
   }
 
  private:
-  // The element |axis| of the shape, as [1].
+  // Reads element |axis| of the shape, as [1].
   Sizes dimension(int64_t axis) {
     const Value shape = b_.shape(x_);
     const Dims elements{x_.dim(axis)};
@@ -57,7 +57,7 @@ class Arithmetic {
     }
   }
 
-  // [1], computed with.
+  // Returns a computed size, as [1].
   Sizes one_size() {
     Sizes out = dimension(b_.random.range(0, x_.rank() - 1));
     for (int64_t i = b_.random.range(0, 3); i > 0; --i) step(out);
@@ -152,7 +152,7 @@ class Arithmetic {
     b_.add("Expand", {b_.constant(DType::Float32, {1}, -1, 1), target.value}, row);
   }
 
-  // As exporters write expand with -1 in the target.
+  // Exporters write expand with -1 in the target so.
   void use_where_expand() {
     const Sizes target = some_sizes();
     if (is_large(target.elements)) return;
@@ -188,7 +188,7 @@ class Arithmetic {
     b_.add("Reshape", {changed, b_.shape(x_)}, back);
   }
 
-  // Up to a size that is computed, and no further than there is.
+  // Slices up to a computed size, which may exceed the dimension.
   void use_slice() {
     const int64_t axis = b_.random.range(0, x_.rank() - 1);
     Sizes end = dimension(axis);

@@ -12,7 +12,7 @@ namespace pfrt_optimise {
 namespace {
 
 constexpr int64_t kFirstOpset = 7, kLastOpset = 21;
-constexpr int64_t kFirstOfSizes = 13;  // of the families that read and compute sizes
+constexpr int64_t kFirstOfSizes = 13;  // first opset of the families that read and compute sizes
 
 struct Kind {
   std::string_view name;
@@ -27,7 +27,8 @@ std::vector<Kind> all_kinds() {
           {"sizes", size_families()}};
 }
 
-// A few kinds of families a model, so that their nodes meet; of |kind| mostly, where one is given.
+// Chooses a few kinds of families for a model, so that their nodes meet; mostly |kind|, where it is
+// given.
 std::vector<Family> some_families(Random& random, std::string_view kind) {
   std::vector<Family> out;
   bool found = kind.empty();
@@ -84,7 +85,7 @@ std::vector<double> special_values() {
   return {Limits::quiet_NaN(), Limits::infinity(), -Limits::infinity(), -0.0, 1e-40, 3e4};
 }
 
-// One to three elements are no ordinary numbers any more.
+// Replaces one to three elements by NaN, infinities and the like.
 Tensor with_specials(Random& random, const Tensor& tensor) {
   const int64_t count = tensor.num_elements();
   if (!is_float(tensor.dtype()) || count == 0) return tensor;
@@ -95,7 +96,7 @@ Tensor with_specials(Random& random, const Tensor& tensor) {
   return make_tensor(tensor.dtype(), tensor.shape(), values);
 }
 
-// What a dimension that varies is in a feed.
+// Gives the size of a varying dimension in a feed.
 using SizeOf = std::function<int64_t(const Dim&)>;
 int64_t first_size(const Dim& dim) { return dim.n; }
 
@@ -119,7 +120,7 @@ Feed make_feed(Builder& b, const SizeOf& size_of, bool special) {
   return feed;
 }
 
-// Whether an operator takes |name| for what has to be a finite number: sizes and scales.
+// True when an operator needs |name| to be a finite number, such as a size or a scale.
 bool measures(const GraphSpec& graph, const std::string& name) {
   static const std::set<std::string> kMeasuring = {"Resize",           "Upsample", "QuantizeLinear",
                                                    "DequantizeLinear", "Range",    "Dropout"};
@@ -137,7 +138,7 @@ void spoil_constants(Builder& b) {
     if (b.random.chance(20) && !measures(b.graph(), name)) tensor = with_specials(b.random, tensor);
 }
 
-// An initializer that is an input as well, by which a caller may replace it.
+// Makes an initializer an input too, so that a caller may replace it.
 std::string open_initializer(Builder& b) {
   GraphSpec& graph = b.graph();
   for (const NodeSpec& node : graph.nodes) {
@@ -153,8 +154,8 @@ std::string open_initializer(Builder& b) {
   return {};
 }
 
-// Sizes that grow by one, as those of a decoder do, one or all of them; then smaller and larger
-// ones.
+// Adds feeds in which one or all varying sizes grow by one, as a decoder's do, and then feeds with
+// smaller and larger sizes.
 void add_series(Builder& b) {
   const int64_t one = b.random.chance(50) ? b.varying_size().symbol : 0;
   for (const int64_t more : {0, 1, 2, 3, -1, 5, 4, 14, 1}) {
@@ -186,7 +187,7 @@ void add_feeds(Builder& b) {
   if (varies && b.random.chance(40)) add_series(b);
 }
 
-// Something wrong somewhere: another input, an attribute less or an axis too many.
+// Plants a fault: a wrong input, a missing attribute or an axis that does not exist.
 void spoil(Builder& b) {
   ModelSpec& model = b.model();
   model.faulty = true;
@@ -238,7 +239,7 @@ ModelSpec generate(uint64_t seed, uint64_t index, std::string_view kind) {
   model.outputs_have_dims = random.chance(50);
   if (random.chance(5)) {
     spoil(b);
-    remove_dead(&model);  // else level none alone would refuse a fault that no output needs
+    remove_dead(&model);  // otherwise only level none refuses a fault that no output needs
   }
   return model;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whole models at random: the same for the same two numbers, on every machine.
+// Random whole models. The two numbers give the same model on every machine.
 #pragma once
 
 #include <string_view>
@@ -9,9 +9,9 @@
 
 namespace pfrt_optimise {
 
-// Model |index| of series |seed|, with one to thirteen feeds. Some hold NaN, infinities and
+// Makes model |index| of series |seed|, with one to thirteen feeds. Some hold NaN, infinities and
 // denormals, in inputs or constants; some have no elements; some are a series of sizes that grow
-// and shrink. |kind|: most families are of that one ("plain", "sizes"); "" = of any few kinds.
+// and shrink. Most families are of |kind| ("plain", "sizes"); "" = of any few kinds.
 ModelSpec generate(uint64_t seed, uint64_t index, std::string_view kind = {});
 
 }  // namespace pfrt_optimise

@@ -7,7 +7,7 @@
 namespace pfrt_optimise {
 namespace {
 
-// Of a window along one axis; less than 1 where it does not fit.
+// Number of windows along axis |i|; 0 where none fits.
 int64_t windows(int64_t n, const Builder::Window& w, size_t i) {
   const size_t rank = w.kernel.size();
   const int64_t reach = (w.kernel[i] - 1) * w.dilations[i] + 1;

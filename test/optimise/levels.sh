@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Optimisation changes no verdict: the conformance sets, test/recorded and ../shared/zoo pass and fail case for case as at
-# level none, at every level, with each pass alone and with each left out. Arguments: the build folder, then options for
-# `pfrt test`.
+# Checks that optimisation changes no verdict: the conformance sets, test/recorded and ../shared/zoo pass and fail
+# case for case as at level none, at every level, with each pass alone and with each left out. Arguments: the build
+# folder, then options for `pfrt test`.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 pfrt=${1:-build/release}/bin/pfrt
@@ -17,7 +17,7 @@ for folder in "$debian"/{node,simple,pytorch-converted,pytorch-operator} ../shar
 done
 faults=0
 
-# verdicts FILE OPTION...: each case and whether it passed.
+# verdicts FILE OPTION...: writes each case and whether it passed.
 verdicts() {
   local file=$1
   shift

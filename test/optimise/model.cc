@@ -41,7 +41,7 @@ TensorInfo info(const ModelSpec& model, const std::string& name, bool with_dims)
   return out;
 }
 
-// Another rank, other sizes, or one symbol for all sizes.
+// Describes the value wrongly: by another rank, other sizes, or one symbol for all sizes.
 TensorInfo wrong_info(const ModelSpec& model, const std::string& name, Random* random) {
   TensorInfo out = info(model, name, true);
   const auto at = [&] {

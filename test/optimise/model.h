@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A model as plain data, to be made at random, cut down and printed: names of values are unique
-// through all bodies. Copies are deep but for the tensors, which nobody writes into.
+// A model as plain data, to be made at random, cut down and printed. Names of values are unique
+// over all bodies. Copies are deep except for the tensors, which nobody writes into.
 #pragma once
 
 #include <map>
@@ -17,8 +17,8 @@ using pyflame_rt::Tensor;
 using Attributes = std::map<std::string, pyflame_rt::AttributeValue>;
 using Feed = std::unordered_map<std::string, Tensor>;
 
-// |symbol| 0: the size is fixed; else other feeds may have another one, and equal symbols have
-// equal sizes. |n| is the size in the first feed.
+// A size. With |symbol| 0 it is fixed; else feeds may differ in it, and equal symbols have equal
+// sizes. |n| is the size in the first feed.
 struct Dim {
   int64_t n = 0;
   int symbol = 0;
@@ -54,10 +54,10 @@ struct BodySpec {
 struct ModelSpec {
   int64_t opset = 0;  // 0: the newest
   GraphSpec graph;
-  std::map<std::string, ValueType> types;  // of every value
+  std::map<std::string, ValueType> types;  // types of all values
   bool outputs_have_dims = false;
-  uint64_t misdeclared = 0;  // other than 0: a seed by which wrong types are declared everywhere
-  bool faulty = false;       // something was made wrong: it may be refused, by all levels alike
+  uint64_t misdeclared = 0;  // 0, or the seed of wrong types that are declared everywhere
+  bool faulty = false;       // has a planted fault: levels may refuse it, but all alike
   std::vector<Feed> feeds;
 };
 
@@ -66,14 +66,14 @@ double element(const Tensor& tensor, int64_t index);
 bool is_float(DType type);
 std::vector<int64_t> sizes(const Dims& dims);
 
-// The names that |node| takes, those that its bodies capture included.
+// Returns the names that |node| takes, and those that its bodies capture.
 std::vector<std::string> uses(const NodeSpec& node);
 // Drops nodes, initializers and inputs that no output needs.
 void remove_dead(ModelSpec* model);
 size_t node_count(const GraphSpec& graph);  // bodies included
 
 pyflame_rt::Graph build(const ModelSpec& model);
-// A line a node, after the inputs and initializers.
+// Prints the inputs and initializers, and then a line for each node.
 std::string text_of(const ModelSpec& model);
 
 }  // namespace pfrt_optimise

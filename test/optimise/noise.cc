@@ -8,8 +8,8 @@ namespace {
 
 constexpr double kNoise32 = 0x1p-20, kNoise16 = 0x1p-9;
 
-// Values as a rounding elsewhere would leave them: all moved alike, or each in its own way, which
-// infinities do not survive.
+// Changes values like another rounding would: all by one factor, or each by its own, which turns
+// infinities into NaN.
 void add_noise(const ModelSpec& model, bool each, Random& random, GraphSpec* graph) {
   std::vector<NodeSpec> nodes;
   for (NodeSpec node : graph->nodes) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How much a model makes of rounding: the same model with relative noise after each node that makes
-// floating-point numbers, bodies included, a few times larger than rounding.
+// Shows how sensitive a model is to rounding: the model with relative noise, a few times larger
+// than rounding, after each node that makes floating-point numbers, bodies included.
 #pragma once
 
 #include "test/optimise/model.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Numbers that follow from a seed alone, on every machine. Not thread-safe.
+// Random numbers that a seed determines on every machine. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ class Random {
     z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
     return z ^ (z >> 31);
   }
-  // From |low| to |high|, both included.
+  // Returns an integer between |low| and |high|, both included.
   int64_t range(int64_t low, int64_t high) {
     return low + static_cast<int64_t>((*this)() % static_cast<uint64_t>(high - low + 1));
   }

@@ -30,7 +30,7 @@ constexpr uint64_t kModels = 400;
 uint64_t seed() { return number_from("PFRT_OPTIMISE_SEED", 1); }
 uint64_t models() { return number_from("PFRT_OPTIMISE_MODELS", kModels); }
 
-// In four parts, which may run side by side.
+// The models are in four parts, which may run side by side.
 class RandomModels : public testing::TestWithParam<uint64_t> {};
 INSTANTIATE_TEST_SUITE_P(Parts, RandomModels, testing::Range<uint64_t>(0, 4));
 
@@ -64,7 +64,7 @@ TEST_P(KindsOfModels, give_at_every_level_and_size_what_they_give_alone) {
   EXPECT_EQ(result.failures, 0u);
 }
 
-using Outcome = std::optional<std::vector<Tensor>>;  // nothing: refused
+using Outcome = std::optional<std::vector<Tensor>>;  // none when it was refused
 
 std::vector<Outcome> outcomes_of(const ModelSpec& model, pyflame_rt::OptLevel level) {
   std::vector<Outcome> out(model.feeds.size());
@@ -93,7 +93,7 @@ std::string first_difference(const Outcome& wanted, const Outcome& got) {
   return {};
 }
 
-// What the file says of values that nodes make counts for nothing where the nodes say otherwise.
+// A declaration of a value has no effect where it contradicts the nodes.
 TEST(Declarations, that_are_wrong_change_no_result_at_any_level) {
   using pyflame_rt::OptLevel;
   const uint64_t count = models() / 4;
@@ -118,7 +118,7 @@ TEST(Declarations, that_are_wrong_change_no_result_at_any_level) {
   EXPECT_GT(run, count);
 }
 
-// Where it is switched on, a pass that makes an Abs of the first Relu behind an Add: wrong.
+// Switches on a wrong pass, which makes an Abs of the first Relu behind an Add.
 std::atomic<bool> planted_on = false;
 
 pfrt_code planted(void*, pfrt_graph* c, const pfrt_sink*, uint32_t* changed) {
@@ -164,7 +164,7 @@ TEST(PlantedFault, is_found_and_cut_down_to_a_few_nodes) {
     EXPECT_EQ(ops, (std::set<std::string>{"Add", "Relu"}));
     EXPECT_NE(report.text.find("--seed 1 --only " + std::to_string(report.index) + " --config all"),
               std::string::npos);
-    // The file alone shows it, to whoever has the pass.
+    // The file alone reproduces the failure, where the pass is registered.
     const std::string file =
         options.folder + "random_1_" + std::to_string(report.index) + "_all.onnx";
     EXPECT_EQ(pyflame_rt::load_model(file).nodes().size(), report.small.graph.nodes.size());

@@ -16,7 +16,7 @@ namespace {
 Report report(const RunOptions& options, uint64_t index, const ModelSpec& model,
               const Config& config, const Failure& failure) {
   Report out{index, config, failure, model, {}};
-  // What is refused is told apart by the beginning of what it says.
+  // Refusals count as equal when their messages begin alike.
   const std::string start = failure.message.substr(0, failure.message.find('\''));
   out.small = shrink(model, [&](const ModelSpec& tried) {
     const auto found = failure_of(tried, config);
@@ -77,7 +77,7 @@ RunResult run_models(const RunOptions& options) {
       ++result.failures;
       if (result.reports.size() < options.most_reports)
         result.reports.push_back(report(options, index, model, config, *failure));
-      if (failure->kind == FailureKind::Reference) break;  // the same with all
+      if (failure->kind == FailureKind::Reference) break;  // all configurations fail alike
     }
   }
   return result;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checks series of random models and tells of what fails: the model cut down, as text and as an
-// ONNX file, and the line that repeats it.
+// Checks series of random models and reports failures: the model cut down, as text and as an ONNX
+// file, and the command that repeats it.
 #pragma once
 
 #include <optional>
@@ -15,11 +15,11 @@ namespace pfrt_optimise {
 struct RunOptions {
   uint64_t seed = 1;
   uint64_t first = 0, count = 1;
-  std::string kind;  // of families, as generate takes it
+  std::string kind;  // kind of families, as generate() takes it
   std::vector<Config> configs;
-  std::string program = "pfrt_optimise_test";  // for the line that repeats
-  std::string folder = ".";                    // of small models
-  size_t most_reports = 3;                     // failures beyond are counted alone
+  std::string program = "pfrt_optimise_test";  // in the command that repeats
+  std::string folder = ".";                    // for small models
+  size_t most_reports = 3;                     // further failures are only counted
 };
 
 struct Report {
@@ -37,8 +37,8 @@ struct RunResult {
 
 RunResult run_models(const RunOptions& options);
 
-// What |argv| asks for: --seed S --only N --models M --config C --kind K --save FOLDER; nothing
-// when it has none of these. The result is for exit().
+// Does what |argv| asks: --seed S --only N --models M --config C --kind K --save FOLDER. Returns
+// the result for exit(), or nothing when there is no such option.
 std::optional<int> run_command_line(int argc, char** argv);
 
 }  // namespace pfrt_optimise

@@ -33,7 +33,7 @@ TYPED = {1: "float_data", 2: "int32_data", 3: "int32_data", 4: "int32_data", 5: 
          7: "int64_data", 9: "int32_data", 11: "double_data", 12: "uint64_data", 13: "uint64_data"}
 RANDOM = {"Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform",
           "RandomUniformLike"}
-SECONDS = 120  # that one model may take
+SECONDS = 120  # limit of a model
 
 
 def from_tensor(proto):
@@ -76,7 +76,7 @@ def read(path, info):
         if proto.elem_type == OptionalProto.TENSOR:
             return from_tensor(proto.tensor_value)
         return from_sequence(proto.sequence_value) if proto.elem_type == OptionalProto.SEQUENCE else None
-    readers = [lambda: from_tensor(TensorProto.FromString(data))]  # what is recorded of maps may be a dense tensor
+    readers = [lambda: from_tensor(TensorProto.FromString(data))]  # the recorded form of a map may be a dense tensor
     if kind == "sequence_type":
         readers.insert(0, lambda: from_sequence(SequenceProto.FromString(data)))
     if kind == "map_type":

@@ -13,7 +13,7 @@ levels=("${@:3}")
 debian=/usr/share/libonnx-testdata/data
 faults=0
 
-# check LEVEL OPTION... FOLDER: the sets that are here.
+# check LEVEL OPTION... FOLDER: checks the sets that are here.
 check() {
   local level=$1 folder=${*: -1}
   shift

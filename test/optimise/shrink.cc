@@ -43,7 +43,7 @@ class Shrinker {
       attempt([&](ModelSpec* model) { model->feeds = {model->feeds[i]}; });
   }
 
-  // An early value first: what precedes it alone may do.
+  // Tries early values first, since the nodes before one may suffice.
   void keep_one_output() {
     for (const NodeSpec& node : model_.graph.nodes) {
       for (const std::string& name : node.outputs) {
@@ -70,7 +70,7 @@ class Shrinker {
     return any;
   }
 
-  // What every value of the graph holds in the first feed; empty where that cannot be run.
+  // Returns the contents of every value in the first feed; empty where these cannot be computed.
   Feed values() const {
     std::vector<std::string> names;
     for (const NodeSpec& node : model_.graph.nodes)
@@ -86,7 +86,7 @@ class Shrinker {
       const pyflame_rt::InferenceSession session(build(all), options);
       const std::vector<Tensor> results = session.run({}, model_.feeds[0]);
       for (size_t i = 0; i < names.size(); ++i) held[names[i]] = results[i];
-    } catch (const std::exception&) {  // then nodes are only bypassed
+    } catch (const std::exception&) {  // nodes are then only bypassed
     }
     return held;
   }
@@ -127,7 +127,7 @@ class Shrinker {
     }
     std::replace(graph->outputs.begin(), graph->outputs.end(), from, to);
   }
-  // Takes a node out whose result is like one of its inputs.
+  // Removes a node whose result has the type and size of one of its inputs.
   static bool bypass(ModelSpec* model, GraphSpec* graph, size_t at, size_t input) {
     const NodeSpec node = graph->nodes[at];
     const std::string& from = node.outputs[0];
@@ -145,7 +145,7 @@ class Shrinker {
     replace(graph, from, to);
     return true;
   }
-  // Bodies by the way that leads to them: node, body, node, body, ...
+  // A body is named by the way to it: node, body, node, body, ...
   using Path = std::vector<size_t>;
   static GraphSpec* at(ModelSpec* model, const Path& path) {
     GraphSpec* graph = &model->graph;
@@ -204,7 +204,7 @@ class Shrinker {
     }
     return make_tensor(tensor.dtype(), dims, values);
   }
-  // Every size |from| becomes |to|, wherever it stands.
+  // Changes every size |from| to |to|, wherever it stands.
   static void resize(ModelSpec* model, int64_t from, int64_t to) {
     model->outputs_have_dims = false;
     for (auto& [name, type] : model->types)

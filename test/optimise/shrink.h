@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cuts a model that fails down to a small one that still fails, greedily.
+// Cuts a failing model down to a small one that still fails, greedily.
 #pragma once
 
 #include <functional>
@@ -11,8 +11,8 @@ namespace pfrt_optimise {
 
 using Fails = std::function<bool(const ModelSpec&)>;
 
-// |model| fails. Keeps what |fails| needs of outputs, feeds, nodes, attributes and sizes; values of
-// nodes that go become inputs with what they held in the first feed.
+// |fails| must be true of |model|. Keeps the outputs, feeds, nodes, attributes and sizes that the
+// failure needs. Values of removed nodes become inputs with their contents in the first feed.
 ModelSpec shrink(ModelSpec model, const Fails& fails);
 
 }  // namespace pfrt_optimise

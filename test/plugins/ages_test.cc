@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One provider, built with smaller structs than this library has, with its own, and with larger
-// ones.
+// A provider that is built three times: with smaller structs than this library's, with its own, and
+// with larger ones.
 #include <algorithm>
 #include <cmath>
 
@@ -17,7 +17,7 @@ Handle<pfrt_env> env_of(const char* age) {
   return make_env({{"plugin_path", std::string(PFRT_AGES "/") + age}});
 }
 
-// Softmax is the CPU's: y = Softmax(Relu(x W + b)), with x float32[batch, 8].
+// y = Softmax(Relu(x W + b)), with x float32[batch, 8]; the CPU runs Softmax.
 GraphBuilder network(const std::vector<float>& w, const std::vector<float>& b) {
   GraphBuilder g;
   g.input("x", PFRT_DTYPE_FLOAT32, {"batch", 8});
@@ -89,7 +89,7 @@ TEST(PluginAges, each_minor_of_this_major_computes) {
 }
 
 TEST(PluginAges, second_provider_of_one_name_is_turned_away) {
-  // Other files of the same provider: one whose folder comes first, one under another file name.
+  // The folders hold the provider twice: one comes first, the other has another file name.
   const auto env = make_env({{"plugin_path", PFRT_AGES "/older:" PFRT_AGES "/twin"}});
   size_t loaded = 0, rejected = 0;
   std::string reason;

@@ -12,7 +12,7 @@ namespace {
 struct Checked {
   int code = -1;
   std::string output;
-  std::set<std::string> broken;  // rules
+  std::set<std::string> broken;  // names of rules
   size_t kept = 0;
 };
 
@@ -40,7 +40,7 @@ Checked check(const std::string& arguments) {
 struct Planted {
   const char* file;
   std::set<std::string> broken;
-  const char* part;  // of what was found
+  const char* part;  // text of the finding
 };
 
 std::string short_name(const std::string& file) {
@@ -166,7 +166,7 @@ INSTANTIATE_TEST_SUITE_P(Project, CheckGoodPlugin,
 
 struct Whole {
   const char* file;
-  std::set<std::string> kept;  // rules, beside those that every provider is held to
+  std::set<std::string> kept;  // rules that it keeps, beside those for every provider
 };
 void PrintTo(const Whole& whole, std::ostream* out) { *out << short_name(whole.file); }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A device with all that a provider may have (chip/chip.cc), under whole models: the digits model,
-// and a decoder of two layers whose state stays on it.
+// Whole models on a device with everything that a provider may have (chip/chip.cc): the digits
+// model, and a decoder of two layers whose state stays on the device.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -30,8 +30,8 @@ Array weights(std::vector<int64_t> dims) {
   return floats(std::move(dims), values);
 }
 
-// A decoder as exporters write it: each operator a node, keys and values of the tokens before as
-// inputs, with the new ones as outputs.
+// A decoder as exporters write it: each operator is a node, keys and values of earlier tokens are
+// inputs, and the new ones are outputs.
 class Decoder {
  public:
   Decoder() : graph_("decoder") {
@@ -128,7 +128,7 @@ class Decoder {
   int next_ = 0;
 };
 
-// The bytes that crossed to and from the chip so far.
+// Bytes that have crossed to and from the chip so far.
 struct Traffic {
   int64_t to_device = 0, to_host = 0, on_device = 0;
 };
@@ -272,7 +272,7 @@ Array which_of(bool yes) {
   return out;
 }
 
-// Both branches, and what is before them, have rows of their own.
+// Both branches, and the nodes before them, have rows of their own.
 TEST_F(Chip, is_divided_among_all_regions_of_a_session) {
   GraphBuilder g;
   g.input("x", PFRT_DTYPE_FLOAT32, {4});

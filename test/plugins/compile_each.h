@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The compile function of providers that tests make up, whose regions are nothing to each other.
+// The compile function of the tests' providers, which compile each region alone.
 #pragma once
 
 #include "pyflame_rt/plugin.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the test's own providers compute: Add, Mul, Neg, Abs and Sigmoid of float32, one step a
-// node. Written against the plug-in header alone, as a stranger's provider would be.
+// Add, Mul, Neg, Abs and Sigmoid of float32 for the tests' own providers, a step for each node.
+// Written against the plug-in header alone, as a stranger's provider would be.
 #pragma once
 
 #include <cmath>
@@ -43,13 +43,14 @@ inline const Op* find(const pfrt_snapshot& snapshot, uint32_t index) {
   return nullptr;
 }
 
-// One node with its operands' sizes. A smaller operand is repeated, as trailing dimensions are.
+// A node with its operands' sizes. A smaller operand is repeated, like one that lacks leading
+// dimensions.
 struct Step {
   const Op* op = nullptr;
   uint32_t node = 0;
   std::vector<uint32_t> reads;
   uint32_t write = 0;
-  std::vector<uint64_t> counts;  // of the reads, then of the write
+  std::vector<uint64_t> counts;  // elements of the reads, then of the write
   void* owner = nullptr;         // the provider's own
 
   void compute(void* const* buffers) const {
@@ -85,7 +86,7 @@ class Region {
   }
   const std::set<uint32_t>& constants() const { return constants_; }
 
-  // |memory| is where all buffers shall be; |late|: the steps allocate the outputs.
+  // All buffers are to be in |memory|; with |late| the steps allocate the outputs.
   std::unique_ptr<Program> specialise(const pfrt_shapes& shapes, pfrt_memory_kind memory,
                                       pfrt_code (*run)(void*, const pfrt_step_context*),
                                       void* owner, bool late = false) const {
@@ -123,7 +124,7 @@ class Region {
       }
       step.write = home[node.output];
       step.counts.push_back(count(node.output));
-      // In place where the host finds it possible.
+      // The host makes it in place where it can.
       if (step.counts[0] == step.counts.back())
         program->buffers[step.write].may_alias = step.reads[0] + 1;
       program->states.push_back(std::move(step));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The sample plug-in of kind pass: run by sessions and by a pass manager that names it.
+// The sample plug-in of kind pass, run by sessions and by a pass manager that names it.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -23,7 +23,7 @@ Graph power() {
   return graph;
 }
 
-// The environment of this process is made with the first call, so that the path is set before.
+// The first call makes the environment of this process, so the path is set before.
 class PassPlugin : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {

@@ -51,7 +51,7 @@ std::string root_norm(Net& net, const std::string& x) {
                   {Attr::of_int("axis", -1), Attr::of_float("epsilon", 1e-5F)});
 }
 
-// x cos + (-x2, x1) sin, at the position that |cos| and |sin| are of.
+// Rotates by x cos + (-x2, x1) sin; |cos| and |sin| are those of the position.
 std::string rotated(Net& net, const std::string& x, const std::string& cos,
                     const std::string& sin) {
   const Names halves = net.split(x, 2, 3);
@@ -60,7 +60,7 @@ std::string rotated(Net& net, const std::string& x, const std::string& cos,
   return net.node("Add", {net.node("Mul", {x, cos}), net.node("Mul", {other, sin})});
 }
 
-// Cosines and sines by position.
+// Makes a table of cosines or sines, by position.
 std::string angles(Net& net, bool sine) {
   constexpr int64_t kPositions = 128;
   std::vector<float> values;
@@ -113,7 +113,7 @@ GraphBuilder decoder() {
   Net net("decoder", 300);
   GraphBuilder& graph = net.graph();
   graph.input("ids", PFRT_DTYPE_INT64, {1, 1});
-  constexpr int64_t kGroups = 2;  // of queries that share keys and values
+  constexpr int64_t kGroups = 2;  // groups of queries that share keys and values
   const auto port = [](const char* when, const char* what, int layer) {
     return std::string(when) + "_" + what + "_" + std::to_string(layer);
   };
@@ -136,7 +136,7 @@ GraphBuilder decoder() {
       const std::string present = port("present", what, layer);
       graph.node("Concat", {port("past", what, layer), fresh}, {present},
                  {Attr::of_int("axis", 2)});
-      // [1, groups, 1, all, part] goes with the queries of each group.
+      // Each group's queries share [1, groups, 1, all, part].
       return net.node("Unsqueeze", {present, net.shape({2})});
     };
     const std::string keys = remembered("key", rotated(net, part(kGroups), cos, sin));

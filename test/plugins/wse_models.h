@@ -10,7 +10,7 @@
 
 namespace pfrt_test::wse {
 
-// A graph under construction. Values have names; layers add their own weights.
+// A graph under construction. Its values have names, and layers add their own weights.
 class Net {
  public:
   Net(const char* name, uint32_t seed) : graph_(name), seed_(seed) {}
@@ -40,7 +40,7 @@ class Net {
     const auto count = static_cast<int64_t>(dims.size());
     return constant(int64s({count}, std::move(dims)));
   }
-  // Values that keep sums of |fan_in| of them near |scale|.
+  // Adds weights that keep sums of |fan_in| products near |scale|.
   std::string weights(std::vector<int64_t> dims, int64_t fan_in, float scale = 1) {
     size_t count = 1;
     for (const int64_t d : dims) count *= static_cast<size_t>(d);
@@ -66,12 +66,12 @@ class Net {
   int next_ = 0;
 };
 
-// Version 1.1, of 10 classes, on images of |size| x |size|.
+// SqueezeNet 1.1 with 10 classes, on images of |size| x |size|.
 GraphBuilder squeezenet(int64_t size);
-// Two layers on [1, tokens, width]; outputs 10 scores of the first token.
+// A transformer of two layers on [1, tokens, width], with 10 scores of the first token as output.
 GraphBuilder encoder(int64_t tokens);
-// Two layers with rotary positions, grouped queries and caches: ids [1, 1] to logits [1, 1,
-// kWords].
+// A decoder of two layers with rotary positions, grouped queries and caches. It makes logits [1, 1,
+// kDecoderWords] of ids [1, 1].
 constexpr int64_t kDecoderWords = 60;
 GraphBuilder decoder();
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The wafer-scale provider under whole models, as a client sees it: values against the CPU's, a
-// decoder's caches, plans, questions, and what is refused.
+// Whole models on the wafer-scale provider, as a client sees it: values compared with the CPU's, a
+// decoder's caches, plans, questions, and refusals.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -26,7 +26,7 @@ class Wse : public testing::Test {
     return make_options(PFRT_OPTIONS_SESSION,
                         {{"device", device}, {"provider.wse.arithmetic", arithmetic}});
   }
-  // The answer's text; a failure is for try_ask.
+  // Returns the answer's text. The question must succeed.
   std::string ask(const std::string& verb, const std::string& request = "",
                   const char* device = "wse2") {
     pfrt_reply* reply = nullptr;
@@ -70,7 +70,8 @@ class Wse : public testing::Test {
   Handle<pfrt_options> options_;
 };
 
-// |got| against |want|, relative to the largest; and which is the largest, where that is clear.
+// Compares |got| with |want|, relative to the largest element, and the position of the largest
+// where that is clear.
 void expect_near(const std::vector<float>& got, const std::vector<float>& want, float tolerance,
                  const std::string& what) {
   ASSERT_EQ(got.size(), want.size()) << what;
@@ -152,7 +153,7 @@ TEST_F(Wse, decodes_with_its_caches_on_the_wafer) {
     ASSERT_TRUE(ok(api().options->set_state(runs[i].get(), made)));
   }
   const pfrt_string in = str("ids"), out = str("logits");
-  // The wafer that the session has open is the one with its options.
+  // The session's wafer is found by its options.
   const auto traffic = [&] {
     pfrt_ask_desc desc{};
     desc.struct_size = sizeof desc;
@@ -192,7 +193,7 @@ TEST_F(Wse, decodes_with_its_caches_on_the_wafer) {
   }
   EXPECT_EQ(api().state->length(states[0].get()), 100);
   const auto after = traffic();
-  // Nothing of a cache crosses: a token's id goes there, its logits come back.
+  // A token's id goes to the wafer and its logits come back; no part of a cache crosses.
   EXPECT_EQ(after.first - before.first, 98 * 8);
   EXPECT_EQ(after.second - before.second, 98 * kDecoderWords * 4);
 }
@@ -230,7 +231,7 @@ TEST_F(Wse, takes_nothing_where_it_is_not_named) {
 }
 
 #if defined(PFRT_TOOL)
-// What a shell command prints, both streams.
+// Returns the output of a shell command, both streams.
 std::string output_of(const std::string& command) {
   std::string out;
   FILE* const pipe = popen((command + " 2>&1").c_str(), "r");
@@ -240,7 +241,7 @@ std::string output_of(const std::string& command) {
   return out;
 }
 
-// An installation without the provider's file.
+// The installation lacks the provider's file.
 TEST_F(Wse, is_missed_by_those_alone_who_ask_for_it) {
   namespace fs = std::filesystem;
   const TemporaryFolder folder;
@@ -286,8 +287,8 @@ TEST_F(Wse, runs_branches_in_their_own_places) {
   }
 }
 
-// Dimensions that a run alone knows, and none at all: branches of different ranks, data-dependent
-// outputs, loops, sequences, empty tensors.
+// A model with dimensions that only a run knows, or with none: branches of different ranks,
+// data-dependent outputs, loops, sequences, empty tensors.
 struct Late {
   const char* name;
   std::function<void(GraphBuilder&)> build;
@@ -296,7 +297,7 @@ struct Late {
 
 Array flag(bool value) { return {PFRT_DTYPE_BOOL, {}, std::vector<char>(1, value)}; }
 
-// What follows is an If whose branches give |x| as it is and as a matrix.
+// Starts a graph with an If whose branches give -|x| and |x| as a matrix.
 void branch(GraphBuilder& g) {
   g.input("x", PFRT_DTYPE_FLOAT32, {4});
   g.input("which", PFRT_DTYPE_BOOL, {});
@@ -505,7 +506,7 @@ TEST_F(Wse, runs_models_with_empty_tensors) {
   for (const Late& model : empty_models()) expect_as_on_the_cpu(env_.get(), model);
 }
 
-// Nothing has run: explain, and a plan, all the same.
+// No run has happened, and yet explain works.
 TEST_F(Wse, explains_models_whose_dimensions_only_a_run_knows) {
   for (const Late& model : late_models()) {
     GraphBuilder graph;
@@ -575,7 +576,8 @@ TEST_F(Wse, shows_what_lies_on_it) {
   EXPECT_NE(picture.find("</svg>"), std::string::npos);
 }
 
-// What the CPU runs has no place in the wafer's figures: no time of a run, no results a second.
+// The CPU's part is not in the wafer's figures, so there is no time of a run and no results a
+// second.
 TEST_F(Wse, a_plan_names_what_others_run_and_gives_no_time_of_a_run) {
   GraphBuilder g;
   branch(g);
@@ -591,7 +593,7 @@ TEST_F(Wse, a_plan_names_what_others_run_and_gives_no_time_of_a_run) {
   EXPECT_NE(json.find("\"cycles_a_result\": null"), std::string::npos) << json;
 }
 
-// By machine and kind of program, and never of numbers that were changed.
+// The answer depends on machine and kind of program, and changed numbers have no such line.
 TEST_F(Wse, says_what_was_held_against_published_figures) {
   const std::string held = "held against published figures (pfrt wse validate)";
   EXPECT_NE(ask("product", "gemv=64x64 grid=8").find("MeshGEMV fp16: " + held), std::string::npos);
@@ -616,7 +618,7 @@ TEST_F(Wse, says_what_was_held_against_published_figures) {
   EXPECT_NE(answer.find("the caller changed clock_hz"), std::string::npos) << answer;
 }
 
-// Weights that nothing is computed with are not copied.
+// A plan computes nothing with the weights, so they are not copied.
 TEST_F(Wse, a_plan_takes_no_copy_of_the_weights) {
   GraphBuilder g;
   g.input("x", PFRT_DTYPE_FLOAT32, {1, 512});

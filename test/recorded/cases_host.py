@@ -124,7 +124,7 @@ def text_operators():
     words = texts("the quick", " brown  fox ", "", "jumps,over,,", "\tlazy\ndog", "日本 語", shape=(2, 3))
     for name, attrs in (("white_space", {}), ("white_space_once", {"maxsplit": 1}), ("commas", {"delimiter": ","}),
                         ("commas_twice", {"delimiter": ",", "maxsplit": 2}), ("texts", {"delimiter": "o"})):
-        # As Python splits, which the standard's reference does; the peer splits at blanks alone and finds no part in "".
+        # The standard's reference splits like Python; the peer splits at blanks alone and finds no part in "".
         parts = [w.split(attrs.get("delimiter"), attrs.get("maxsplit", -1)) for w in words.reshape(-1)]
         width = max(map(len, parts))
         yield one("StringSplit", name, [words], ("y", "n"), 20, **attrs, expected={

@@ -157,7 +157,7 @@ def trees():
         yield one("TreeEnsembleRegressor", "post_" + post.lower(), {"X": x}, ["Y"], 3, post_transform=post, n_targets=3,
                   **forest.attrs("target"))
         if post == "PROBIT":
-            continue  # of a binary model the peer writes one score of two
+            continue  # the peer writes one of the two scores of a binary model
         for sign, weights in (("positive", (0.05, 0.4)), ("mixed", (-1, 1))):
             yield one("TreeEnsembleClassifier", f"binary_{sign}_{post.lower()}", {"X": x}, ["Y", "Z"], 3,
                       post_transform=post, classlabels_int64s=[5, 7],

@@ -179,7 +179,7 @@ def multi_head():
             ("past_mask", {**own, "bias": None, "mask": (r.rand(b, s + 2) > 0.3).astype(np.int32), "add": None,
                            **past}, ["y", "pk", "pv"], {})]:
         yield case("MultiHeadAttention", name, inputs, outputs, num_heads=n, **attrs)
-    # The peer cannot infer the type of qk: a formula.
+    # A formula gives the result, since the peer cannot infer the type of qk.
     scores = case("MultiHeadAttention", "scores", {"q": q, "k": k, "v": v, "bias": None, "mask": pad},
                   ["y", "", "", "qk"], num_heads=n)
     q4, k4, v4 = (t.reshape(b, -1, n, t.shape[2] // n).transpose(0, 2, 1, 3) for t in (q, k, v))

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# `pfrt ops` lists an operator of com.microsoft or ai.onnx.ml exactly when this folder has a case of it. Folders in
-# small letters hold whole models, not operators. Argument: the tool.
+# Checks that `pfrt ops` lists an operator of com.microsoft or ai.onnx.ml exactly when this folder has a case of it.
+# Folders in small letters hold whole models, not operators. Argument: the tool.
 set -euo pipefail
 cd "$(dirname "$0")"
 wrong=0

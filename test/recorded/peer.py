@@ -15,12 +15,12 @@ ERRORS_ONLY = 3
 FATAL_ONLY = 4
 STRING = 8
 KINDS = {1: "tensor", 2: "sequence", 3: "map", 6: "optional"}
-# ONNX's numbering; what NumPy has no type for travels as bits.
+# NumPy's types by ONNX's numbers; a type that NumPy lacks travels as bits.
 NUMPY = {1: np.float32, 2: np.uint8, 3: np.int8, 4: np.uint16, 5: np.int16, 6: np.int32, 7: np.int64, 9: np.bool_,
          10: np.float16, 11: np.float64, 12: np.uint32, 13: np.uint64, 14: np.complex64, 15: np.complex128}
 BITS = {16: np.uint16, 17: np.uint8, 18: np.uint8, 19: np.uint8, 20: np.uint8, 24: np.uint8}
 PACKED = {21: 2, 22: 2, 23: 2, 25: 4, 26: 4}  # elements a byte
-OWN_NUMBERS = {25: 24, 26: 25}  # the peer's of uint2 and int2
+OWN_NUMBERS = {25: 24, 26: 25}  # the peer's numbers for uint2 and int2
 
 
 class Bits:

@@ -28,8 +28,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 @dataclass
 class Case:
-    domain: str  # of the folder: "com.microsoft"
-    op: str      # likewise
+    domain: str  # folder: "com.microsoft"
+    op: str  # folder below it
     name: str
     nodes: list  # helper.make_node(...)
     inputs: dict  # name -> array, Bits, or a list of arrays (a sequence)

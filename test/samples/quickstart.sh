@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs samples/quickstart.sh in a copy of the tree, where a build that exists is taken for the one it makes, then every
-# command that it prints as the next, with CMake's own generator. Argument: the build folder.
+# Runs samples/quickstart.sh in a copy of the tree, where an existing build stands for the one it makes, and then
+# every command that it prints as the next, with CMake's own generator. Argument: the build folder.
 set -euo pipefail
 build=$(realpath "$1")
 cd "$(dirname "$0")/../.."
@@ -13,8 +13,8 @@ mkdir -p "$work/tree/build" "$work/bin"
 cp -r samples cmake "$work/tree"
 ln -s "$build" "$work/tree/build/quickstart"
 
-# What the packages bring is here, or the test would not build: they are only listed. CMake configures and builds the
-# runtime itself as it pleases.
+# The packages are here, or the test would not build, so they are only listed. CMake configures and builds the runtime
+# itself.
 real=$(command -v cmake)
 cat >"$work/bin/dpkg-query" <<'FAKE'
 #!/usr/bin/env bash
@@ -30,7 +30,7 @@ chmod +x "$work"/bin/*
 cd "$work/tree"
 PATH=$work/bin:$PATH ./samples/quickstart.sh >"$work/printed"
 grep -q "^accuracy 9[789]" "$work/printed" || { echo "FAILED: no accuracy"; cat "$work/printed"; exit 1; }
-for package in make pkg-config; do  # of CMake's default generator and of samples/README.md
+for package in make pkg-config; do  # CMake's default generator and samples/README.md need these
   grep -qx $package "$work/bin/packages" || { echo "FAILED: the quickstart does not install $package"; exit 1; }
 done
 grep -qF "installed in $PWD/build/install" "$work/printed" || { echo "FAILED: no word of pfrt"; cat "$work/printed"; exit 1; }

@@ -55,7 +55,7 @@ case $language in
     ;;
 esac
 
-# prints FOLDER LIBRARIES: what the sample prints is what the C++ sample prints, but for the pictures.
+# prints FOLDER LIBRARIES: expects the output of the C++ sample, without the pictures.
 prints() {
   grep -E '^(the first image|[0-9]+ of|accuracy)' <("$build/bin/digits" "$1") >"$work/expected" || true
   [ "$(wc -l <"$work/expected")" -eq 3 ] || { echo "FAILED: the C++ sample printed"; cat "$work/expected"; exit 1; }
@@ -63,7 +63,7 @@ prints() {
   diff "$work/expected" "$work/printed" || { echo "FAILED: $language differs from the C++ sample"; exit 1; }
 }
 
-# fails FOLDER LIBRARIES TEXT: it prints no result, a line with TEXT on stderr, and exits with an error of its own.
+# fails FOLDER LIBRARIES TEXT: expects no result, a line with TEXT on stderr, and an exit with the sample's own error.
 fails() {
   local code=0
   LD_LIBRARY_PATH=$2 "${sample[@]}" "$1" >"$work/printed" 2>"$work/errors" || code=$?
@@ -99,11 +99,11 @@ cc -shared -fPIC -Iinclude test/samples/strange_library.c -o "$work/other/libpyf
 fails $digits "$work/none" "libpyflamert_c.so"
 fails $digits "$work/other" "this library is of major version 7"
 case $language in
-  python)  # whose package looks for the library itself
+  python)  # its package looks for the library itself
     PYFLAME_RT_LIBRARY=$library/libpyflamert_c.so prints $digits ""
     PYFLAME_RT_LIBRARY=$work/none/missing.so fails $digits "$library" "missing.so"
     ;;
-  rust | java)  # which know the tables without the headers, and look for the library themselves
+  rust | java)  # these know the tables without the headers, and look for the library themselves
     cc -shared -fPIC -Iinclude -DSHORT_TABLES test/samples/strange_library.c -o "$work/short/libpyflamert_c.so"
     fails $digits "$work/short" "table 'status' has 16 bytes"
     PYFLAME_RT_LIBRARY=$library/libpyflamert_c.so prints $digits ""

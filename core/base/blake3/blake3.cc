@@ -95,7 +95,7 @@ void Blake3::add_chunks(const unsigned char* data, size_t count) {
   push(hashes.data(), count);
 }
 
-// Two subtrees of one size become one as soon as something follows them.
+// Two subtrees of one size are merged as soon as something follows them.
 void Blake3::push(const unsigned char* hash, uint64_t chunks) {
   std::memcpy(stack_.data() + levels_ * kHashBytes, hash, kHashBytes);
   ++levels_;

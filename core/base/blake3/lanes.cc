@@ -7,7 +7,7 @@
 namespace pfrt::blake3 {
 namespace {
 
-// Which word of a block each round takes in which place.
+// Word of the block that each round takes at each place.
 constexpr unsigned char kSchedule[7][16] = {{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
                                             {2, 6, 3, 10, 7, 0, 4, 13, 1, 11, 12, 5, 9, 14, 15, 8},
                                             {3, 4, 10, 12, 13, 2, 7, 14, 6, 5, 9, 0, 11, 15, 8, 1},

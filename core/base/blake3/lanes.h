@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// BLAKE3's compression function, of several inputs at a time with the instructions that the
-// processor has. Pure functions; thread-safe.
+// BLAKE3's compression function for several inputs at a time, with the instructions of the
+// processor. Pure functions; thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -14,14 +14,14 @@ inline constexpr uint32_t kChunkStart = 1, kChunkEnd = 2, kParent = 4, kRoot = 8
 inline constexpr uint32_t kStart[8] = {0x6A09E667, 0xBB67AE85, 0x3C6EF372, 0xA54FF53A,
                                        0x510E527F, 0x9B05688C, 0x1F83D9AB, 0x5BE0CD19};
 
-// |count| inputs of |blocks| blocks, |stride| bytes apart. |last_bytes| of the last block count,
-// and zeros follow them.
+// |count| inputs of |blocks| blocks, |stride| bytes apart. The last block has |last_bytes| bytes,
+// followed by zeros.
 struct Inputs {
   const unsigned char* data;
   size_t stride, count, blocks;
   uint32_t last_bytes;
-  uint64_t counter;             // of the first input
-  bool counting;                // whether the next ones have the next ones; else all have the same
+  uint64_t counter;  // of the first input
+  bool counting;     // each input's counter is one more than the last's; else all are equal
   uint32_t flags, first, last;  // of all blocks, of the first, of the last
 };
 
@@ -32,7 +32,7 @@ struct Lanes {
   void (*compress)(const Inputs& inputs, unsigned char* out);
 };
 
-// The widest that the processor has for up to |most| inputs, 4 at least.
+// The widest functions of the processor for up to |most| inputs, 4 at least.
 const Lanes& lanes(size_t most);
 
 }  // namespace pfrt::blake3

@@ -24,8 +24,8 @@
 namespace pfrt::os {
 namespace {
 
-// A temporary file is "<name>.pfrt-<16 hexadecimal digits>", of a long name its beginning.
-constexpr size_t kLongestStem = 200;  // with the rest within the 255 bytes that a name may have
+// A temporary file is "<name>.pfrt-<16 hexadecimal digits>", with a long name cut.
+constexpr size_t kLongestStem = 200;  // with the rest within the 255 bytes of a name
 constexpr size_t kDigits = 16;
 constexpr std::string_view kMark = ".pfrt-";
 
@@ -42,7 +42,7 @@ std::string random_digits() {
   return std::string(kDigits - text.size(), '0') + text;
 }
 
-// |stem| empty: of any file.
+// An empty |stem| stands for any file.
 bool is_temporary(std::string_view name, std::string_view stem) {
   if (name.size() < kDigits || (!stem.empty() && name.size() != stem.size() + kDigits))
     return false;
@@ -75,13 +75,13 @@ void remove_temporaries(const std::string& folder, std::string_view stem) {
   }
 }
 
-// A new, locked file. Not mkstemp: the mode is left to the umask, which only the kernel can read
-// without changing it.
+// Opens a new, locked file. mkstemp would not do: the mode is left to the umask, which only the
+// kernel can read without changing it.
 int open_new(const std::string& path, bool shared) {
   const int fd =
       ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, shared ? 0666 : 0600);
   if (fd < 0) return fd;
-  // Another writer may have taken the file for one left over, before it was locked. Where the file
+  // Another writer may have taken the file for a leftover before it was locked. Where the file
   // system knows no locks, nobody removes anything.
   const bool taken = ::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   if (!taken && is_at(fd, path)) return fd;
@@ -104,7 +104,8 @@ Result<std::unique_ptr<AtomicFile>> AtomicFile::create(const std::string& path, 
     file->fd_ = open_new(file->temporary_, shared);
     if (file->fd_ >= 0 || errno != EEXIST) break;
   }
-  // Where the host has closed its standard streams, what others print must not land in the file.
+  // The descriptor is moved above the standard streams: if the host has closed these, the file must
+  // not get what others print.
   if (file->fd_ >= 0 && file->fd_ <= STDERR_FILENO) {
     const int low = file->fd_;
     file->fd_ = ::fcntl(low, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);

@@ -19,7 +19,7 @@
 namespace pfrt::os {
 namespace {
 
-// errno is EXDEV when the path leaves the folder, whoever found that out.
+// errno is EXDEV when the path leaves the folder, whether the kernel or this code found that out.
 struct Opened {
   int fd = -1;
   int code = 0;
@@ -31,14 +31,14 @@ std::optional<std::string> resolved(const std::string& path) {
   return std::string(real.get());
 }
 
-// What |real| is called within the resolved |folder|; empty when it is not in it.
+// The path of |real| within the resolved |folder|; empty when it is not in it.
 std::string within(const std::string& folder, const std::string& real) {
   const std::string prefix = folder == "/" ? folder : folder + "/";
   return real.compare(0, prefix.size(), prefix) == 0 ? real.substr(prefix.size()) : std::string();
 }
 
-// The kernel walks |relative| and stops where it leaves |folder|; no link can be changed in
-// between.
+// Opens |relative| with a walk by the kernel, which stops where it leaves |folder|; no link can be
+// changed in between.
 Opened open_beneath(const std::string& folder, const std::string& relative, uint64_t resolve) {
   const Descriptor dir(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (dir.get() < 0) return {-1, errno};
@@ -53,7 +53,7 @@ bool without_openat2(const Opened& opened) {
   return opened.fd < 0 && (opened.code == ENOSYS || opened.code == EPERM);
 }
 
-// |from|/|relative| with all links followed, where that is in the folder |inside|.
+// Opens |from|/|relative| with all links followed, where that is in the folder |inside|.
 Opened open_resolved(const std::string& from, const std::string& relative,
                      const std::string& inside) {
   const auto folder = resolved(inside);
@@ -68,7 +68,7 @@ Opened open_resolved(const std::string& from, const std::string& relative,
   return {fd, fd < 0 ? errno : 0};
 }
 
-// |location| of a model in |folder|, which no link leaves.
+// Opens |location| of a model in |folder|, which no link may leave.
 Opened open_strict(const std::string& folder, const std::string& location) {
   const Opened opened = open_beneath(folder, location, 0);
   return without_openat2(opened) ? open_resolved(folder, location, folder) : opened;
@@ -95,8 +95,8 @@ std::string folder_behind(const std::string& model) {
   return real ? folder_of(*real) : std::string();
 }
 
-// A model that is a link, as caches keep them: what lies beside the link may be a link to what lies
-// beside the model itself, or only be there.
+// Opens a file of a model that is a link, as caches keep models: the file beside the link may be a
+// link to the one beside the model itself, or only exist there.
 Opened open_behind(const std::string& model, const std::string& location, const Opened& strict) {
   const std::string behind = folder_behind(model);
   if (behind.empty() || climbs(location) || location.front() == '/') return strict;

@@ -17,7 +17,7 @@
 namespace pfrt::os {
 namespace {
 
-// 0 = no limit.
+// 0 means no limit.
 uint64_t tighter(uint64_t a, uint64_t b) { return a == 0 ? b : b == 0 ? a : std::min(a, b); }
 
 uint32_t processors(int64_t quota_us, int64_t period_us) {
@@ -38,7 +38,7 @@ uint64_t quota_v1(const std::string& folder) {
   return quota_file >> quota && period_file >> period ? processors(quota, period) : 0;
 }
 
-// A line "key number" of |path|; 0 = there is none.
+// The number in a line "key number" of |path|; 0 = there is none.
 uint64_t entry(const std::string& path, std::string_view key) {
   std::ifstream file(path);
   std::string word;
@@ -47,8 +47,8 @@ uint64_t entry(const std::string& path, std::string_view key) {
   return 0;
 }
 
-// Bytes that a group may still take, at least 1; 0 = as many as it likes. What it has only read
-// from files can be dropped.
+// Bytes that a group may still take, at least 1; 0 = no limit. Pages that only cache files can be
+// dropped.
 uint64_t room(const std::string& most, const std::string& now, uint64_t droppable) {
   std::ifstream most_file(most), now_file(now);
   uint64_t limit = 0, used = 0;
@@ -65,8 +65,8 @@ uint64_t memory_v2(const std::string& folder) {
                  room(folder + "/memory.high", now, droppable));
 }
 
-// Hundredths of a percent of the last ten seconds, and 1, in which nothing waited for memory:
-// "some avg10=1.53 avg60=0.87 ..."; 0 = the file does not say.
+// Share of the last ten seconds, in hundredths of a percent plus 1, in which nothing waited for
+// memory, from "some avg10=1.53 avg60=0.87 ..."; 0 = the file does not say.
 uint64_t calm(const std::string& path) {
   std::ifstream file(path);
   std::string kind, recent;
@@ -89,13 +89,13 @@ bool lists(const std::string& words, const std::string& word) {
   return ("," + words + ",").find("," + word + ",") != std::string::npos;
 }
 
-// A mounted hierarchy: which group its top is, and where.
+// A mounted hierarchy: the group that is its top, and its folder.
 struct Mount {
   bool v2;
   std::string top, folder;
 };
 
-// Lines of mountinfo: id parent dev top folder options... - type source super-options
+// Reads lines of mountinfo: id parent dev top folder options... - type source super-options
 std::vector<Mount> mounts(const std::string& root, const std::string& controller) {
   std::vector<Mount> out;
   std::ifstream file(root + "/proc/self/mountinfo");
@@ -112,8 +112,8 @@ std::vector<Mount> mounts(const std::string& root, const std::string& controller
   return out;
 }
 
-// |path|'s group and every group around it may set a limit. A container sees its own group as the
-// mount's top, while the path may still be told from the host's.
+// The tightest limit of |path|'s group and every group around it. A container sees its own group as
+// the mount's top, while the path may still be given from the host's.
 template <typename Limit>
 uint64_t along(const Mount& mount, std::string path, Limit&& limit_of) {
   if (mount.top != "/" && path.rfind(mount.top, 0) == 0) path.erase(0, mount.top.size());
@@ -127,7 +127,7 @@ uint64_t along(const Mount& mount, std::string path, Limit&& limit_of) {
   }
 }
 
-// The tightest limit of this process's groups, by the functions that read a group's; 0 = none.
+// The tightest limit of this process's groups, by functions that read the limit of one; 0 = none.
 uint64_t tightest(const std::string& root, const std::string& controller,
                   uint64_t (*v1)(const std::string&), uint64_t (*v2)(const std::string&)) {
   const std::vector<Mount> all = mounts(root, controller);
@@ -144,7 +144,8 @@ uint64_t tightest(const std::string& root, const std::string& controller,
   return limit;
 }
 
-// Calls use(set, its bytes, processors it has room for); false where the system does not say.
+// Calls use(set, bytes of the set, processors it has room for); false where the system does not
+// say.
 template <typename Use>
 bool with_affinity(Use&& use) {
   for (size_t most = 1024; most <= (size_t{1} << 16); most *= 2) {
@@ -179,7 +180,7 @@ uint32_t cgroup_processors(const std::string& root) {
 }
 
 uint32_t usable_processors() {
-  // Reading the cgroups' files costs hundreds of microseconds.
+  // The quota is kept for a while, since reading the cgroups' files costs hundreds of microseconds.
   static std::atomic<uint64_t> checked_at{0};
   static std::atomic<uint32_t> quota{0};
   const uint64_t now = monotonic_ns();
@@ -218,7 +219,7 @@ bool pin_thread(uint32_t processor) {
 std::string processor_text() {
   std::ifstream file("/proc/cpuinfo");
   std::string out, line;
-  // Of the first processor: its block ends with an empty line.
+  // The block of the first processor ends with an empty line.
   while (std::getline(file, line) && !line.empty())
     for (const std::string_view key : {"vendor_id", "cpu family", "model", "model name", "stepping",
                                        "CPU implementer", "CPU part", "CPU variant"}) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What this process may use of the machine. Read anew at each call, since affinity and quotas
-// change. Thread-safe.
+// The parts of the machine that this process may use. Read anew at each call, since affinity and
+// quotas change. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -19,18 +19,17 @@ std::vector<uint32_t> allowed_processors();
 // Keeps the calling thread on |processor|; false where the system refuses.
 bool pin_thread(uint32_t processor);
 
-// What tells this kind of machine from others as far as speed goes: the processor's name, and the
-// sizes of its caches. The same for the life of the process.
+// Identifies this kind of machine as far as speed goes: the processor's name, and the sizes of its
+// caches. Constant for the life of the process.
 std::string processor_text();
 
-// Bytes of memory that this process could have now, by what the system has available and the
-// cgroups around it still allow; 0 = nobody knows. |root| stands before every path that is read,
-// for tests.
+// Bytes of memory that this process could have now, by the system's available memory and the limits
+// of the cgroups around it; 0 = unknown. |root| stands before every path that is read, for tests.
 uint64_t available_memory(const std::string& root = "");
 
-// Percent of the last ten seconds in which something waited for memory (PSI): in the system, or in
-// the cgroup of this process, or one around it, in which it was the most; 0 where nobody says, as
-// in a cgroup v1. |root| as above.
+// Percent of the last ten seconds in which something waited for memory (PSI): the most of the
+// system, of the cgroup of this process, and of those around it; 0 where it is unknown, as in a
+// cgroup v1. |root| as above.
 double memory_stalled(const std::string& root = "");
 
 // The tightest quota of this process's cgroups and the groups around them, in processors rounded
@@ -41,7 +40,7 @@ uint32_t cgroup_processors(const std::string& root = "");
 // A clock that never goes back, in nanoseconds.
 uint64_t monotonic_ns();
 
-// The same clock as of its last interrupt, 1 to 10 ms ago: for being read every few microseconds.
+// The monotonic clock at its last interrupt, 1 to 10 ms ago, to be read every few microseconds.
 uint64_t recent_ns();
 
 }  // namespace pfrt::os

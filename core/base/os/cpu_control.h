@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What differs between instruction sets below the kernels: the word that controls floating point,
-// and the hint of a waiting loop. The word is the thread's.
+// Differences between instruction sets below the kernels: the word that controls floating point,
+// and the hint of a waiting loop. Each thread has its own word.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@ namespace pfrt::os {
 
 #if defined(__x86_64__)
 
-// MXCSR: nothing here computes with x87.
+// The word is MXCSR, since nothing here computes with x87.
 using FpControl = uint32_t;
-// Round to nearest, exceptions masked, denormals as they are.
+// This value rounds to nearest, masks exceptions and keeps denormals.
 inline constexpr FpControl kDefaultFpControl = 0x1f80;
 inline FpControl fp_control() { return _mm_getcsr(); }
 inline void set_fp_control(FpControl control) { _mm_setcsr(control); }
@@ -24,7 +24,7 @@ inline void relax() { _mm_pause(); }
 
 #elif defined(__aarch64__)
 
-// FPCR.
+// The word is FPCR.
 using FpControl = uint64_t;
 inline constexpr FpControl kDefaultFpControl = 0;
 inline FpControl fp_control() {

@@ -13,7 +13,7 @@ class Descriptor {
   ~Descriptor();
 
   int get() const { return fd_; }
-  // The descriptor, now the caller's to close.
+  // Releases the descriptor, which the caller then closes.
   int release();
 
  private:

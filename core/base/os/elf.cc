@@ -20,7 +20,7 @@ class Object {
  public:
   Object(int fd, uint64_t size) : fd_(fd), size_(size) {}
 
-  // What is wrong with it; empty when nothing is.
+  // The fault that was found; empty when there is none.
   std::string fault() {
     Elf64_Ehdr head{};
     if (!read(&head, sizeof head, 0)) return ends_before("its header does");
@@ -41,7 +41,7 @@ class Object {
   }
 
  private:
-  // A file need not have sections; one that says it has them ends after them.
+  // A file need not have sections; if it says that it has, it ends after them.
   std::string section_fault(const Elf64_Ehdr& head) const {
     const uint64_t bytes = uint64_t{head.e_shnum} * head.e_shentsize;
     return head.e_shoff == 0 || has(head.e_shoff, bytes) ? std::string()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether a file is a whole shared object. The system's loader believes the headers: mapping a file
-// that was cut short ends the process. Thread-safe.
+// Checks that a file is a complete shared object. The system's loader believes the headers: mapping
+// a file that was cut short ends the process. Thread-safe.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace pfrt::os {
 
-// PLUGIN for what is no shared object of this machine or ends before its headers say that it does.
+// PLUGIN where the file is no shared object for this machine, or ends before its headers say.
 Status check_shared_object(const std::string& path);
 
 }  // namespace pfrt::os

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files as read-only bytes, and what of the files beside a model its model may open. Only regular
-// files are read: a pipe or a device may never give an answer. MappedFile is immutable and shared.
+// Files as read-only bytes, and the limits on files beside a model that the model may open. Only
+// regular files are read: a pipe or a device may never answer. MappedFile is immutable and shared.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +22,10 @@ class MappedFile {
   // |guarded|: the file is mapped, and a fault on the mapping is handled and marks the file's
   // health (mapping_guard.h). Otherwise the bytes are a copy, which takes their size in memory.
   static Result<std::shared_ptr<MappedFile>> open(const std::string& path, bool guarded);
-  // The same for a file that check_private finds right; not through a link.
+  // Opens a file only if check_private accepts it, and not through a link.
   static Result<std::shared_ptr<MappedFile>> open_private(const std::string& path, bool guarded);
-  // The file that the model at |model| calls |location|: relative to the model's folder, which it
-  // may not leave by "..", an absolute path or, as |confine| says, a link: INVALID_MODEL.
+  // Opens the file that the model at |model| calls |location|: relative to the model's folder,
+  // which it may not leave by "..", an absolute path or, as |confine| says, a link: INVALID_MODEL.
   static Result<std::shared_ptr<MappedFile>> open_beside(const std::string& model,
                                                          const std::string& location,
                                                          Confine confine, bool guarded);
@@ -36,7 +36,7 @@ class MappedFile {
   const void* data() const { return data_; }
   uint64_t size() const { return size_; }
   const std::string& path() const { return path_; }
-  // As the file was when it was opened.
+  // The state of the file when it was opened.
   const FileStamp& stamp() const { return stamp_; }
   // nullptr for an empty file and for a copy.
   const std::shared_ptr<FileHealth>& health() const { return health_; }

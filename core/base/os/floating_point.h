@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The floating-point environment of a call: round to nearest, exceptions masked, denormals as they
-// are, whatever the caller has set. The caller's own, flags included, returns at the end. Belongs
+// Sets the floating-point environment of a call: round to nearest, exceptions masked, denormals
+// kept, whatever the caller has set. The caller's own, flags included, returns at the end. Belongs
 // to one thread.
 #pragma once
 

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a fork may not cut in two. A forked child has the forking thread alone: locks that other
-// threads hold stay locked there for ever, and what they were changing stays half changed. So work
-// on shared state is done inside a ForkScope, and fork() waits until no other thread is in one.
-// Thread-safe.
+// Protects shared state from being cut in two by a fork. A forked child has the forking thread
+// alone: locks that other threads hold stay locked there for ever, and what they were changing
+// stays half changed. So work on shared state is done inside a ForkScope, and fork() waits until no
+// other thread is in one. Thread-safe.
 #pragma once
 
 #include <cstdint>
 
 namespace pfrt::os {
 
-// To be called once before the first fork that matters; later calls do nothing. |in_child| is
-// called in every forked child, before fork returns there: it may take no lock and no memory.
+// Begins to watch forks: called before the first fork that matters; later calls do nothing.
+// |in_child| is called in every forked child, before fork returns there: it may take no lock and no
+// memory.
 void watch_forks(void (*in_child)());
 
-// How many watched forks lie between this process and the one that called watch_forks first.
+// Number of watched forks between this process and the one that called watch_forks first.
 uint32_t forks();
 
 // Holds forks by other threads off while it lives; may stand inside another. A fork waits a second
@@ -27,8 +28,8 @@ class ForkScope {
   ForkScope& operator=(const ForkScope&) = delete;
 };
 
-// Lets forks pass for a while: for long work that holds no lock. Undoes this thread's scopes until
-// it ends.
+// Lets forks pass while it lives: for long work that holds no lock. It undoes this thread's scopes
+// until then.
 class ForkPause {
  public:
   ForkPause();

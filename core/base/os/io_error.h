@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a failed call of the operating system becomes. Thread-safe.
+// Statuses for failed calls of the operating system. Thread-safe.
 #pragma once
 
 #include <string>
@@ -10,10 +10,10 @@
 
 namespace pfrt::os {
 
-// |code| is errno: NOT_FOUND, OUT_OF_MEMORY or IO, "|what| '|path|': why".
+// |code| is errno. The status is NOT_FOUND, OUT_OF_MEMORY or IO, with "|what| '|path|': why".
 Status io_error(std::string_view what, const std::string& path, int code);
 
-// INVALID_ARGUMENT for a path that the system would cut: one with a NUL character in it.
+// INVALID_ARGUMENT for a path that the system would cut, because it has a NUL character in it.
 Status check_path(std::string_view what, const std::string& path);
 
 }  // namespace pfrt::os

@@ -16,8 +16,8 @@
 namespace pfrt::os {
 namespace {
 
-// Where the loader's text says that a library is not there, the Debian package that has it: by
-// Debian's rule for their names, libre2.so.9 is in libre2-9 and libwebp.so.7 in libwebp7.
+// Names the Debian package of a library that the loader's text reports missing. Debian's rule for
+// names puts libre2.so.9 in libre2-9 and libwebp.so.7 in libwebp7.
 std::string package_hint(std::string_view text) {
   const size_t end = text.find(": cannot open shared object file"), dot = text.find(".so.");
   if (end == text.npos || dot >= end) return "";
@@ -70,14 +70,14 @@ void* open_own_library(const void* address) noexcept {
 int (*const kCloseLibrary)(void*) = &::dlclose;
 
 void keep_code_loaded(const void* address) {
-  // The reference that this gives is never given back.
+  // The reference taken here is never given back.
   ::dlopen(path_of_code(address).c_str(), RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
 }
 
 std::vector<std::string> list_folder(const std::string& folder) {
   std::vector<std::string> names;
   const std::unique_ptr<DIR, int (*)(DIR*)> dir(::opendir(folder.c_str()), ::closedir);
-  if (!dir && errno == ENOMEM) throw std::bad_alloc();  // as any container here would
+  if (!dir && errno == ENOMEM) throw std::bad_alloc();  // as a container here would
   if (!dir) return names;
   while (const dirent* entry = ::readdir(dir.get())) names.emplace_back(entry->d_name);
   std::sort(names.begin(), names.end());

@@ -14,14 +14,14 @@ namespace pfrt::os {
 
 class Library {
  public:
-  // RTLD_NOW|RTLD_LOCAL; |deep_bind| keeps the host process's symbols from capturing the library's
-  // own.
+  // Opens with RTLD_NOW|RTLD_LOCAL; |deep_bind| keeps the host process's symbols from capturing the
+  // library's own.
   static Result<std::shared_ptr<Library>> open(const std::string& path, bool deep_bind);
   ~Library();
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
   void* symbol(const char* name) const;  // nullptr when absent
-  // The library stays loaded when the object goes.
+  // Keeps the library loaded when the object goes.
   void keep_loaded() { keep_ = true; }
 
  private:
@@ -32,12 +32,12 @@ class Library {
 
 // The path of the shared object (or program) that holds |address|; empty when unknown.
 std::string path_of_code(const void* address);
-// One more reference to the shared object that holds |address|; nullptr where there is none to be
-// had. To be given to kCloseLibrary.
+// Takes a further reference to the shared object that holds |address|, to be given to
+// kCloseLibrary; nullptr where there is none.
 void* open_own_library(const void* address) noexcept;
-// dlclose itself: code that may be unloaded by it must end with a jump there.
+// This is dlclose itself: code that it may unload must end with a jump to it.
 extern int (*const kCloseLibrary)(void*);
-// The shared object that holds |address| is not unloaded any more.
+// Keeps the shared object that holds |address| loaded for ever.
 void keep_code_loaded(const void* address);
 // File names in |folder|, sorted; empty when it cannot be read.
 std::vector<std::string> list_folder(const std::string& folder);

@@ -27,7 +27,7 @@ void Logger::write(pfrt_log_level level, std::string_view text) {
   }
   const std::string line =
       message("pyflame_rt ", kWords[level < PFRT_LOG_OFF ? level : 0], ": ", text, "\n");
-  // One write, so that lines of several threads do not mix; nothing is done when stderr is gone.
+  // A single write keeps lines of several threads apart. It does nothing when stderr is gone.
   [[maybe_unused]] const ssize_t n = ::write(STDERR_FILENO, line.data(), line.size());
 }
 

@@ -21,7 +21,7 @@
 namespace pfrt::os {
 namespace {
 
-// ---- what the handler reads: without locks, never freed ----
+// ---- data of the handler: without locks, never freed ----
 
 struct Slot {
   std::atomic<uint32_t> sequence{0};  // odd while the slot is being written
@@ -37,15 +37,16 @@ struct Slot {
   }
 };
 
-// The first chunk is part of the library: more than its slots at once are rare, and stay allocated.
+// The first chunk is part of the library. More mappings at once are rare; further chunks stay
+// allocated.
 struct Chunk {
   Slot slots[1024];
   std::atomic<Chunk*> next{nullptr};
 };
 Chunk first_chunk;
 
-// Puts zeros in the place of the mapping around |address|. A slot that changes while it is
-// read is not that of a mapping in use.
+// Puts zeros in the place of the mapping around |address|. A slot that changes while it is read
+// does not belong to a mapping in use.
 bool replace_mapping(uintptr_t address) {
   for (Chunk* chunk = &first_chunk; chunk; chunk = chunk->next.load()) {
     for (Slot& slot : chunk->slots) {
@@ -65,10 +66,11 @@ bool replace_mapping(uintptr_t address) {
 
 // ---- the handler ----
 
-// One function a level: a handler that a host has put its own over stays in that host's chain, with
-// what it passes on to. The next installation uses the next level, so that the chain has an end.
+// Each level has a handler function of its own: a handler that a host has put its own over stays in
+// that host's chain, with the one it passes on to. The next installation uses the next level, so
+// that the chain has an end.
 constexpr size_t kLevels = 8;
-struct sigaction records[kLevels];  // what was there before, by level
+struct sigaction records[kLevels];  // earlier handlers, by level
 std::atomic<const struct sigaction*> previous[kLevels];
 struct sigaction default_action;  // all zero is SIG_DFL
 
@@ -80,7 +82,7 @@ void pass_on(size_t level, int signal, siginfo_t* info, void* context) {
   const bool raised_by_a_fault = info->si_code > 0;
   if (to->sa_handler == SIG_IGN && !raised_by_a_fault) return;
   if (to->sa_handler != SIG_DFL && to->sa_handler != SIG_IGN) return to->sa_handler(signal);
-  // The process ends with the signal when it comes again, on return. (A fault cannot be ignored.)
+  // The process ends when the signal comes again, on return. (A fault cannot be ignored.)
   ::sigaction(SIGBUS, &default_action, nullptr);
   ::syscall(SYS_tgkill, ::getpid(), ::syscall(SYS_gettid), SIGBUS);
 }
@@ -126,7 +128,7 @@ struct Registry {
   void uninstall();
 };
 
-// Never destroyed: mappings may go after static destructors have run.
+// The registry is never destroyed: mappings may go after static destructors have run.
 Registry& registry() {
   alignas(Registry) static unsigned char storage[sizeof(Registry)];
   static Registry* const the_registry = new (storage) Registry;
@@ -146,8 +148,8 @@ void Registry::install() {
   if (::sigaction(SIGBUS, nullptr, &now) != 0 || level_of(now) < kLevels) return;
   const size_t level =
       static_cast<size_t>(std::distance(buried, std::find(buried, buried + kLevels, false)));
-  if (level == kLevels) return;  // eight hosts' handlers pass on to ours by now
-  // A thread that is still in the handler may be reading the record of the last time.
+  if (level == kLevels) return;  // eight hosts' handlers pass on to these
+  // A thread that is still in the handler may be reading the former record.
   if (records[level].sa_sigaction != now.sa_sigaction || records[level].sa_flags != now.sa_flags)
     records[level] = now;
   previous[level].store(&records[level]);
@@ -165,7 +167,7 @@ void Registry::uninstall() {
     ::sigaction(SIGBUS, previous[level].load(), nullptr);
     previous[level].store(nullptr);
   }
-  // A level that is still in use is one that somebody has put a handler over.
+  // A level that is still in use has a handler of somebody else above it.
   for (size_t level = 0; level < kLevels; ++level) {
     if (!previous[level].load() || buried[level]) continue;
     buried[level] = true;

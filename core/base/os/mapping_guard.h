@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What becomes of a mapped file that somebody cuts short or writes to, or whose disk fails, while
-// its pages are in use. A file that is replaced by another (rename) stays as it was for who has it
+// Guards mapped files whose pages are in use against being cut short or written to, and against a
+// failing disk. A file that is replaced by another (rename) stays as it was for those who have it
 // mapped. Touching a page that is gone raises SIGBUS. A handler puts zeros in the mapping's place,
-// marks its file as lost and lets the thread go on; whoever used the bytes asks the mark before
-// results leave. Other SIGBUS go where they went before: the handler keeps and calls what the host
-// had installed, is installed with the first guarded mapping, and goes with the last when it is
-// still on top. A host that installs its own handler later should pass on what is not its own, as
+// marks its file as lost and lets the thread go on; the users of the bytes ask the mark before
+// results leave. Other SIGBUS go where they went before: the handler keeps and calls the one that
+// the host had installed, is installed with the first guarded mapping, and goes with the last when
+// it is still on top. A host that installs its own handler later should pass on other faults, as
 // the handler here does. All functions are thread-safe.
 #pragma once
 
@@ -19,7 +19,7 @@
 
 namespace pfrt::os {
 
-// Whether a file still has the bytes that were mapped. Lives as long as anyone asks.
+// Tells whether a file still has the bytes that were mapped. Lives as long as anyone asks.
 class FileHealth {
  public:
   FileHealth(uint64_t size, std::string path);
@@ -27,19 +27,20 @@ class FileHealth {
   FileHealth(const FileHealth&) = delete;
   FileHealth& operator=(const FileHealth&) = delete;
 
-  // Takes the descriptor that check asks, and closes it at the end. The file counts as it is now.
+  // Takes the descriptor that check uses, and closes it at the end. The file's present state counts
+  // as intact.
   void watch(int fd);
-  // Once lost, always lost.
+  // A lost file stays lost.
   bool lost() const { return lost_.load(); }
-  // Also asks the file's size and when it was written; a system call.
+  // Also asks for the file's size and time of writing; a system call.
   bool check();
-  // Whether both are of one file in one state, neither of them lost.
+  // Whether both describe one file in one state, and neither is lost.
   bool same_file(const FileHealth& other) const {
     return !lost() && !other.lost() && stamp_ == other.stamp_;
   }
-  // Async-signal-safe.
+  // Is async-signal-safe.
   void lose() { lost_.store(true); }
-  // DATA_LOSS, naming the file.
+  // A DATA_LOSS error that names the file.
   Status status() const;
 
  private:
@@ -58,12 +59,12 @@ class FileHealth {
   std::atomic<bool> lost_{false}, written_{false};
 };
 
-// Makes a mapping of |size| bytes at |data| known, to health_of and to the signal handler.
+// Makes a mapping of |size| bytes at |data| known to health_of and to the signal handler.
 void add_mapping(const void* data, uint64_t size, std::shared_ptr<FileHealth> health);
-// Before the mapping goes.
+// Is called before the mapping goes.
 void remove_mapping(const void* data);
 
-// Where in which file the byte at |data| is; |file| is nullptr when no mapping has it.
+// The file and offset of the byte at |data|; |file| is nullptr when no mapping has it.
 struct MappedPlace {
   std::shared_ptr<FileHealth> file;
   uint64_t offset = 0;

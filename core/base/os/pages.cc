@@ -17,8 +17,8 @@ uintptr_t rounded_up(uintptr_t n, uintptr_t page) { return (n + page - 1) / page
 
 uintptr_t page_size() { return static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE)); }
 
-// What is left behind the last large page has one too where half of it is used: that many small
-// ones take longer.
+// The remainder after the last large page gets one too if it fills at least half: as many small
+// pages take longer.
 uintptr_t mapped_size(uint64_t bytes) {
   const uintptr_t size = rounded_up(static_cast<uintptr_t>(bytes), page_size());
   return size % kLargePage >= kLargePage / 2 ? rounded_up(size, kLargePage) : size;

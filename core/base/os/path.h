@@ -7,7 +7,7 @@
 
 namespace pfrt::os {
 
-// The folder part of |path| ("." when there is none), and the name part.
+// folder_of returns the folder part of |path| ("." when there is none), name_of the name part.
 std::string folder_of(const std::string& path);
 std::string name_of(const std::string& path);
 

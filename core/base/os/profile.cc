@@ -14,10 +14,10 @@
 namespace pfrt {
 namespace {
 
-// Of the first chunk of a thread and of others: whole pages, which are there before they are
-// written to, one at a time, between what is measured.
+// Bytes of a thread's first chunk, and of its others. They are whole pages, which are populated in
+// advance, so that no page fault falls between measured spans.
 constexpr size_t kFirstChunk = size_t{12} << 10, kChunk = size_t{64} << 10;
-// What a name or a step takes beside its text.
+// Bytes that a name or a step takes besides its text.
 constexpr uint64_t kNameBytes = 128, kStepBytes = 256;
 std::atomic<uint64_t> last_id{0};
 
@@ -43,13 +43,13 @@ struct Profile::Chunk {
   static void free(Chunk* chunk) { ::munmap(chunk, chunk->bytes); }
 };
 
-// One thread writes it; a Reading sees what is published by |count| and |next|.
+// Records of one thread, which writes them; a Reading sees those published by |count| and |next|.
 struct Profile::Thread {
   int64_t id = ::gettid();
   std::atomic<Chunk*> first{nullptr};
   Chunk* last = nullptr;
   Record* newest = nullptr;
-  std::string text;  // named last
+  std::string text;  // the last one named
   uint32_t number = 0;
 
   Thread() = default;
@@ -60,8 +60,8 @@ struct Profile::Thread {
 
 namespace {
 
-// The thread's place in the profile that it recorded for last. Plain pointers: registering a
-// destructor of a thread would end the process without memory.
+// The thread's place in the profile that it recorded for last. The pointers are plain because
+// registering a destructor of a thread ends the process when memory is out.
 thread_local struct {
   uint64_t profile;
   void* thread;

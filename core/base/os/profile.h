@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is recorded while a profile is open: spans of time, each on the thread that it passed on.
-// A thread writes into memory of its own, without a lock, and names are kept once and referred to
-// by number. What would take more than kMostBytes is dropped and counted. Thread-safe.
+// Records spans of time while a profile is open, each on its own thread. A thread writes into
+// memory of its own, without a lock; names are kept once and referred to by number. Records beyond
+// kMostBytes are dropped and counted. Thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@
 
 namespace pfrt {
 
-// A step of a plan, as records refer to it.
+// A step of a plan that records refer to.
 struct ProfileStep {
   std::string nodes, ops, provider, kernel;
   uint64_t bytes = 0, flops = 0;
@@ -33,20 +33,20 @@ class Profile {
 
   enum class Kind : uint8_t {
     kStage,    // of making a session; |name| is one of name()'s
-    kPlan,     // what a run has planned
+    kPlan,     // making a plan in a run
     kRun,      // |name| is its tag; |value|: threads, and the code of its status << 32
     kWait,     // of an asynchronous run, until a thread took it
     kStep,     // |name| is one of add_steps'
     kShare,    // of a step's loop, on another thread than the step's
     kWorking,  // |value|: bytes that a run worked in
-    kResults,  // |value|: bytes of what it made
+    kResults,  // |value|: bytes of its results
   };
   struct Record {
     uint64_t start_ns;  // on os::monotonic_ns
     std::atomic<uint64_t> kind_and_took;
     uint64_t value;
     uint32_t name;
-    uint32_t run;  // from 1 on; 0 = of no run
+    uint32_t run;  // from 1 on; 0 = none
 
     Kind kind() const {
       return static_cast<Kind>(kind_and_took.load(std::memory_order_relaxed) >> kTookBits);
@@ -70,7 +70,8 @@ class Profile {
   Profile& operator=(const Profile&) = delete;
 
   uint64_t start_ns() const { return start_ns_; }
-  // Before the first record only: of something that began earlier, on this thread.
+  // Begins the profile at the start of earlier work on this thread; called before the first record
+  // only.
   void started_before(uint64_t ns) { start_ns_ = std::min(start_ns_, ns); }
   uint32_t begin_run() { return runs_.fetch_add(1, std::memory_order_relaxed) + 1; }
   uint32_t runs() const { return runs_.load(std::memory_order_relaxed); }
@@ -78,18 +79,18 @@ class Profile {
   static uint64_t processor_ns();
   uint64_t processor_start_ns() const { return processor_start_ns_; }
 
-  // Numbers to be recorded: of |text|, quick where it is the one that this thread named last, and
-  // of the first of |steps|. kDropped where there is no room.
+  // Numbers for records: that of |text|, fast where this thread named it last, and that of the
+  // first of |steps|. kDropped where there is no room.
   uint32_t name(std::string_view text) noexcept;
   uint32_t add_steps(std::vector<ProfileStep> steps) noexcept;
   static constexpr uint32_t kDropped = UINT32_MAX;
 
   void add(Kind kind, uint64_t start_ns, uint64_t end_ns, uint32_t name = 0, uint32_t run = 0,
            uint64_t value = 0) noexcept;
-  // The part of a loop that a thread has: what follows the same part of the same loop extends it.
+  // Records a thread's part of a loop. A part that follows another of the same loop extends it.
   void add_share(uint64_t start_ns, uint64_t end_ns, uint32_t name, uint32_t run) noexcept;
 
-  // What there is so far. Whoever holds one keeps names from being added; records go on.
+  // A view of the records so far. While one exists no names can be added; records can.
   class Reading;
 
  private:
@@ -99,12 +100,12 @@ class Profile {
   Record* next(Thread& thread) noexcept;
   bool charge(uint64_t bytes) noexcept;
 
-  const uint64_t id_;  // no other profile's
+  const uint64_t id_;  // no other profile has it
   uint64_t start_ns_ = os::monotonic_ns();
   const uint64_t processor_start_ns_ = processor_ns();
   std::atomic<uint64_t> bytes_{0}, dropped_{0};
   std::atomic<uint32_t> runs_{0};
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards the members below
   std::vector<std::unique_ptr<Thread>> threads_;
   std::deque<std::string> names_;
   std::unordered_map<std::string_view, uint32_t> numbers_;
@@ -118,7 +119,7 @@ class Profile::Reading {
   size_t thread_count() const { return profile_.threads_.size(); }
   // The system's number of thread |at|.
   int64_t thread_id(size_t at) const;
-  // In the order in which they ended.
+  // Records of thread |at|, in the order in which they ended.
   std::vector<const Record*> records(size_t at) const;
   const std::string& name(uint32_t number) const { return profile_.names_[number]; }
   const ProfileStep& step(uint32_t number) const { return profile_.steps_[number]; }
@@ -129,14 +130,14 @@ class Profile::Reading {
   const std::lock_guard<std::mutex> lock_;
 };
 
-// A span that is recorded when it ends; nothing without a profile.
+// A span that is recorded when it ends; does nothing without a profile.
 class ProfileSpan {
  public:
   ProfileSpan(Profile* profile, Profile::Kind kind, uint32_t name, uint32_t run = 0)
       : profile_(profile), kind_(kind), name_(name), run_(run) {
     if (profile_) start_ns_ = os::quick_ns();
   }
-  // A stage of making a session.
+  // Begins a stage of making a session.
   ProfileSpan(Profile* profile, std::string_view stage)
       : ProfileSpan(profile, Profile::Kind::kStage, profile ? profile->name(stage) : 0) {}
   ~ProfileSpan() {

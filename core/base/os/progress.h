@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How long work tells its caller how far it is, and learns that it shall stop: when the caller says
+// Tells the caller of long work how far it is, and the work that it must stop: when the caller says
 // so, or at a deadline. Used by the thread that does the work.
 #pragma once
 
@@ -22,19 +22,19 @@ class Progress {
   Progress(const std::atomic<bool>* cancelled, pfrt_progress_fn fn, void* user)
       : cancelled_(cancelled), fn_(fn), user_(user) {}
 
-  // On os::monotonic_ns; 0 = none.
+  // |ns| is on os::monotonic_ns; 0 = none.
   void set_deadline(uint64_t ns) { deadline_ns_ = ns; }
   uint64_t deadline_ns() const { return deadline_ns_; }
-  // The earlier of the two.
+  // The earlier of the deadline and |ns|.
   uint64_t deadline_within(uint64_t ns) const {
     return deadline_ns_ != 0 ? std::min(deadline_ns_, ns) : ns;
   }
   const std::atomic<bool>* cancel_flag() const { return cancelled_; }
-  // Where stages are recorded; null = nowhere.
+  // Sets the profile that records stages; null = none.
   void set_profile(Profile* profile) { profile_ = profile; }
   Profile* profile() const { return profile_; }
 
-  // The first few stages, and when each began; the last one is over.
+  // Names and starts of the first few stages; the last one marks the end.
   struct Begun {
     std::string_view name;
     uint64_t ns = 0;
@@ -42,8 +42,8 @@ class Progress {
   using Stages = std::array<Begun, 6>;
   const Stages& stages() const { return stages_; }
 
-  // The work goes on with |name|, which takes it up to |until| of the whole. CANCELLED when the
-  // caller wants it to stop, DEADLINE when its time is over.
+  // Begins stage |name|, which takes the work up to |until| of the whole. CANCELLED when the caller
+  // wants it to stop, DEADLINE when its time is over.
   Status stage(std::string_view name, double until) {
     name_ = name;
     if (stage_count_ < stages_.size()) stages_[stage_count_++] = {name, os::monotonic_ns()};
@@ -51,7 +51,7 @@ class Progress {
     until_ = until;
     return at(0);
   }
-  // |done| (0 to 1) of the stage is done.
+  // Reports that |done| (0 to 1) of the stage is done.
   Status at(double done) {
     const double fraction = begin_ + (until_ - begin_) * std::clamp(done, 0.0, 1.0);
     told_ = std::max(told_, fraction);

@@ -18,8 +18,8 @@ namespace {
 constexpr auto kRelaxed = std::memory_order_relaxed, kAcquire = std::memory_order_acquire,
                kRelease = std::memory_order_release;
 constexpr uint64_t kLeast = 1'000'000;      // nanoseconds over which ticks are counted first
-constexpr uint64_t kMost = 100'000'000;     // until the two clocks are compared again
-constexpr uint64_t kMostReading = 2000;     // ticks: else something came between
+constexpr uint64_t kMost = 100'000'000;     // until the clocks are compared again
+constexpr uint64_t kMostReading = 2000;     // ticks; more mean an interruption
 constexpr uint64_t kAnew = 10'000'000'000;  // the system's own rate changes slowly
 
 uint64_t ticks() {
@@ -30,7 +30,8 @@ uint64_t ticks() {
 #endif
 }
 
-// Whether the counter runs at one rate, on all processors alike: the system does not use it else.
+// Whether the counter runs at one rate, and alike on all processors: otherwise the system does not
+// use it.
 bool counts_by_ticks() {
 #if defined(__x86_64__)
   std::string source;
@@ -41,8 +42,8 @@ bool counts_by_ticks() {
 #endif
 }
 
-// Read under a sequence number that is odd while somebody writes; nobody waits for anybody, so that
-// a fork cannot make anybody wait.
+// Read under a sequence number that is odd during a write. Nobody waits for anybody, so that a fork
+// cannot make anybody wait.
 struct alignas(64) Anchor {
   std::atomic<uint32_t> sequence{0};
   std::atomic<uint64_t> ticks{0}, ns{0};
@@ -53,8 +54,8 @@ struct alignas(64) Anchor {
 
 uint64_t passed_ns(uint64_t passed, uint64_t rate) { return passed * rate >> 32; }
 
-// Compares the clocks. What two comparisons measure apart is as exact as they are far from each
-// other, so each is valid as long as all before it took.
+// Compares the clocks. The rate between two comparisons is the more exact the further they are
+// apart, so each is valid as long as all before it took.
 uint64_t compare() {
   const uint64_t before = ticks();
   const uint64_t now_ns = monotonic_ns();

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The monotonic clock for those who read it several times within microseconds: the processor's
-// counter, where the system counts by it too, which takes a third of the time and does not wait for
-// what is under way. Within a microsecond of os::monotonic_ns, mostly within 50 ns; it may step
-// back by as much where the two are compared, ten times a second. Thread-safe.
+// The monotonic clock for readers that ask several times within microseconds. It uses the
+// processor's counter, where the system counts by it too, which takes a third of the time and does
+// not wait for instructions under way. It is within a microsecond of os::monotonic_ns, mostly
+// within 50 ns; it may step back by as much where the two are compared, ten times a second.
+// Thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an operator of the host is: a row of its family's table, and what it gets in a run. Rows are
-// found by canonical domain and name; the operator's row in core/op says that the host runs it
-// (kOpHost), or that it does when a string or another value that is no tensor of numbers is among
-// its inputs or outputs (kOpHostStrings).
+// An operator of the host: a row of its family's table, and the arguments of a call. Rows are found
+// by canonical domain and name. The operator's row in core/op says that the host runs it (kOpHost),
+// or that it does when a string or another value that is no tensor of numbers is among its inputs
+// or outputs (kOpHostStrings).
 #pragma once
 
 #include <span>
@@ -19,18 +19,18 @@ struct Call {
   const Graph& graph;
   const Node& node;
   const std::vector<ValuePtr>& in;  // null where absent
-  std::vector<ValuePtr>& out;       // one an output of the node, at least one
+  std::vector<ValuePtr>& out;       // one for each output of the node, at least one
   const RunControl& control;
   mutable BytePace pace{control};
 
   const Value* input(size_t i) const { return i < in.size() ? in[i].get() : nullptr; }
-  // For loops over elements: a status once the run is to stop. Every few of |i| it looks.
+  // For loops over elements: fails once the run is to stop. It looks at some values of |i| only.
   template <typename Index>
   Status look(Index i) const {
     if (i % 64 != 0) return {};
     return control.stopped();
   }
-  // For loops over texts, which may be long: looks after so many of their |bytes|.
+  // For loops over texts, which may be long: looks after some number of |bytes|.
   Status walked(uint64_t bytes) const {
     constexpr uint64_t kElement = 64;
     return pace.after(bytes + kElement);
@@ -50,12 +50,12 @@ struct HostOp {
   Status (*run)(const Call& call);
 };
 
-// Input |i| when it is there and of |kind|; |what| ends the error: "a sequence".
+// Input |i| if it is there and of |kind|; |what|, such as "a sequence", ends the error.
 Result<const Value*> need(const Call& call, size_t i, pfrt_value_kind kind, const char* what);
-// Input |i| when it is a tensor of |dtype|.
+// Input |i| if it is a tensor of |dtype|.
 Result<const Tensor*> need_tensor(const Call& call, size_t i, pfrt_dtype dtype);
 
-// The families, joined by host_ops.cc.
+// Tables of the families, joined by host_ops.cc.
 std::span<const HostOp> ml_ops();
 std::span<const HostOp> sequence_ops();
 std::span<const HostOp> text_ops();

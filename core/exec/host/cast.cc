@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Cast to and from strings. Numbers become the shortest text that reads back as the same element of
-// its type, positional from 1e-4 to below 1e16, whole ones without a point; what is no number
-// becomes the standard's literals. Texts become numbers as Python reads
-// them; a fraction is cut off on the way to an integer, as the standard says.
+// its type, positional from 1e-4 to below 1e16, whole ones without a point; infinities and NaN
+// become the standard's literals. Texts become numbers as in Python; a fraction is cut off on the
+// way to an integer, as the standard says.
 #include <locale.h>
 
 #include <charconv>
@@ -18,7 +18,7 @@
 namespace pfrt::host {
 namespace {
 
-// "d.ddde+xx" as people write it, |positional| or not.
+// Writes "d.ddde+xx" in the usual form, |positional| or not.
 std::string laid_out(std::string_view scientific, bool positional) {
   std::string out;
   if (scientific.front() == '-') {
@@ -61,7 +61,7 @@ std::string text_of(T value, bool (*same)(float, float) = nullptr) {
     std::from_chars(buffer, end.ptr, back);
     if (same(back, static_cast<float>(value))) break;
   }
-  // The number decides, not its text: float32's 0.0001 is a little less.
+  // The number decides, not its text: 0.0001 in float32 is a little less.
   const double size = std::abs(static_cast<double>(value));
   const bool positional = size == 0 || (size >= 1e-4 && size < 1e16);
   return laid_out({buffer, static_cast<size_t>(end.ptr - buffer)}, positional);
@@ -168,7 +168,7 @@ Status reals(const Call& call, const Tensor& from, Tensor& to, Convert convert) 
   return {};
 }
 
-// Beyond the largest float32 is infinity.
+// Numbers beyond the largest float32 become infinity.
 float narrowed(double value) {
   if (std::abs(value) > static_cast<double>(std::numeric_limits<float>::max())) {
     const double limit = std::ldexp(1.0, 128) - std::ldexp(1.0, 103);  // rounds to 2^128

@@ -9,7 +9,7 @@ namespace {
 
 uint32_t rotated(uint32_t x, int by) { return x << by | x >> (32 - by); }
 
-// |count| bytes at |from|, the first one lowest.
+// Reads |count| bytes at |from|, the first one lowest.
 uint32_t word(std::string_view text, size_t from, size_t count) {
   uint32_t out = 0;
   for (size_t i = 0; i < count; ++i)
@@ -17,8 +17,7 @@ uint32_t word(std::string_view text, size_t from, size_t count) {
   return out;
 }
 
-// The hash of |text|, paced by |call|, as Austin Appleby's MurmurHash3_x86_32 (public domain) has
-// it.
+// The hash of |text| by Austin Appleby's MurmurHash3_x86_32 (public domain), paced by |call|.
 Result<uint32_t> hashed(const Call& call, std::string_view text, uint32_t seed) {
   const auto mixed = [](uint32_t k) { return rotated(k * 0xcc9e2d51u, 15) * 0x1b873593u; };
   const size_t whole = text.size() / 4 * 4;
@@ -36,7 +35,7 @@ Result<uint32_t> hashed(const Call& call, std::string_view text, uint32_t seed) 
   return h ^ h >> 16;
 }
 
-// One hash a string; numbers are hashed by providers.
+// Hashes each string; numbers are hashed by providers.
 Status murmur_hash3(const Call& call) {
   PFRT_ASSIGN(const Tensor* input, need_tensor(call, 0, PFRT_DTYPE_STRING));
   const uint32_t seed = static_cast<uint32_t>(call.node.attr_int("seed", 0));

@@ -16,11 +16,11 @@ namespace host {
 struct HostOp;
 }
 
-// The operator of |node|; null: the host has none of its name.
+// The operator of |node|; null where the host has none of its name.
 const host::HostOp* find_host_op(const Node& node);
 
-// |op| as find_host_op says. |inputs| has a null pointer for an absent input; |outputs| gets one
-// value an output of the node. It stops when |control| says so.
+// Runs |op|, which find_host_op returned. |inputs| has a null pointer for an absent input;
+// |outputs| gets a value for each output of the node. The run stops when |control| says so.
 Status run_host_op(const host::HostOp* op, const Graph& graph, const Node& node,
                    const std::vector<ValuePtr>& inputs, std::vector<ValuePtr>& outputs,
                    const RunControl& control);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ai.onnx.ml where it meets strings and maps.
+// Operators of ai.onnx.ml on strings and maps.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view kMl = "ai.onnx.ml";
 
-// Element |i| of a tensor of strings or of numbers of whole bytes.
+// Bytes of element |i| of a tensor of strings, or of numbers of whole bytes.
 std::string_view bytes_at(const Tensor& t, int64_t i) {
   if (t.dtype == PFRT_DTYPE_STRING) return view(t.as<const pfrt_string>()[i]);
   const size_t size = dtype_size(t.dtype);
@@ -57,7 +57,7 @@ Status label_encoder(const Call& call) {
   PFRT_ASSIGN(const Tensor fallback, tensor_attribute(call, "default_tensor"));
   PFRT_ASSIGN(const Tensor* x, need_tensor(call, 0, keys.dtype));
   std::unordered_map<std::string, int64_t> positions;
-  size_t longest = 0;  // what is longer is no key, and not hashed
+  size_t longest = 0;  // a longer text is no key, and is not hashed
   for (int64_t i = 0; i < keys.count(); ++i) {
     const std::string_view key = bytes_at(keys, i);
     PFRT_TRY(call.walked(key.size()));
@@ -84,7 +84,7 @@ Status one_hot_encoder(const Call& call) {
   if (!cats || cats->strings.empty())
     return error(Code::kINVALID_MODEL, "attribute 'cats_strings' is empty or absent");
   std::unordered_map<std::string_view, int64_t> positions;
-  size_t longest = 0;  // what is longer is no category, and not hashed
+  size_t longest = 0;  // a longer text is no category, and is not hashed
   for (size_t i = 0; i < cats->strings.size(); ++i) {
     PFRT_TRY(call.walked(cats->strings[i].size()));
     longest = std::max(longest, cats->strings[i].size());
@@ -136,7 +136,7 @@ Status array_feature_extractor(const Call& call) {
 }
 
 // ------------------------------------------------------------------ maps
-// Positions of keys that none after them repeats: the entries of a map.
+// Positions of the last of equal keys: the entries of a map.
 std::vector<int64_t> last_of_each(const Tensor& keys) {
   std::unordered_map<std::string_view, int64_t> last;
   for (int64_t i = 0; i < keys.count(); ++i) last[bytes_at(keys, i)] = i;
@@ -146,13 +146,13 @@ std::vector<int64_t> last_of_each(const Tensor& keys) {
   return kept;
 }
 
-// Whether each is above the one before it, so that none repeats another.
+// Whether each element is greater than the one before it, so that none is repeated.
 template <typename T>
 bool ascending(const std::vector<T>& list) {
   return std::ranges::adjacent_find(list, std::ranges::greater_equal()) == list.end();
 }
 
-// A map's keys, and where in a row their values are; empty = at their own places.
+// The keys of a map, and the places of their values in a row; empty = at their own places.
 struct MapKeys {
   Tensor keys;
   std::vector<int64_t> places;
@@ -228,7 +228,7 @@ Result<const Value*> need_map(const Call& call) {
   return map;
 }
 
-// Texts are read as the C library reads them: what follows a number is ignored.
+// Texts are read as the C library reads them: anything after a number is ignored.
 template <typename T>
 Result<T> number_of(std::string_view text) {
   size_t begin = text.find_first_not_of(" \t\n\r\f\v");
@@ -276,7 +276,7 @@ Status cast_entry(const Tensor& from, int64_t i, Tensor& to, int64_t at) {
   }
 }
 
-// Entries in the order of their keys, side by side or each at its key.
+// Puts entries in the order of their keys, side by side or each at its key.
 Status cast_map(const Call& call) {
   PFRT_ASSIGN(const Value* map, need_map(call));
   const Tensor &keys = map->keys->tensor, &values = map->values->tensor;
@@ -293,7 +293,7 @@ Status cast_map(const Call& call) {
   const int64_t length =
       sparse ? call.node.attr_int("max_map", 1) : static_cast<int64_t>(order.size());
   PFRT_ASSIGN(Tensor y, Tensor::allocate(to, {1, length}));
-  // ONNX Runtime's text for a position without an entry.
+  // This is ONNX Runtime's text for a position without an entry.
   for (int64_t i = 0; sparse && to == PFRT_DTYPE_STRING && i < length; ++i)
     PFRT_TRY(y.buffer->set_string(static_cast<uint64_t>(i), "0.f"));
   int64_t next = 0;
@@ -309,7 +309,7 @@ Status cast_map(const Call& call) {
   return {};
 }
 
-// Entries at the positions of their keys in the vocabulary; keys outside it are left out.
+// Puts entries at the positions of their keys in the vocabulary; other keys are left out.
 Status dict_vectorizer(const Call& call) {
   PFRT_ASSIGN(const Value* map, need_map(call));
   const Tensor &keys = map->keys->tensor, &values = map->values->tensor;

@@ -21,7 +21,7 @@ Result<size_t> position(const Value& v, size_t count, size_t limit) {
   return static_cast<size_t>(at);
 }
 
-// The elements of input 0, a sequence, to be changed: itself where nobody else holds it.
+// The elements of input 0, a sequence, to be changed: taken from it where nobody else holds it.
 Result<std::vector<ValuePtr>> own_elements(const Call& call) {
   PFRT_ASSIGN(const Value* seq, need(call, 0, PFRT_VALUE_SEQUENCE, "a sequence"));
   if (call.in[0].use_count() > 1) return seq->elements;

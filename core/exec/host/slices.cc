@@ -9,7 +9,7 @@ namespace {
 
 bool packed(pfrt_dtype dtype) { return dtype_size(dtype) == 0; }
 
-// Of types with several elements a byte, the first in the lowest bits.
+// Copies elements of types with several to a byte, the first in the lowest bits.
 void copy_packed(const Tensor& from, int64_t from_at, Tensor& to, int64_t to_at, int64_t count) {
   const uint64_t bits = dtype_bits(from.dtype);
   const auto* source = from.as<const uint8_t>();
@@ -24,7 +24,7 @@ void copy_packed(const Tensor& from, int64_t from_at, Tensor& to, int64_t to_at,
   }
 }
 
-// |count| elements that lie together in both.
+// Copies |count| elements that are contiguous in both.
 Status copy_run(BytePace& pace, const Tensor& from, int64_t from_at, Tensor& to, int64_t to_at,
                 int64_t count) {
   if (count <= 0) return {};
@@ -47,7 +47,7 @@ Status copy_run(BytePace& pace, const Tensor& from, int64_t from_at, Tensor& to,
   return {};
 }
 
-// What copying |count| elements of |tensor| costs; each copy as much as a few.
+// Cost in bytes of copying |count| elements of |tensor|, with that of the call.
 uint64_t run_bytes(const Tensor& tensor, int64_t count) {
   constexpr uint64_t kCall = 32;
   return kCall + static_cast<uint64_t>(count) * std::max<size_t>(dtype_size(tensor.dtype), 1);
@@ -184,7 +184,7 @@ Result<Tensor> Stack::finish(const RunControl& control, const Type& like) {
     return error(Code::kINVALID_MODEL, "axis ", axis_, " is not one of a tensor of rank ", rank);
   const int64_t axis = axis_ < 0 ? axis_ + rank : axis_;
   if (axis == 0) return out;
-  // [T, outer, inner] to [outer, T, inner].
+  // Moves [T, outer, inner] to [outer, T, inner].
   const int64_t times = out.dims[0];
   const int64_t inner = inner_count(out.dims, static_cast<size_t>(axis));
   const int64_t outer = element_count(out.dims.data() + 1, static_cast<size_t>(axis));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Slices of tensors along an axis, and tensors of slices, for Scan, Loop and sequences: any element
-// type, sub-byte ones and strings included. They end with the run's status once it is to stop.
-// Thread-safe on different values.
+// type, sub-byte ones and strings included. The functions end with the run's status once it is to
+// stop. Thread-safe on different values.
 #pragma once
 
 #include <span>
@@ -12,25 +12,25 @@
 
 namespace pfrt {
 
-// Elements [begin, begin + length) of |axis|. Shares the bytes of |from| where they lie together.
+// Elements [begin, begin + length) of |axis|. Shares the bytes of |from| where they are contiguous.
 Result<Tensor> slice(const RunControl& control, const Tensor& from, size_t axis, int64_t begin,
                      int64_t length);
-// Likewise, without the axis.
+// Element |index| of |axis|, without the axis.
 Result<Tensor> slice_at(const RunControl& control, const Tensor& from, size_t axis, int64_t index);
 
-// |parts| one after another along |axis|: of one type, and alike in all other dimensions.
+// Joins |parts| along |axis|. They have one type, and equal other dimensions.
 Result<Tensor> concat(const RunControl& control, std::span<const Tensor> parts, size_t axis);
 
-// Slices of one shape that come one at a time and become one tensor with a new axis.
+// Joins slices of one shape, which come one at a time, along a new axis.
 class Stack {
  public:
-  // |count| slices are expected, or -1; |back|: the last one comes first.
+  // |count| slices are expected, or -1 if unknown; |back|: the last one comes first.
   Stack(int64_t count, int64_t axis, bool back) : count_(count), axis_(axis), back_(back) {}
 
-  // Where the next slice would best be made, if anywhere.
+  // Memory for the next slice, if any is known.
   OutputRequest target() const;
   Status add(const Value& slice);
-  // |like| gives type and dimensions of a slice when there are none; what is not known is 0.
+  // |like| gives type and dimensions of a slice when there are none; unknown dimensions are 0.
   Result<Tensor> finish(const RunControl& control, const Type& like);
 
  private:
@@ -42,7 +42,7 @@ class Stack {
   int64_t count_, axis_;
   bool back_;
   size_t added_ = 0;
-  Tensor whole_;  // with the new axis first, when count and slices allow to know it beforehand
+  Tensor whole_;  // with the new axis first, where count and slices tell its size in advance
   std::vector<Tensor> slices_;
 };
 

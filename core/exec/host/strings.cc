@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Numbers in place of strings; core/op/engine/string_numbers.h says which. Also what joins and
-// splits texts.
+// Operators that put numbers in place of strings (core/op/engine/string_numbers.h says which), and
+// that join and split texts.
 #include <algorithm>
 #include <numeric>
 
@@ -37,7 +37,7 @@ struct Stopped {
   Code code;
 };
 
-// Of texts as bytes.
+// The order of texts as bytes.
 struct Order {
   const Call& call;
   bool operator()(std::string_view a, std::string_view b) const {

@@ -47,7 +47,7 @@ Status string_normalizer(const Call& call) {
   std::vector<std::string> kept;
   for (const pfrt_string& s : t.strings()) {
     PFRT_TRY(call.walked(s.size));
-    // A text that is longer than every stop word, in whatever case, is not hashed.
+    // A text longer than every stop word, in any case, is not looked up.
     PFRT_ASSIGN(const std::string compared,
                 change_case(call.pace, view(s), sensitive ? "NONE" : "LOWER"));
     if (compared.size() <= longest && stop.count(compared) != 0) continue;
@@ -81,8 +81,8 @@ Result<Dims> broadcast(const Dims& a, const Dims& b) {
   return out;
 }
 
-// Counts through |dims| in row-major order and says where in a tensor of |own| dimensions,
-// broadcast to these, the element stands.
+// Counts through |dims| in row-major order and gives the position of the element in a tensor of
+// |own| dimensions that is broadcast to |dims|.
 class Walk {
  public:
   Walk(const Dims& dims, const Dims& own) : dims_(dims), steps_(dims.size()), place_(dims.size()) {
@@ -138,7 +138,8 @@ Status string_concat(const Call& call) {
   return {};
 }
 
-// Where |part| begins in |text| from |at| on, or npos. memmem takes time in proportion to both.
+// The start of |part| in |text| from |at| on, or npos. memmem takes time in proportion to both
+// sizes.
 Result<size_t> find(BytePace& pace, std::string_view text, std::string_view part, size_t at) {
   const size_t window = std::max(BytePace::kBytes, part.size());
   for (; text.size() - at >= part.size(); at += window) {
@@ -152,7 +153,8 @@ Result<size_t> find(BytePace& pace, std::string_view text, std::string_view part
   return std::string_view::npos;
 }
 
-// The first place from |at| on that is, or is not, white space; the end when there is none.
+// The first position from |at| on that is white space, or is not, as |space| says; the end when
+// there is none.
 Result<size_t> skip(BytePace& pace, std::string_view text, bool space, size_t at) {
   while (at < text.size()) {
     const size_t begin = at;

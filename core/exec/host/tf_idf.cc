@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TfIdfVectorizer: a trie of the pool's n-grams, walked from every place of a row with every
-// distance between items. Attributes have been checked when the graph was made canonical.
+// TfIdfVectorizer: a trie of the pool's n-grams, walked from every position of a row with every
+// distance between items. The graph's attributes were checked when it was made canonical.
 #include <algorithm>
 #include <map>
 #include <span>
@@ -12,7 +12,7 @@
 namespace pfrt::host {
 namespace {
 
-// What finding an item may compare, about.
+// Bytes that finding an item compares, about.
 size_t compared_bytes(int64_t) { return sizeof(int64_t); }
 size_t compared_bytes(std::string_view text) { return text.size(); }
 
@@ -20,7 +20,8 @@ size_t compared_bytes(std::string_view text) { return text.size(); }
 template <typename T>
 class Grams {
  public:
-  // Lengths from |least| to |most| are to be found; all of the pool's are numbered, in its order.
+  // |least| and |most| bound the lengths to be found; all n-grams of the pool are numbered in its
+  // order.
   Status read(const Call& call, const std::vector<T>& pool, const std::vector<int64_t>& counts,
               int64_t least, int64_t most) {
     int64_t gram = 0;
@@ -47,7 +48,7 @@ class Grams {
   Status find(const Call& call, std::span<const T> row, int64_t least, int64_t most, int64_t skips,
               Found found) const {
     const auto length = static_cast<int64_t>(row.size());
-    // Distances beyond the row find nothing but single items, which count once.
+    // Distances beyond the row find single items only, which count once.
     const int64_t farthest = std::min(skips, std::max<int64_t>(length - 1, 0)) + 1;
     for (int64_t distance = 1; distance <= farthest; ++distance) {
       const int64_t shortest = distance == 1 ? least : std::max<int64_t>(least, 2);
@@ -99,8 +100,8 @@ Status count_all(const Call& call, const std::vector<T>& pool, std::span<const T
   return {};
 }
 
-// 'weights' are the n-grams' in the order of the pool, 'ngram_indexes' their columns. Of n-grams
-// with one column the first counts.
+// 'weights' are those of the n-grams in the order of the pool, 'ngram_indexes' their columns. If
+// several n-grams have one column, the first counts.
 std::vector<float> column_weights(const Node& node, size_t width) {
   std::vector<float> out(width, 1);
   const Attribute* weights = node.attr("weights");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a run is given besides values: how many threads and whose, and what stops it: a cancel flag
-// that others may raise at any time, and a deadline. Thread-safe.
+// The settings of a run besides its values: its threads, and what stops it: a cancel flag that
+// others may raise at any time, and a deadline. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -19,14 +19,14 @@ struct RunControl {
   const std::atomic<bool>* cancelled = nullptr;
   uint64_t deadline_ns = 0;  // on os::monotonic_ns; 0 = none
   uint32_t width = 1;
-  Profile* profile = nullptr;    // where it is recorded; null = nowhere
+  Profile* profile = nullptr;    // records the run; may be null
   uint32_t number = 0, tag = 0;  // of the run, in its profile
   Executor* executor = nullptr;  // null = the process's own
-  bool whole = false;            // not to be cut into parts
+  bool whole = false;            // the batch is not to be divided
   mutable DeviceWork devices;    // the run's; used by the thread that the run is on
 
-  // Cheap enough to be asked every few microseconds. Once it has said stop it goes on doing so:
-  // what was cut short must not pass for done because the flag was lowered meanwhile.
+  // Cheap enough to be asked every few microseconds. Once it has said stop it goes on doing so: a
+  // loop that was cut short must not pass for done because the flag was lowered meanwhile.
   Code stop() const {
     if (const Code code = stopped_.load(std::memory_order_relaxed); code != Code::kOK) return code;
     if (cancelled && cancelled->load(std::memory_order_relaxed)) return stop_with(Code::kCANCELLED);
@@ -38,12 +38,12 @@ struct RunControl {
     Code none = Code::kOK;
     return stopped_.compare_exchange_strong(none, code, std::memory_order_relaxed) ? code : none;
   }
-  // Before another attempt: what ended the last one for want of memory does not end this.
+  // Prepares another attempt, which a lack of memory in the last one does not end.
   void attempt_again() const {
     Code memory = Code::kOUT_OF_MEMORY;
     stopped_.compare_exchange_strong(memory, Code::kOK, std::memory_order_relaxed);
   }
-  Status stopped() const;  // stop() in words
+  Status stopped() const;  // stop() as a status
   Stop stopper() const {
     return [this] { return stopped(); };
   }
@@ -78,7 +78,7 @@ inline Status RunControl::stopped() const {
   return code == Code::kOK ? Status() : stop_status(code);
 }
 
-// How loops over elements come to look at a run: after every so many bytes.
+// Lets loops over elements look at a run after every kBytes bytes.
 class BytePace {
  public:
   static constexpr uint64_t kBytes = uint64_t{1} << 16;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Threads as loops and tasks see them.
+// Interfaces of threads for loops and tasks.
 #pragma once
 
 #include <cstdint>
@@ -12,18 +12,18 @@ namespace pfrt {
 using LoopBody = void (*)(void* arg, uint64_t i, uint32_t worker);
 using Task = void (*)(void* arg);
 
-// Threads that are not the process's own: an environment may have others.
+// Threads of an environment, in place of the process's own.
 class Executor {
  public:
   virtual ~Executor() = default;
-  // As parallel_for; false when not everything was called.
+  // Like parallel_for; false when not every index was called.
   virtual bool loop(uint32_t width, uint64_t n, LoopBody body, void* arg) = 0;
-  // As submit.
+  // Like submit.
   virtual Status submit(Task task, void* arg) = 0;
-  virtual uint32_t width() const { return 0; }  // threads there are; 0 = as many as asked for
+  virtual uint32_t width() const { return 0; }  // number of threads; 0 = as many as asked for
 };
 
-// A run: while one lives, threads without work look for the next loop longer before they sleep.
+// A run in progress: while one lives, idle threads look longer for the next loop before they sleep.
 class LoopsAhead {
  public:
   LoopsAhead();

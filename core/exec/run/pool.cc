@@ -21,11 +21,11 @@ namespace pfrt {
 namespace {
 
 constexpr uint32_t kMostTaskThreads = 4;
-// Where the system, or a client's hook, has no thread to give, loops go on with those there are,
-// and ask again so much later.
+// Time until threads are asked for again when the system, or a client's hook, had none to give.
+// Loops go on with those there are.
 constexpr uint64_t kRetryNs = 1'000'000'000;
-// A loop is often followed by the next within microseconds, and waking a thread costs as much: so
-// long a thread looks for one before it sleeps, during a run and otherwise.
+// Time for which a thread looks for the next loop before it sleeps, during a run and otherwise: the
+// next loop often comes within microseconds, and waking a thread costs as much.
 constexpr uint64_t kLookInRunNs = 50'000, kLookNs = 3'000;
 std::atomic<uint32_t> runs_under_way{0};
 
@@ -37,12 +37,12 @@ bool comes_soon(uint64_t ns, Condition condition) {
       if (condition()) return true;
       os::relax();
     }
-    std::this_thread::yield();  // who is waited for may want this processor
+    std::this_thread::yield();  // the awaited thread may need this processor
   } while (os::monotonic_ns() < until);
   return false;
 }
 
-// Held for less time than it takes to sleep and wake.
+// Locks a mutex that is held for less time than it takes to sleep and wake.
 std::unique_lock<std::mutex> lock_soon(std::mutex& mutex) {
   std::unique_lock lock(mutex, std::try_to_lock);
   for (int i = 0; i < 200 && !lock.owns_lock(); ++i) {
@@ -53,11 +53,11 @@ std::unique_lock<std::mutex> lock_soon(std::mutex& mutex) {
   return lock;
 }
 
-// A thread's end, as others see it.
+// A thread's end, seen by other threads.
 using Over = std::shared_ptr<std::atomic<bool>>;
 thread_local const std::atomic<bool>* own_end = nullptr;
 
-// Threads that ended their own pool, which nobody could join there.
+// Threads that ended their own pool, where nobody could join them.
 struct Leaver {
   ThreadSource source;
   void* thread;
@@ -71,7 +71,8 @@ Leavers& leavers() {
   static Immortal<Leavers> all;
   return all.get();
 }
-// Tasks that wait or run, in all pools; what they end is listed before they are over.
+// Tasks that wait or run, in all pools. Threads that a task ends are listed before the task is
+// over.
 std::atomic<uint32_t> tasks_under_way{0};
 
 }  // namespace
@@ -81,7 +82,7 @@ ThreadSource system_threads() {
             try {
               *thread = new std::thread(main, arg);
               return true;
-            } catch (const std::exception&) {  // none to be had, or no memory for it
+            } catch (const std::exception&) {  // none left, or no memory for it
               return false;
             }
           },
@@ -92,16 +93,16 @@ ThreadSource system_threads() {
           }};
 }
 
-// Lives on its caller's stack. |next| and |inside| may be read by anyone, the rest is guarded by
-// the pool's mutex.
+// Lives on its caller's stack. |next| and |inside| may be read by any thread; the rest is guarded
+// by the pool's mutex.
 struct Pool::Loop {
   const LoopBody body;
   void* const arg;
   const uint64_t n;
   const uint32_t width;
-  const os::FpControl control = os::fp_control();  // rounding and the like are the caller's
+  const os::FpControl control = os::fp_control();  // with the caller's rounding mode
   uint32_t seats = 1;
-  Loop* outer = nullptr;  // the one posted before, of those still open
+  Loop* outer = nullptr;  // the open loop posted before this one
   std::atomic<uint64_t> next{0};
   std::atomic<uint32_t> inside{0};  // threads beside the caller
 
@@ -127,7 +128,7 @@ class Pool::State {
       posted_.fetch_add(1, std::memory_order_relaxed);
       wake = sleeping_ > 0;
     }
-    if (wake) work_.notify_one();  // who wakes the next
+    if (wake) work_.notify_one();  // each thread wakes the next
     loop.work(0);
     {
       const auto lock = lock_soon(mutex_);
@@ -149,11 +150,11 @@ class Pool::State {
     tasks_.emplace_back(task, arg);
     tasks_under_way.fetch_add(1);
     posted_.fetch_add(1, std::memory_order_relaxed);
-    work_.notify_one();  // inside the lock: once it is open the task may end the pool
+    work_.notify_one();  // inside the lock: after unlocking the task may end the pool
     return {};
   }
 
-  // |this| is gone afterwards, or goes with the thread that calls.
+  // Afterwards |this| is gone, or goes when the calling thread ends.
   void end() {
     std::vector<Worker> all;
     {
@@ -186,7 +187,7 @@ class Pool::State {
     Over over;
   };
 
-  // Makes threads as far as they are missing and can be had; false when tasks have none at all.
+  // Makes missing threads where the system gives them; false when there is none for tasks at all.
   bool grow(std::unique_lock<std::mutex>& lock, uint32_t new_tasks) {
     const auto waiting = static_cast<uint32_t>(std::min<size_t>(tasks_.size(), kMostTaskThreads));
     const uint32_t tasks = std::min(kMostTaskThreads, at_tasks_ + waiting + new_tasks);
@@ -197,7 +198,7 @@ class Pool::State {
           retry_at_ns_ = os::monotonic_ns() + kRetryNs;
           break;
         }
-    // The first thread may be one that another caller is about to have.
+    // Another caller may be about to get the first thread.
     if (new_tasks > 0) started_.wait(lock, [&] { return !workers_.empty() || starting_ == 0; });
     return !workers_.empty();
   }
@@ -233,7 +234,7 @@ class Pool::State {
     start->over->store(true, std::memory_order_release);
   }
 
-  // True on the thread that ended the pool: nobody else knows the state any more.
+  // True on the thread that ended the pool, after which no other thread uses the state.
   bool serve() {
     std::unique_lock lock(mutex_);
     for (bool warm = false;;) {
@@ -273,12 +274,12 @@ class Pool::State {
       }
       ++sleeping_;
       work_.wait(lock);
-      warm = true;  // what woke it may be over, with more to follow
+      warm = true;  // the loop that woke it may be over, with more to follow
       --sleeping_;
     }
   }
 
-  // For something to be posted.
+  // Waits until something is posted.
   void wait_a_little(std::unique_lock<std::mutex>& lock) {
     const uint64_t seen = posted_.load(std::memory_order_relaxed);
     const bool in_run = runs_under_way.load(std::memory_order_relaxed) > 0;
@@ -299,7 +300,7 @@ class Pool::State {
   std::vector<Worker> workers_;
   std::atomic<uint64_t> posted_{0};
   std::condition_variable started_;
-  uint32_t starting_ = 0;  // of those made, which are not in |workers_| yet
+  uint32_t starting_ = 0;  // threads being made, which are not in |workers_| yet
   uint32_t made_ = 0, helpers_ = 0, at_tasks_ = 0, sleeping_ = 0;
   uint64_t retry_at_ns_ = 0;
   bool stopping_ = false;
@@ -337,7 +338,7 @@ bool Pool::loop(uint32_t width, uint64_t n, LoopBody body, void* arg) {
   State* shared = nullptr;
   try {
     shared = &state();
-  } catch (const std::bad_alloc&) {  // of a forked child
+  } catch (const std::bad_alloc&) {  // in a forked child
     loop.work(0);
     return true;
   }
@@ -347,7 +348,7 @@ bool Pool::loop(uint32_t width, uint64_t n, LoopBody body, void* arg) {
 
 Status Pool::submit(Task task, void* arg) { return state().add(task, arg); }
 
-// The parent's threads are not here, and one may have held the lock.
+// The parent's threads do not exist here, and one may have held the lock.
 void forget_leavers() {
   new (&leavers()) Leavers;
   tasks_under_way.store(0);

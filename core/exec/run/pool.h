@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Threads of our own: for loops that their caller takes part in, and for tasks. Threads are made
-// when first needed, one fewer than the widest loop asks for and a few for tasks; all callers share
-// them. They sleep when there is nothing to do. In a forked child a pool starts with new ones.
-// Thread-safe.
+// Threads of the runtime: for loops that their caller takes part in, and for tasks. Threads are
+// made when first needed, one fewer than the widest loop asks for and a few for tasks; all callers
+// share them. They sleep when there is nothing to do. In a forked child a pool starts with new
+// ones. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -13,8 +13,8 @@
 
 namespace pfrt {
 
-// How threads come and go. |start| has main(arg) called on a new thread and gives its handle, or
-// says that there is none; |join| is called once for each.
+// Starts and joins threads. |start| makes a new thread call main(arg) and gives its handle, or
+// returns false when there is none; |join| is called once for each.
 struct ThreadSource {
   std::function<bool(void (*main)(void*), void* arg, void** thread)> start;
   std::function<void(void* thread)> join;
@@ -43,7 +43,7 @@ class Pool final : public Executor {
 // Joins the threads that have ended their own pool; waits |ms| at most for those still at it, and
 // for tasks, which may be about to end theirs.
 void join_leavers(int ms);
-// In a forked child, which has none of them.
+// Is called in a forked child, which has none of these threads.
 void forget_leavers();
 
 }  // namespace pfrt

@@ -15,16 +15,16 @@ namespace pfrt {
 
 class RunQueue {
  public:
-  // |limit| 0 = none.
+  // |limit| 0 means none.
   explicit RunQueue(uint64_t limit) : limit_(limit) {}
   RunQueue(const RunQueue&) = delete;
   RunQueue& operator=(const RunQueue&) = delete;
 
-  // BUSY when |limit| runs wait already. For each that is added serve is called once, later.
+  // BUSY when |limit| runs wait already. For each run added, serve is called once, later.
   Status add(int64_t priority, Task task, void* arg);
-  // Takes the one with |arg| out again; false when it is not waiting any more.
+  // Removes the run with |arg|; false when it is no longer waiting.
   bool remove(const void* arg);
-  // Calls the task of the first.
+  // Calls the task of the first run.
   void serve();
 
  private:
@@ -44,7 +44,7 @@ class RunQueue {
   std::mutex mutex_;
   std::map<Key, Entry> waiting_;
   uint64_t added_ = 0;
-  uint32_t generation_ = 0;  // forks between the process and the one that |waiting_| is of
+  uint32_t generation_ = 0;  // number of forks when |waiting_| was made
 };
 
 }  // namespace pfrt

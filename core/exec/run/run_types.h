@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What goes into a run of a graph and what comes out of it, whoever runs it.
+// Arguments and results of runs of a graph, and reports about them.
 #pragma once
 
 #include <atomic>
@@ -18,14 +18,14 @@
 
 namespace pfrt {
 
-// What a session's runs have done so far.
+// Counts of a session's runs so far.
 struct RunStatistics {
   std::atomic<uint64_t> runs{0}, failures{0};
-  std::atomic<uint64_t> plans{0}, planning_ns{0};  // a segment's plan for dimensions is one
-  std::atomic<uint64_t> in_parts{0};               // of the runs that succeeded
+  std::atomic<uint64_t> plans{0}, planning_ns{0};  // a plan is one segment's, for one signature
+  std::atomic<uint64_t> in_parts{0};               // among the runs that succeeded
 };
 
-// One row of explain.
+// A row of explain.
 struct StepReport {
   std::string nodes, ops, provider, kernel, reason, refused, tuning;
   uint64_t bytes = 0, flops = 0;
@@ -41,23 +41,23 @@ struct CounterReport {
   double value = 0;
 };
 
-// What explain has of a plan.
+// Results of explain for a plan.
 struct PlanReport {
   std::vector<StepReport> steps;
   std::vector<CounterReport> counters;
   std::vector<std::string> faults;  // why counters are missing, a sentence each
 };
 
-// Host memory of what runs a graph.
+// Host memory that a compiled graph uses.
 struct MemoryUse {
   uint64_t packed = 0, in_use = 0, idle = 0, peak = 0;
-  std::unordered_set<const Buffer*> counted;                 // of packed
-  std::vector<std::pair<std::string, uint64_t>> signatures;  // and bytes of their blocks
+  std::unordered_set<const Buffer*> counted;                 // buffers counted in |packed|
+  std::vector<std::pair<std::string, uint64_t>> signatures;  // with the bytes of their blocks
 };
 
-// Where an output shall go: |data| null = wherever the run puts it, which must be host memory
-// unless |on_device|. |buffer| is what |data| belongs to when it is memory of a device. |at_most|:
-// |buffer| has room for |bytes| bytes, and a value of fewer may lie there.
+// The place of an output. |data| null: the run chooses it, in host memory unless |on_device|.
+// |buffer| owns |data| when that is memory of a device. |at_most|: |buffer| has room for |bytes|
+// bytes, and a value of fewer may lie there.
 struct OutputRequest {
   bool wanted = true;
   bool on_device = false;
@@ -77,11 +77,11 @@ class RunnableGraph {
   virtual const Graph& graph() const = 0;
   // The graph's inputs without a constant, then the captures' inner values.
   virtual const std::vector<ValueId>& inputs() const = 0;
-  // How many values the list of inputs that run gets had better have room for.
+  // Number of values that the list of inputs given to run should have room for.
   virtual size_t values_at_once() const { return inputs().size(); }
-  // |inputs| in inputs() order, types checked by the caller; what only they hold may be changed in
-  // place. |outputs| in the graph's order; where a request gave memory the value is over that
-  // memory.
+  // |inputs| are in inputs() order, with types checked by the caller; values that only they hold
+  // may be changed in place. |outputs| are in the graph's order; where a request gave memory, the
+  // value uses it.
   virtual Status run(std::vector<ValuePtr> inputs, const std::vector<OutputRequest>& requests,
                      const RunControl& control, std::vector<ValuePtr>& outputs) = 0;
 };

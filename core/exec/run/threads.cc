@@ -12,13 +12,13 @@
 namespace pfrt {
 namespace {
 
-// The process's own pool. Never destroyed while threads may use it, so that loops may run while the
-// process exits.
+// The process's own pool. It is never destroyed while threads may use it, so that loops may run
+// while the process exits.
 struct Own {
   std::mutex mutex;
   uint32_t users = 0;
   std::shared_ptr<Pool> pool;
-  // The same, for loops: none runs when it goes.
+  // The pool that loops use; no loop runs when it is destroyed.
   std::atomic<Pool*> at_loops{nullptr};
 };
 Own& own() {
@@ -64,8 +64,8 @@ void retain_threads() {
   static std::once_flag once;
   std::call_once(once, [] {
     os::watch_forks(forget_leavers);
-    // A destructor rather than atexit, which some tools take for the program's, so that closing the
-    // library would leave it behind.
+    // This is a destructor because some tools take atexit for the program's own, so that closing
+    // the library would leave the function behind.
     static const struct AtExit {
       ~AtExit() { join_leavers(1000); }
     } at_exit;

@@ -4,9 +4,9 @@
 // RotaryEmbedding, TensorScatter, CausalConvWithState, LinearAttention, SwiGLU.
 #include <algorithm>
 
-#include "core/op/defs/families.h"
-#include "core/op/defs/rules.h"
-#include "core/op/defs/shapes.h"
+#include "core/op/defs/common/families.h"
+#include "core/op/defs/common/helpers.h"
+#include "core/op/defs/common/shapes.h"
 #include "core/op/engine/inference.h"
 #include "core/op/engine/operator_def.h"
 #include "core/op/engine/rewriter.h"
@@ -28,7 +28,7 @@ constexpr AttrDefault kAttentionDefaults[] = {
 
 constexpr int64_t kMostHeads = 1 << 20;
 
-// Attribute |name| counts heads.
+// The number of heads, which is attribute |name|.
 Result<Dim> heads_of(const Inference& inference, std::string_view name) {
   const Attribute* attr = inference.node().attr(name);
   if (!attr) return inference.fail("attribute '", name, "' is absent; inputs of rank 3 need it");
@@ -38,7 +38,7 @@ Result<Dim> heads_of(const Inference& inference, std::string_view name) {
   return Dim(attr->i);
 }
 
-// Elements of one of |heads| in rows of |size|.
+// Elements of each of |heads| in rows of |size|.
 Result<Dim> head_size(const Inference& inference, Dim size, Dim heads, std::string_view what) {
   if (size.known() && heads.known() && size.value() % heads.value() != 0)
     return inference.fail("the ", size.value(), " columns of ", what, " do not divide into ",
@@ -72,7 +72,8 @@ Status check_attributes(Rewriter& rewriter) {
   return {};
 }
 
-// Keys and values with a past are joined in the present outputs: with either, both are there.
+// Adds both present outputs when either is there or there is a past: the past is joined to keys and
+// values there.
 Status add_presents(Rewriter& rewriter) {
   Graph& graph = rewriter.graph();
   std::vector<ValueId> outputs = rewriter.node().outputs;
@@ -104,7 +105,7 @@ Status canonical_attention(Rewriter& rewriter) {
   return rewriter.has_input(4) || present ? add_presents(rewriter) : Status();
 }
 
-// What the shapes of an Attention say.
+// Dimensions in the shapes of an Attention.
 struct AttentionDims {
   Dim batch, q_heads, kv_heads, q_len, kv_len, past, total, head, v_head;
 };
@@ -147,7 +148,7 @@ Result<AttentionDims> attention_dims(const Inference& in) {
   return d;
 }
 
-// The mask broadcasts to the scores, but for its last dimension, which may be shorter.
+// The mask broadcasts to the scores, except that its last dimension may be shorter.
 Status check_mask(const Inference& in, const AttentionDims& d) {
   if (!in.has_shape(3)) return {};
   const Shape &mask = in.shape(3), scores = {d.batch, d.q_heads, d.q_len, d.total};
@@ -188,7 +189,7 @@ Status infer_attention(Inference& in) {
   return {};
 }
 
-// Two a multiply-add of both products, and about 20 a score.
+// Counts two for a multiply-add of both products, and about 20 for a score.
 double attention_flops(const Inference& in) {
   for (size_t i : {0u, 1u, 2u})
     if (!in.has_shape(i) || in.rank(i) < 3) return 0;
@@ -276,7 +277,7 @@ Status infer_tensor_scatter(Inference& in) {
 Status canonical_causal_conv(Rewriter& rewriter) {
   PFRT_TRY(fill_string(rewriter, "activation", "none"));
   const std::string activation(rewriter.node().attr_string("activation", ""));
-  if (activation == "swish")  // another name of the same
+  if (activation == "swish")  // another name for it
     rewriter.node().set_attr(Attribute::of_string("activation", "silu"));
   else if (activation != "silu" && activation != "none")
     return rewriter.fail("attribute 'activation' is '", activation,
@@ -322,7 +323,7 @@ Status canonical_linear_attention(Rewriter& rewriter) {
                          " input 4, decay");
   if (rewriter.has_input(5) != delta)
     return rewriter.fail("update_rule '", rule, delta ? "' needs" : "' excludes", " input 5, beta");
-  rewriter.node().drop_attr("chunk_size");  // how a device may cut the work, not what it computes
+  rewriter.node().drop_attr("chunk_size");  // the way a device divides the work, not the result
   return {};
 }
 
@@ -361,7 +362,7 @@ Status infer_linear_attention(Inference& in) {
   return {};
 }
 
-// Decay, correction, update and read of a matrix d_k x d_v a step.
+// Counts decay, correction, update and read of a matrix d_k x d_v a step.
 double linear_attention_flops(const Inference& in) {
   if (!in.has_shape(0) || !in.output(1).has_shape) return 0;
   return 8 * elements(in.output(1).shape) * elements(in.shape(0), 1, 2);
@@ -369,7 +370,7 @@ double linear_attention_flops(const Inference& in) {
 
 // --------------------------------------------------------------------------------------- SwiGLU
 
-// Swish(A) * B, of equal shapes.
+// Swish(A) * B, with equal shapes.
 Status canonical_swiglu(Rewriter& rewriter) {
   PFRT_TRY(fill_float(rewriter, "alpha", 1));
   if (rewriter.has_shape(0) && rewriter.has_shape(1)) {

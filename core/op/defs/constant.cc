@@ -5,9 +5,9 @@
 #include <cmath>
 
 #include "core/base/half.h"
-#include "core/op/defs/families.h"
-#include "core/op/defs/rules.h"
-#include "core/op/defs/shapes.h"
+#include "core/op/defs/common/families.h"
+#include "core/op/defs/common/helpers.h"
+#include "core/op/defs/common/shapes.h"
 #include "core/op/engine/contents.h"
 #include "core/op/engine/inference.h"
 #include "core/op/engine/operator_def.h"
@@ -17,7 +17,8 @@
 namespace pfrt {
 namespace {
 
-// A model may name a shape of any size in a few bytes; real constants arrive as data.
+// Limit for Constants, since a model may name a shape of any size in a few bytes; real constants
+// arrive as data.
 constexpr int64_t kMostElements = int64_t{1} << 28;
 
 Status check_count(Rewriter& rewriter, const Dims& dims) {
@@ -47,8 +48,8 @@ Result<Tensor> dense(Rewriter& rewriter, const Value& sparse) {
   return made;
 }
 
-// Attribute |value| of a plain type, given |dims| when the node has them: a number fills, a list is
-// reshaped.
+// Makes a tensor of attribute |value| of a plain type, with |dims| when the node has them: a number
+// fills, a list is reshaped.
 Result<Tensor> plain_constant(Rewriter& rewriter, const Attribute& value,
                               const std::vector<int64_t>* dims) {
   auto shape_or = [&](size_t length) { return dims ? *dims : Dims{static_cast<int64_t>(length)}; };
@@ -283,7 +284,8 @@ Status infer_non_zero(Inference& inference) {
   return {};
 }
 
-// com.microsoft's product of a sparse constant and a dense matrix, as MatMul of the dense constant.
+// Makes com.microsoft's product of a sparse constant and a dense matrix a MatMul of the dense
+// constant.
 Status canonical_sparse_matmul(Rewriter& rewriter) {
   const ValuePtr held = rewriter.graph().at(rewriter.node().inputs[0]).constant;
   if (held && held->kind == PFRT_VALUE_SPARSE) {

@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include "core/ir/verify.h"
-#include "core/op/defs/families.h"
-#include "core/op/defs/rules.h"
-#include "core/op/defs/shapes.h"
+#include "core/op/defs/common/families.h"
+#include "core/op/defs/common/helpers.h"
+#include "core/op/defs/common/shapes.h"
 #include "core/op/engine/body.h"
 #include "core/op/engine/contents.h"
 #include "core/op/engine/inference.h"
@@ -31,7 +31,7 @@ Result<const Graph*> branch_of(const Inference& in, const char* name) {
   return branch;
 }
 
-// Shapes may differ between branches, kinds and element types may not.
+// Shapes may differ between branches; kinds and element types may not.
 Status expect_one_type(const Inference& in, size_t output, const Type& yes, const Type& no) {
   const bool kinds = yes.kind != PFRT_VALUE_UNSET && no.kind != PFRT_VALUE_UNSET;
   const bool elements = yes.dtype != PFRT_DTYPE_UNSET && no.dtype != PFRT_DTYPE_UNSET;
@@ -56,7 +56,7 @@ Status infer_if(Inference& in) {
     for (const auto* result : {&yes, &no})
       if (!result->ok() && result->status().code() != Code::kSHAPE_MISMATCH)
         return result->status();
-    // A branch that does not fit the shapes at hand is not the one that runs.
+    // A branch that does not fit the present shapes is not the one that runs.
     if (!yes.ok() && !no.ok()) return {};
     types = yes.ok() ? yes.take() : no.value();
     if (yes.ok() && no.ok())
@@ -131,8 +131,8 @@ Status check_list(Rewriter& rewriter, const char* name, size_t length, bool dire
   return {};
 }
 
-// Opset 8 has batches, and the lengths of their sequences as its first input. Attribute "batched"
-// keeps that meaning apart; input 0 stays the lengths, which may be absent.
+// Opset 8 has batches, and the lengths of their sequences as first input. Attribute "batched" marks
+// this form; input 0 remains the lengths, which may be absent.
 Status canonical_scan(Rewriter& rewriter) {
   Node& node = rewriter.node();
   const Attribute* count = node.attr("num_scan_inputs");
@@ -162,7 +162,7 @@ Status canonical_scan(Rewriter& rewriter) {
   return check_list(rewriter, "scan_output_directions", made, true);
 }
 
-// The extent that all scan inputs have in common.
+// The extent that all scan inputs share.
 Result<Dim> scan_length(const Inference& in, size_t first) {
   Dim length;
   const size_t batched = scan_batches(in.node()) ? 1 : 0;

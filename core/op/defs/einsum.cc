@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <map>
 
-#include "core/op/defs/rules.h"
+#include "core/op/defs/common/helpers.h"
 #include "core/op/engine/inference.h"
 #include "core/op/engine/rewriter.h"
 
@@ -21,7 +21,7 @@ struct Equation {
   std::string fault;  // empty when well-formed
 };
 
-// |text| as labels, an ellipsis as kRest.
+// The labels in |text|, with an ellipsis as kRest.
 std::string labels_of(std::string_view text, std::string& fault) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -38,7 +38,8 @@ std::string labels_of(std::string_view text, std::string& fault) {
   return out;
 }
 
-// Without "->": the ellipsis, then the labels that occur once, in alphabetical order.
+// The output of an equation without "->": the ellipsis, then the labels that occur once, in
+// alphabetical order.
 std::string implied_output(const std::vector<std::string>& terms) {
   std::map<char, int> times;
   for (const std::string& term : terms)
@@ -85,8 +86,8 @@ std::string written(const std::string& labels) {
   return out;
 }
 
-// Dimensions by label; |rest| is what the ellipses stand for. False when the rank of an input is
-// not known.
+// Collects dimensions by label; |rest| gets those of the ellipses. False when the rank of an input
+// is unknown.
 Result<bool> collect(const Inference& in, const Equation& e, std::map<char, Dim>& dims,
                      Shape& rest) {
   if (!e.fault.empty()) return in.fail("equation: ", e.fault);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Einsum: its equation and what follows from it. The canonical equation has no blanks and names its
-// output
-// ("ij,jk->ik"). Pure but for the node that is edited; thread-safe on different graphs.
+// Einsum: its equation and the consequences. The canonical equation has no blanks and names its
+// output ("ij,jk->ik"). The functions change only the node that is edited; thread-safe on different
+// graphs.
 #pragma once
 
 #include "core/op/engine/inference.h"
@@ -12,7 +12,7 @@ namespace pfrt {
 
 Status canonical_einsum(Rewriter& rewriter);
 Status infer_einsum(Inference& inference);
-// A product and a sum for each combination of all labels.
+// Counts a product and a sum for each combination of all labels.
 double flops_of_einsum(const Inference& inference);
 
 }  // namespace pfrt

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "core/op/defs/families.h"
-#include "core/op/defs/rules.h"
-#include "core/op/defs/shapes.h"
+#include "core/op/defs/common/families.h"
+#include "core/op/defs/common/helpers.h"
+#include "core/op/defs/common/shapes.h"
 #include "core/op/engine/contents.h"
 #include "core/op/engine/inference.h"
 #include "core/op/engine/operator_def.h"
@@ -13,7 +13,7 @@
 namespace pfrt {
 namespace {
 
-// One element of an integer result from the elements it is made of.
+// Computes an element of an integer result from elements of the inputs.
 using Fold = Dim (*)(const Inference& in, Dim a, Dim b);
 
 Dim add(const Inference& in, Dim a, Dim b) { return in.symbols().add(a, b); }
@@ -36,7 +36,7 @@ Dim remainder(const Inference& in, Dim a, Dim b) {
   return r != 0 && !sign_of_dividend && (r < 0) != (b.value() < 0) ? r + b.value() : r;
 }
 
-// A dimension is never the -1 that stands for "as it was" in exported shapes.
+// A dimension never equals the -1 that stands for "as it was" in exported shapes.
 Dim equal(const Inference& in, Dim a, Dim b) {
   if (a == b) return 1;
   const auto differs = [&](Dim number, Dim other) {
@@ -45,7 +45,7 @@ Dim equal(const Inference& in, Dim a, Dim b) {
   return (a.known() && b.known()) || differs(a, b) || differs(b, a) ? Dim(0) : Dim();
 }
 
-// The contents of input |i| as broadcast to |shape|, of |count| elements.
+// The contents of input |i| broadcast to |shape|, of |count| elements.
 std::optional<Shape> spread(const Inference& in, size_t i, const Shape& shape, size_t count) {
   std::optional<Shape> data = in.data(i);
   if (!data) return std::nullopt;
@@ -54,7 +54,7 @@ std::optional<Shape> spread(const Inference& in, size_t i, const Shape& shape, s
   return std::nullopt;
 }
 
-// Elements of |shape|, when few enough to be tracked.
+// Number of elements of |shape|, when few enough to be tracked.
 std::optional<size_t> tracked_count(const Shape& shape) {
   int64_t count = 1;
   for (const Dim& d : shape) {
@@ -96,7 +96,7 @@ Status infer_broadcast(Inference& in, pfrt_dtype dtype, Fold fold) {
   return {};
 }
 
-// Any number of inputs of one type, broadcast.
+// Takes any number of inputs of one type, broadcast together.
 template <Fold fold = nullptr>
 Status infer_arithmetic(Inference& in) {
   PFRT_TRY(same_dtypes(in, 0, in.input_count()));
@@ -155,7 +155,7 @@ Status infer_identity(Inference& in) {
   return {};
 }
 
-// Output 0 has the shape of input 0.
+// Gives |output| the shape of input 0.
 Status set_same_shape(Inference& in, size_t output, pfrt_dtype dtype) {
   if (in.has_shape(0))
     in.set_output(output, dtype, in.shape(0));
@@ -171,7 +171,7 @@ Status infer_cast(Inference& in) {
   PFRT_TRY(set_same_shape(in, 0, to));
   std::optional<Shape> data = in.data(0);
   if (!data || !holds_data(to)) return {};
-  // A symbol is a dimension or arithmetic on some: as a bool it is not certain.
+  // A symbol is a dimension, or arithmetic on some: as a bool it is not certain.
   for (Dim& d : *data) d = to == PFRT_DTYPE_BOOL && !d.known() ? Dim() : narrow(to, d);
   in.set_data(0, std::move(*data));
   return {};

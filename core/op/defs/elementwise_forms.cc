@@ -4,8 +4,8 @@
 #include <numeric>
 #include <string>
 
+#include "core/op/defs/common/helpers.h"
 #include "core/op/defs/elementwise.h"
-#include "core/op/defs/rules.h"
 #include "core/op/engine/rewriter.h"
 #include "core/op/engine/string_numbers.h"
 
@@ -40,7 +40,7 @@ Status unsqueeze_after(Rewriter& rewriter, size_t ones) {
   return {};
 }
 
-// The element type of an ONNX name in capitals, "FLOAT16"; 0 for none.
+// The element type of an ONNX name in capitals, such as "FLOAT16"; 0 for none.
 pfrt_dtype dtype_of_capitals(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(), [](char c) {
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
@@ -50,7 +50,7 @@ pfrt_dtype dtype_of_capitals(std::string text) {
   return PFRT_DTYPE_UNSET;
 }
 
-// Whether a constant floating-point scalar is zero: no bit is set but perhaps the sign.
+// Whether a constant floating-point scalar is zero: no bit is set except perhaps the sign.
 bool is_zero(const Tensor& tensor) {
   const uint64_t bytes = tensor.bytes();
   if (tensor.count() != 1 || !dtype_is_float(tensor.dtype) || bytes == 0) return false;
@@ -59,7 +59,7 @@ bool is_zero(const Tensor& tensor) {
          (data[bytes - 1] & 0x7fu) == 0;
 }
 
-// How Cast rounds to float8e8m0.
+// Checks the attribute that tells how Cast rounds to float8e8m0.
 Status check_round_mode(Rewriter& rewriter) {
   const std::string_view mode = rewriter.node().attr_string("round_mode", "up");
   if (mode == "up" || mode == "down" || mode == "nearest") return {};
@@ -113,7 +113,7 @@ Status canonical_legacy_clip(Rewriter& rewriter) {
   size_t input = 0;
   for (const char* name : {"min", "max"}) {
     ++input;
-    // From opset 6 on what has no bound is bounded by the finite float32 numbers.
+    // Since opset 6 a missing bound is the largest finite float32 number.
     if (!node.attr(name) && rewriter.opset() >= 6 && rewriter.input(0).dtype != PFRT_DTYPE_UNSET) {
       constexpr float kLargest = std::numeric_limits<float>::max();
       node.set_attr(Attribute::of_float(name, input == 1 ? -kLargest : kLargest));
@@ -186,7 +186,7 @@ Status canonical_bit_shift(Rewriter& rewriter) {
   return rewriter.fail("attribute 'direction' is '", direction, "', expected 'LEFT' or 'RIGHT'");
 }
 
-// With three inputs it is the training form, which drops where a run says so; with one it drops
+// The form with three inputs is for training and drops where a run says so; with one input it drops
 // nothing. Before opset 12 it is always the latter: nothing in a file told training from inference,
 // or is_test did and exporters left it out.
 Status canonical_dropout(Rewriter& rewriter) {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ai.onnx.preview's FlexAttention, put into standard operators with the caller's graphs for scores
+// Puts ai.onnx.preview's FlexAttention into standard operators, with the caller's graphs for scores
 // and probabilities in their places:
 //   scores = score_mod(cast((Q * s) (K * s)^T)), s = sqrt(scale) in the inputs' type
 //   Y = cast(prob_mod(softmax(scores)) cast(V))
-// Where several query heads share a key head they are rows of one product, so that keys and values
-// are not repeated: Q is [B,Hkv,(Hq/Hkv)L,E] there.
+// If several query heads share a key head they are rows of one product, so that keys and values are
+// not repeated: Q is [B,Hkv,(Hq/Hkv)L,E] there.
 #include <cmath>
 
-#include "core/op/defs/families.h"
-#include "core/op/defs/rules.h"
+#include "core/op/defs/common/families.h"
+#include "core/op/defs/common/helpers.h"
 #include "core/op/engine/operator_def.h"
 #include "core/op/engine/rewriter.h"
 
@@ -32,7 +32,7 @@ class Builder {
   Result<ValueId> cast(ValueId value, int64_t to) {
     return add("Cast", {value}, {Attribute::of_int("to", to), Attribute::of_int("saturate", 1)});
   }
-  // Dimensions [begin, end) of input |i| as a list.
+  // Makes a list of dimensions [begin, end) of input |i|.
   Result<ValueId> dims(size_t i, int64_t begin, int64_t end) {
     return add("Shape", {rewriter_.node().inputs[i]},
                {Attribute::of_int("start", begin), Attribute::of_int("end", end)});
@@ -40,7 +40,7 @@ class Builder {
   Result<ValueId> join(std::vector<ValueId> parts) {
     return add("Concat", std::move(parts), {Attribute::of_int("axis", 0)});
   }
-  // |value| as the dimensions in |shape|, 0 for what stays.
+  // Gives |value| the dimensions in |shape|, where 0 keeps one.
   Result<ValueId> reshape(ValueId value, ValueId shape) {
     return add("Reshape", {value, shape}, {Attribute::of_int("allowzero", 0)});
   }
@@ -52,7 +52,7 @@ class Builder {
   Rewriter& rewriter_;
 };
 
-// sqrt(scale) in |dtype|; without the attribute scale is 1 / sqrt(head size).
+// Makes sqrt(scale) in |dtype|; without the attribute scale is 1 / sqrt(head size).
 Result<ValueId> root_of_scale(Rewriter& rewriter, Builder& make, pfrt_dtype dtype) {
   const Attribute* scale = rewriter.node().attr("scale");
   ValueId root = kNoId;
@@ -71,7 +71,7 @@ Result<ValueId> root_of_scale(Rewriter& rewriter, Builder& make, pfrt_dtype dtyp
   return dtype == PFRT_DTYPE_FLOAT32 ? Result<ValueId>(root) : make.cast(root, dtype);
 }
 
-// |value| as the graph in attribute |name| changes it.
+// Applies the graph in attribute |name| to |value|.
 Result<ValueId> modified(Rewriter& rewriter, const char* name, ValueId value) {
   const Attribute* attr = rewriter.node().attr(name);
   if (!attr) return value;

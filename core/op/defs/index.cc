@@ -4,9 +4,9 @@
 // operators, Compress, Unique.
 #include <algorithm>
 
-#include "core/op/defs/families.h"
-#include "core/op/defs/rules.h"
-#include "core/op/defs/shapes.h"
+#include "core/op/defs/common/families.h"
+#include "core/op/defs/common/helpers.h"
+#include "core/op/defs/common/shapes.h"
 #include "core/op/engine/contents.h"
 #include "core/op/engine/inference.h"
 #include "core/op/engine/operator_def.h"
@@ -24,13 +24,13 @@ Status canonical_slice(Rewriter& rewriter) {
   return rewriter.has_input(3) ? canonical_axes(rewriter, 3) : Status();
 }
 
-// Where a slice starts within a dimension that is a number.
+// The start of a slice within a known dimension.
 int64_t slice_begin(int64_t dim, int64_t start, int64_t step) {
   const int64_t at = start < 0 ? std::max(start, -dim) + dim : start;
   return std::min(at, step > 0 ? dim : dim - 1);
 }
 
-// How many elements [start : end : step] takes of a dimension that is a number.
+// Number of elements that [start : end : step] takes of a known dimension.
 int64_t taken(int64_t dim, int64_t start, int64_t end, int64_t step) {
   if (dim == 0) return 0;
   const int64_t begin = slice_begin(dim, start, step);
@@ -48,7 +48,7 @@ int64_t taken(int64_t dim, int64_t start, int64_t end, int64_t step) {
 bool far_right(const Dim& at) { return at.known() && at.value() >= INT32_MAX; }
 bool far_left(const Dim& at) { return at.known() && at.value() <= -INT32_MAX; }
 
-// As taken, where something is symbolic; unknown where it depends on the sign of a symbol.
+// Like taken, with symbols; unknown where it depends on the sign of a symbol.
 Dim taken_symbolic(SymbolTable& symbols, Dim dim, Dim start, Dim end, int64_t step) {
   if (step < 0) {
     const bool whole = (start.is(-1) || far_right(start)) && far_left(end);
@@ -79,7 +79,7 @@ Dim taken_symbolic(SymbolTable& symbols, Dim dim, Dim start, Dim end, int64_t st
   return symbols.ceil_div(span, step);
 }
 
-// Contents of a sliced list.
+// Sets the contents of a sliced list.
 void slice_data(Inference& inference, int64_t start, int64_t step) {
   const std::optional<Shape> elements = inference.data(0);
   const Type& out = inference.output(0);
@@ -101,7 +101,7 @@ struct SliceArguments {
   bool steps_known = true;
 };
 
-// Axes and steps are filled in; nullopt where the axes themselves are not known.
+// Reads the arguments, with axes and steps filled in; nullopt where the axes are not known.
 Result<std::optional<SliceArguments>> slice_arguments(const Inference& inference) {
   SliceArguments a;
   a.starts = inference.data(1);
@@ -177,7 +177,7 @@ Status infer_slice(Inference& inference) {
 
 Status canonical_gather(Rewriter& rewriter) { return canonical_axis(rewriter, "axis", 0); }
 
-// Contents of the elements that known indices choose along |axis|.
+// Sets the contents to the elements that known indices choose along |axis|.
 void gather_data(Inference& inference, size_t axis) {
   const std::optional<Shape> elements = inference.data(0);
   const auto indices = inference.numbers(1);
@@ -189,7 +189,7 @@ void gather_data(Inference& inference, size_t axis) {
   const int64_t size = in.shape[axis].value();
   const int64_t total = static_cast<int64_t>(elements->size());
   const int64_t wanted = static_cast<int64_t>(indices->size());
-  // Each factor is at most kMaxData here, or the contents would not be known.
+  // Each factor is at most kMaxData here, since the contents are known.
   if (outer * size * inner != total || outer * wanted * inner > static_cast<int64_t>(kMaxData))
     return;
   Shape out;

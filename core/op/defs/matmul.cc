@@ -3,9 +3,9 @@
 // Matrix products: MatMul and Gemm, their integer forms, and Det.
 #include <algorithm>
 
-#include "core/op/defs/families.h"
-#include "core/op/defs/rules.h"
-#include "core/op/defs/shapes.h"
+#include "core/op/defs/common/families.h"
+#include "core/op/defs/common/helpers.h"
+#include "core/op/defs/common/shapes.h"
 #include "core/op/engine/inference.h"
 #include "core/op/engine/operator_def.h"
 #include "core/op/engine/rewriter.h"
@@ -13,7 +13,7 @@
 namespace pfrt {
 namespace {
 
-// NumPy's matmul of inputs |a| and |b|; |dtype| is the output's.
+// Infers NumPy's matmul of inputs |a| and |b|; |dtype| is the output's.
 Status infer_matmul(Inference& inference, size_t a, size_t b, pfrt_dtype dtype) {
   PFRT_TRY(expect_rank_at_least(inference, a, 1));
   PFRT_TRY(expect_rank_at_least(inference, b, 1));
@@ -21,7 +21,7 @@ Status infer_matmul(Inference& inference, size_t a, size_t b, pfrt_dtype dtype) 
     inference.set_output_unknown_shape(0, dtype);
     return {};
   }
-  // A vector is a row on the left and a column on the right; the dimension added goes away again.
+  // A vector is a row on the left and a column on the right; the added dimension is removed again.
   Shape left = inference.shape(a), right = inference.shape(b);
   const bool row = left.size() == 1, column = right.size() == 1;
   if (row) left.insert(left.begin(), Dim(1));
@@ -40,7 +40,7 @@ Status infer_matmul(Inference& inference, size_t a, size_t b, pfrt_dtype dtype) 
   return {};
 }
 
-// Two a multiply-add.
+// Counts two for a multiply-add.
 double matmul_flops(const Inference& inference, size_t a) {
   if (!inference.output(0).has_shape || !inference.has_shape(a) || inference.rank(a) == 0) return 0;
   return 2 * elements(inference.output(0).shape) *
@@ -59,7 +59,7 @@ Status infer_qlinear_matmul(Inference& inference) {
 }
 bool is_float8(pfrt_dtype dtype) { return dtype_is_float(dtype) && dtype_bits(dtype) == 8; }
 
-// 8-bit floats have no integer product: what they stand for is multiplied and quantized again.
+// 8-bit floats have no integer product: the dequantized numbers are multiplied and quantized again.
 Status canonical_qlinear_matmul(Rewriter& rewriter) {
   if (!is_float8(rewriter.input(0).dtype) && !is_float8(rewriter.input(3).dtype) &&
       !is_float8(rewriter.input(7).dtype))
@@ -69,7 +69,7 @@ Status canonical_qlinear_matmul(Rewriter& rewriter) {
   ValueId factors[2];
   for (size_t i = 0; i < 2; ++i) {
     const size_t x = 3 * i;
-    // A list is one parameter a row of the left matrix, or a column of the right one.
+    // A list has a parameter for each row of the left matrix, or each column of the right one.
     const size_t back = i == 0 ? 2 : 1;
     if (rewriter.has_shape(x + 1) && rewriter.rank(x + 1) > 1)
       return rewriter.unsupported("scales of rank ", rewriter.rank(x + 1),

@@ -3,9 +3,9 @@
 // Operators that move elements without changing them: permuting, joining, cutting, padding.
 #include <algorithm>
 
-#include "core/op/defs/families.h"
-#include "core/op/defs/rules.h"
-#include "core/op/defs/shapes.h"
+#include "core/op/defs/common/families.h"
+#include "core/op/defs/common/helpers.h"
+#include "core/op/defs/common/shapes.h"
 #include "core/op/engine/contents.h"
 #include "core/op/engine/inference.h"
 #include "core/op/engine/operator_def.h"
@@ -14,7 +14,7 @@
 namespace pfrt {
 namespace {
 
-// Output |i| has the rank of input 0 and nothing else known.
+// Gives output |i| the rank of input 0 and nothing else.
 void set_same_rank(Inference& inference, size_t i) {
   const Type& in = inference.input(0);
   inference.set_output(
@@ -61,7 +61,7 @@ Status infer_transpose(Inference& inference) {
 
 Status canonical_concat(Rewriter& rewriter) { return canonical_axis(rewriter, "axis", 1); }
 
-// The contents of all inputs, one after the other.
+// Joins the contents of all inputs.
 void join_data(Inference& inference) {
   Shape all;
   for (size_t i = 0; i < inference.input_count(); ++i) {
@@ -134,7 +134,8 @@ Status canonical_split(Rewriter& rewriter) {
   return fill_int(rewriter, "num_outputs", static_cast<int64_t>(rewriter.node().outputs.size()));
 }
 
-// The size of part |i| when |whole| is cut into |parts| of one size, the last ones perhaps smaller.
+// The size of part |i| when |whole| is divided into |parts| of one size, the last ones perhaps
+// smaller.
 Dim equal_part(SymbolTable& symbols, Dim whole, int64_t parts, int64_t i) {
   const Dim part = symbols.ceil_div(whole, parts);
   if (whole.known()) return std::clamp<int64_t>(whole.value() - part.value() * i, 0, part.value());
@@ -259,7 +260,7 @@ Result<int64_t> block_size(const Inference& inference) {
   return block;
 }
 
-// |dim| / |divisor|, which must leave no rest.
+// |dim| / |divisor|, which must be exact.
 Result<Dim> exact(const Inference& inference, Dim dim, int64_t divisor) {
   if (dim.known() && dim.value() % divisor != 0)
     return inference.fail("shape ", inference.symbols().text(inference.shape(0)),
@@ -268,7 +269,7 @@ Result<Dim> exact(const Inference& inference, Dim dim, int64_t divisor) {
   return inference.symbols().floor_div(dim, divisor);
 }
 
-// Of DepthToSpace and SpaceToDepth.
+// Canonicalises DepthToSpace and SpaceToDepth.
 Status canonical_blocks(Rewriter& rewriter) {
   PFRT_TRY(fill_string(rewriter, "mode", "DCR"));
   const std::string_view mode = rewriter.node().attr_string("mode", "");
@@ -321,11 +322,11 @@ Status infer_reverse_sequence(Inference& inference) {
   return infer_same(inference);
 }
 
-// CenterCropPad as a Slice and a Pad about the centre, whose arguments are computed from the
+// Makes CenterCropPad a Slice and a Pad about the centre, whose arguments are computed from the
 // input's dimensions.
 Status canonical_center_crop_pad(Rewriter& rewriter) {
   Node& node = rewriter.node();
-  // Without axes all are meant, whose number only a run may know.
+  // Absent axes mean all, whose number may be known in a run only.
   ValueId axis = kNoId;
   if (const std::vector<int64_t>* given = node.attr_ints("axes")) {
     std::vector<int64_t> axes = *given;
@@ -377,7 +378,7 @@ Status canonical_col2im(Rewriter& rewriter) {
   return fill_ints(rewriter, "pads", std::vector<int64_t>(2 * rank, 0));
 }
 
-// [N, C * block, positions] to [N, C, image...].
+// Infers [N, C, image...] from [N, C * block, positions].
 Status infer_col2im(Inference& inference) {
   PFRT_TRY(expect_rank(inference, 0, 3));
   const std::optional<Shape> image = inference.data(1), block = inference.data(2);

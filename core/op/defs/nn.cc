@@ -4,9 +4,9 @@
 // convolution's weights are [C, M / group, kernel...].
 #include <algorithm>
 
-#include "core/op/defs/families.h"
-#include "core/op/defs/rules.h"
-#include "core/op/defs/shapes.h"
+#include "core/op/defs/common/families.h"
+#include "core/op/defs/common/helpers.h"
+#include "core/op/defs/common/shapes.h"
 #include "core/op/defs/window.h"
 #include "core/op/engine/inference.h"
 #include "core/op/engine/operator_def.h"
@@ -15,8 +15,7 @@
 namespace pfrt {
 namespace {
 
-// Spatial dimensions of a convolution from whichever of |x| and |w| has a shape; 0 when neither
-// has.
+// The number of spatial dimensions of a convolution, from |x| or |w|; 0 when neither has a shape.
 template <typename View>
 size_t spatial_rank(const View& view, size_t x, size_t w) {
   const size_t rank = view.has_shape(x) ? view.rank(x) : view.has_shape(w) ? view.rank(w) : 0;
@@ -38,7 +37,7 @@ Status canonical_convolution(Rewriter& rewriter, size_t x, size_t w) {
   return canonical_window(rewriter, rank, kernel, spatial);
 }
 
-// Ranks, group and the kernel's size of a convolution with inputs |x| and |w|.
+// Checks ranks, group and the kernel's size of a convolution with inputs |x| and |w|.
 Status check_convolution(const Inference& inference, size_t x, size_t w) {
   PFRT_TRY(expect_rank_at_least(inference, x, 3));
   PFRT_TRY(expect_rank_at_least(inference, w, 3));
@@ -89,7 +88,7 @@ Status infer_convolution(Inference& inference, size_t x, size_t w, size_t bias, 
   return {};
 }
 
-// Two a multiply-add.
+// Counts two for a multiply-add.
 double convolution_flops(const Inference& inference, size_t w) {
   if (!inference.output(0).has_shape || !inference.has_shape(w)) return 0;
   return 2 * elements(inference.output(0).shape) * elements(inference.shape(w), 1);
@@ -134,15 +133,16 @@ Status infer_qlinear_conv(Inference& inference) {
 }
 double qlinear_conv_flops(const Inference& inference) { return convolution_flops(inference, 3); }
 
-// The window of a transposed convolution: pads so that positions times strides give the asked size.
+// The window of a transposed convolution, with pads such that positions times strides give the
+// requested size.
 struct Transposed {
   Window window;
   std::vector<int64_t> output_padding;
-  std::vector<int64_t> output_shape;  // empty unless asked for
+  std::vector<int64_t> output_shape;  // empty unless requested
 };
 
-// Splits |total|, what the full output has more than the asked size, into pads of dimension |i|. A
-// full output that is too small grows at its end.
+// Divides |total|, the excess of the full output over the requested size, into pads of dimension
+// |i|. A full output that is too small grows at its end.
 void place_pads(Transposed& t, size_t i, int64_t total, bool more_at_end) {
   if (total < 0) {
     t.output_padding[i] -= total;
@@ -215,7 +215,7 @@ Status canonical_conv_transpose(Rewriter& rewriter) {
   return {};
 }
 
-// Elements along dimension |i| for an input of size |in|.
+// Number of elements along dimension |i| for an input of size |in|.
 Result<Dim> transposed_size(const Inference& inference, const Transposed& t, size_t i, Dim in) {
   SymbolTable& symbols = inference.symbols();
   if (!t.output_shape.empty()) return Dim(t.output_shape[i]);
@@ -223,7 +223,7 @@ Result<Dim> transposed_size(const Inference& inference, const Transposed& t, siz
   if (window.auto_pad != AutoPad::kNone) return symbols.mul(in, window.strides[i]);
   if (window.kernel.empty()) return Dim();
   const size_t rank = window.strides.size();
-  // in * stride first: with a kernel of the stride's size the rest is nothing and "N*2" stays
+  // in * stride comes first: with a kernel of the stride's size the rest is 0, and "N*2" stays
   // short.
   const int64_t rest = t.output_padding[i] + window.extent(i) - window.strides[i] - window.pads[i] -
                        window.pads[rank + i];

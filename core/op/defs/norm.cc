@@ -3,9 +3,9 @@
 // Normalisations.
 #include <algorithm>
 
-#include "core/op/defs/families.h"
-#include "core/op/defs/rules.h"
-#include "core/op/defs/shapes.h"
+#include "core/op/defs/common/families.h"
+#include "core/op/defs/common/helpers.h"
+#include "core/op/defs/common/shapes.h"
 #include "core/op/engine/inference.h"
 #include "core/op/engine/operator_def.h"
 #include "core/op/engine/rewriter.h"
@@ -28,7 +28,7 @@ constexpr AttrDefault kNormDefaults[] = {
     {"LRN", "bias", PFRT_ATTR_FLOAT, 1},
 };
 
-// Opset 1 to 8 had a form with statistics of every element of an image: over [N, C * spatial...].
+// Opset 1 to 8 had a form with statistics over all elements of an image: over [N, C * spatial...].
 Status flatten_images(Rewriter& rewriter) {
   PFRT_ASSIGN(const ValueId list, rewriter.int64s("list", {-1}));
   PFRT_ASSIGN(const ValueId shape, rewriter.before("Shape", {rewriter.node().inputs[0]},
@@ -44,9 +44,9 @@ Status flatten_images(Rewriter& rewriter) {
   return rewriter.after("Reshape", {shape}, {Attribute::of_int("allowzero", 0)});
 }
 
-// Statistics are those of the batch where training_mode says so or, before opset 14, where an
+// The statistics are those of the batch where training_mode says so or, before opset 14, where an
 // output that only training has is used. Then the outputs are Y, the running mean and variance, and
-// (until opset 13) the batch's own.
+// (until opset 13) those of the batch.
 Status canonical_batch_normalization(Rewriter& rewriter) {
   PFRT_TRY(fill_defaults(rewriter, kNormDefaults));
   Graph& graph = rewriter.graph();
@@ -83,7 +83,7 @@ Status canonical_batch_normalization(Rewriter& rewriter) {
   return {};
 }
 
-// Inputs [1, last] are one value a channel.
+// Inputs [1, last] have one value for each channel.
 Status check_channel_inputs(const Inference& inference, size_t last) {
   const Dim channels = inference.has_shape(0) ? inference.shape(0)[1] : Dim();
   for (size_t i = 1; i <= last; ++i) PFRT_TRY(expect_shape(inference, i, {channels}));
@@ -91,7 +91,7 @@ Status check_channel_inputs(const Inference& inference, size_t last) {
 }
 
 Status infer_batch_normalization(Inference& inference) {
-  // A rank of 1 is [N] with one channel.
+  // A tensor of rank 1 is [N], with one channel.
   PFRT_TRY(expect_rank_at_least(inference, 0, 1));
   if (inference.has_shape(0) && inference.rank(0) > 1) PFRT_TRY(check_channel_inputs(inference, 4));
   for (size_t i = 1; i < 5; ++i) inference.set_output(i, inference.input(i % 2 == 1 ? 3 : 4));
@@ -106,8 +106,8 @@ Status infer_instance_normalization(Inference& inference) {
   return infer_same(inference);
 }
 
-// ONNX Runtime's LayerNormalization of older opsets, and RMSNormalization of any, have a type of
-// their own for scale, bias and Y.
+// ONNX Runtime's LayerNormalization of older opsets, and RMSNormalization of any, allow another
+// type for scale, bias and Y than for X.
 Status canonical_layer_normalization(Rewriter& rewriter) {
   PFRT_TRY(fill_defaults(rewriter, kNormDefaults));
   PFRT_TRY(canonical_axis(rewriter, "axis", -1));
@@ -157,7 +157,7 @@ Status infer_layer_normalization(Inference& inference) {
   return {};
 }
 
-// Before opset 21 scale and bias had one element a group; from then on one a channel.
+// Before opset 21 scale and bias had one element for each group; from then on one for each channel.
 Status scale_groups_to_channels(Rewriter& rewriter, size_t input, int64_t groups,
                                 int64_t channels) {
   const int64_t repeats = channels / groups;
@@ -174,8 +174,8 @@ Status scale_groups_to_channels(Rewriter& rewriter, size_t input, int64_t groups
   return {};
 }
 
-// The same where only a run knows how many channels a group has: a group is a channel of
-// [N, groups, rest].
+// Does without the channels of a group, where only a run knows their number: each group becomes a
+// channel of [N, groups, rest].
 Status groups_as_instances(Rewriter& rewriter, int64_t groups) {
   PFRT_ASSIGN(const ValueId dims, rewriter.int64s("groups", {0, groups, -1}));
   PFRT_ASSIGN(const ValueId shape, rewriter.before("Shape", {rewriter.node().inputs[0]},
@@ -256,7 +256,7 @@ Status infer_lrn(Inference& inference) {
   return infer_same(inference);
 }
 
-// A scale and a shift an element; the statistics of the others take about four passes.
+// Counts a scale and a shift for each element; statistics take about four passes more.
 double scale_flops(const Inference& inference) { return 2 * flops_of_input(inference); }
 double norm_flops(const Inference& inference) { return 6 * flops_of_input(inference); }
 double lrn_flops(const Inference& inference) {
@@ -269,7 +269,8 @@ constexpr OperatorDef kNormOperators[] = {
      infer_batch_normalization, scale_flops},
     {"", "InstanceNormalization", 1, 0, 3, 3, 1, 1, kOpPlain, 0, canonical_with_epsilon,
      infer_instance_normalization, norm_flops},
-    // Of opset 17; ONNX Runtime's optimiser writes it at older ones with the same meaning.
+    // The standard has it from opset 17; ONNX Runtime's optimiser writes it at older ones with the
+    // same meaning.
     {"", "LayerNormalization", 1, 0, 2, 3, 1, 3, kOpPlain, 0, canonical_layer_normalization,
      infer_layer_normalization, norm_flops},
     {"", "GroupNormalization", 18, 0, 3, 3, 1, 1, kOpPlain, 0, canonical_group_normalization,

@@ -6,9 +6,9 @@
 
 #include <cmath>
 
-#include "core/op/defs/families.h"
-#include "core/op/defs/rules.h"
-#include "core/op/defs/shapes.h"
+#include "core/op/defs/common/families.h"
+#include "core/op/defs/common/helpers.h"
+#include "core/op/defs/common/shapes.h"
 #include "core/op/defs/window.h"
 #include "core/op/engine/inference.h"
 #include "core/op/engine/operator_def.h"
@@ -137,7 +137,7 @@ Status canonical_roi_align(Rewriter& rewriter) {
   return fill_defaults(rewriter, kPoolDefaults);
 }
 
-// [regions, channels, height, width]
+// Gives the output the shape [regions, channels, height, width].
 Status set_regions(Inference& inference, int64_t height, int64_t width) {
   PFRT_TRY(expect_rank(inference, 0, 4));
   PFRT_TRY(expect_rank(inference, 1, 2));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What pools of numbers and pools of quantized numbers share: the type of the output, and the cost.
+// Shared parts of pools of numbers and of quantized numbers: the type of the output, and the cost.
 // Pure functions.
 #pragma once
 
@@ -8,10 +8,10 @@
 
 namespace pfrt {
 
-// Input 0 under a window: attributes kernel_shape, strides, pads, ceil_mode.
+// Pools input 0 by a window: attributes kernel_shape, strides, pads, ceil_mode.
 Status infer_pool(Inference& inference);
 double pool_flops(const Inference& inference);
-// One element for each batch and channel of input 0.
+// Pools each channel of input 0 to one element.
 Status infer_global_pool(Inference& inference);
 
 }  // namespace pfrt

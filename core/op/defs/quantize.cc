@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Between real numbers and quantized ones: y = saturate(round(x / scale) + zero point) and back.
+// Conversion between real and quantized numbers: y = saturate(round(x / scale) + zero point), and
+// back.
 #include <algorithm>
 
-#include "core/op/defs/families.h"
-#include "core/op/defs/rules.h"
-#include "core/op/defs/shapes.h"
+#include "core/op/defs/common/families.h"
+#include "core/op/defs/common/helpers.h"
+#include "core/op/defs/common/shapes.h"
 #include "core/op/engine/inference.h"
 #include "core/op/engine/operator_def.h"
 #include "core/op/engine/rewriter.h"
@@ -22,7 +23,7 @@ constexpr AttrDefault kQuantizeDefaults[] = {
     {"DequantizeLinear", "output_dtype", PFRT_ATTR_INT, 0},
 };
 
-// The axis means nothing for a scalar scale, and may then lie outside a low rank.
+// The axis means nothing for a scalar scale, and may then exceed a low rank.
 Status canonical_scaled(Rewriter& rewriter) {
   PFRT_TRY(fill_defaults(rewriter, kQuantizeDefaults));
   PFRT_TRY(fill_int(rewriter, "axis", 1));
@@ -37,10 +38,10 @@ bool is_single(const Shape& shape) {
   return std::all_of(shape.begin(), shape.end(), [](const Dim& d) { return d.is(1); });
 }
 
-// Scale (input 1) and zero point (input 2): a scalar, one an index of the axis, or one a block
-// along it.
+// Checks scale (input 1) and zero point (input 2): each is a scalar, or has an element for each
+// index of the axis, or for each block along it.
 Status check_scale(const Inference& inference) {
-  // One element is one element, of whatever rank: exporters write [1] where the other is [].
+  // A single element may have any rank: exporters write [1] where the other is [].
   if (inference.has_shape(1) && inference.has_shape(2) &&
       !(is_single(inference.shape(1)) && is_single(inference.shape(2))))
     PFRT_TRY(expect_shape(inference, 2, inference.shape(1)));

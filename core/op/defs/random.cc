@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Random numbers. Each node has a stream of its own, that of NumPy's RandomState (the Mersenne
-// twister MT19937): with attribute seed the stream starts anew in each run from that number (its
-// whole part, modulo 2^32), so that every run gives the same; without, from a hash of the node's
-// name, its dimensions and the number of the run, so that runs differ and a program that is started
-// again repeats. Neither depends on threads or on other nodes.
+// twister MT19937). With attribute seed the stream starts anew in each run from that number (its
+// integer part, modulo 2^32), so that every run gives the same numbers; without it, from a hash of
+// the node's name, its dimensions and the number of the run, so that runs differ and a program that
+// is started again repeats them. Neither depends on threads or on other nodes.
 //
 // Dropout is with its inference form in elementwise.cc; its training form draws from such a stream.
 #include <cmath>
 
-#include "core/op/defs/families.h"
-#include "core/op/defs/rules.h"
-#include "core/op/defs/shapes.h"
+#include "core/op/defs/common/families.h"
+#include "core/op/defs/common/helpers.h"
+#include "core/op/defs/common/shapes.h"
 #include "core/op/engine/inference.h"
 #include "core/op/engine/operator_def.h"
 #include "core/op/engine/rewriter.h"
@@ -45,7 +45,8 @@ Status canonical_random(Rewriter& rewriter) {
   return {};
 }
 
-// Only the shape of strings counts, and providers take none: a tensor of that shape instead.
+// Only the shape of strings counts, and providers take none: they are replaced by a tensor of that
+// shape.
 Status canonical_like(Rewriter& rewriter) {
   PFRT_TRY(canonical_random(rewriter));
   if (rewriter.input(0).dtype != PFRT_DTYPE_STRING) return {};
@@ -58,7 +59,7 @@ Status canonical_like(Rewriter& rewriter) {
   return {};
 }
 
-// Attribute dtype, or the type of input 0.
+// The type of attribute dtype, or else of input 0.
 Result<pfrt_dtype> result_type(const Inference& inference) {
   const Attribute* given = inference.node().attr("dtype");
   if (!given || given->i == 0) return inference.input(0).dtype;

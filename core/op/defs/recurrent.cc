@@ -6,9 +6,9 @@
 #include <iterator>
 #include <string>
 
-#include "core/op/defs/families.h"
-#include "core/op/defs/rules.h"
-#include "core/op/defs/shapes.h"
+#include "core/op/defs/common/families.h"
+#include "core/op/defs/common/helpers.h"
+#include "core/op/defs/common/shapes.h"
 #include "core/op/engine/inference.h"
 #include "core/op/engine/operator_def.h"
 #include "core/op/engine/rewriter.h"
@@ -24,7 +24,7 @@ std::vector<std::string> default_activations(std::string_view op) {
   return {"Tanh"};
 }
 
-// In any case of letters: exporters disagree.
+// Letters may be in either case, since exporters disagree.
 bool is_activation(std::string_view name) {
   constexpr std::string_view kNames[] = {"affine",   "elu",        "hardsigmoid",    "leakyrelu",
                                          "relu",     "scaledtanh", "sigmoid",        "softplus",
@@ -75,7 +75,7 @@ struct Extents {
   int64_t directions = 1;
 };
 
-// What the inputs and attributes agree on.
+// Dimensions that the inputs and attributes agree on.
 Result<Extents> extents_of(const Inference& inference) {
   const Node& node = inference.node();
   for (size_t i : {0u, 1u, 2u}) PFRT_TRY(expect_rank(inference, i, 3));
@@ -125,7 +125,7 @@ Status infer_recurrent(Inference& inference) {
   return {};
 }
 
-// Two a multiply-add with W and R at every step of every sequence.
+// Counts two for a multiply-add with W and R at every step of every sequence.
 double recurrent_flops(const Inference& inference) {
   if (!inference.has_shape(0) || !inference.has_shape(1) || !inference.has_shape(2)) return 0;
   const double steps = elements(inference.shape(0), 0, 2);

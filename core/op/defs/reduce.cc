@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "core/op/defs/common/families.h"
+#include "core/op/defs/common/helpers.h"
 #include "core/op/defs/einsum.h"
-#include "core/op/defs/families.h"
-#include "core/op/defs/rules.h"
 #include "core/op/engine/contents.h"
 #include "core/op/engine/inference.h"
 #include "core/op/engine/operator_def.h"
@@ -18,7 +18,7 @@ constexpr AttrDefault kReduceDefaults[] = {
     {"TopK", "largest", PFRT_ATTR_INT, 1},      {"TopK", "sorted", PFRT_ATTR_INT, 1},
 };
 
-// Axes as an input; absent means all, unless noop_with_empty_axes.
+// Makes axes an input; absent ones mean all, unless noop_with_empty_axes.
 Status canonical_reduce(Rewriter& rewriter) {
   Node& node = rewriter.node();
   node.set_attr(Attribute::of_int("keepdims", node.attr_int("keepdims", 1)));
@@ -53,7 +53,7 @@ Status canonical_legacy_softmax(Rewriter& rewriter) {
       return {};
     }
   } else if (axis == -1) {
-    return {};  // the last dimension alone, however many there are
+    return {};  // only the last dimension, whatever the rank
   } else if (axis < 0) {
     return rewriter.unsupported("axis ", axis, " needs an input of known rank");
   }
@@ -208,7 +208,7 @@ Status infer_top_k(Inference& in) {
   return {};
 }
 
-// Maximum, difference, exponential, sum and quotient.
+// Counts maximum, difference, exponential, sum and quotient.
 double flops_of_softmax(const Inference& in) { return 5 * flops_of_input(in); }
 
 constexpr auto kInput = flops_of_input;

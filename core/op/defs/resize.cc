@@ -7,9 +7,9 @@
 #include <cmath>
 
 #include "core/base/half.h"
-#include "core/op/defs/families.h"
-#include "core/op/defs/rules.h"
-#include "core/op/defs/shapes.h"
+#include "core/op/defs/common/families.h"
+#include "core/op/defs/common/helpers.h"
+#include "core/op/defs/common/shapes.h"
 #include "core/op/engine/inference.h"
 #include "core/op/engine/operator_def.h"
 #include "core/op/engine/rewriter.h"
@@ -138,9 +138,8 @@ Status canonical_asymmetric(Rewriter& rewriter) {
   return {};
 }
 
-// Coordinates of tf_half_pixel_for_nn, which opset 11 has, are those of half_pixel plus 1/2. The
-// floor of x + 1/2 is x rounded with halves up, and x + 1/2 rounded with halves down is the ceil of
-// x.
+// Coordinates of opset 11's tf_half_pixel_for_nn are those of half_pixel plus 1/2. The floor of x +
+// 1/2 is x rounded with halves up, and x + 1/2 rounded with halves down is the ceil of x.
 Status replace_tf_half_pixel(Rewriter& rewriter) {
   Node& node = rewriter.node();
   const std::string_view nearest = node.attr_string("nearest_mode", "");
@@ -163,8 +162,8 @@ Status canonical_resize(Rewriter& rewriter) {
   Node& node = rewriter.node();
   if (node.attr_string("coordinate_transformation_mode", "") == "tf_half_pixel_for_nn")
     PFRT_TRY(replace_tf_half_pixel(rewriter));
-  // Opset 11 leaves an input out by an empty tensor. Input 1, the region, has a meaning with
-  // tf_crop_and_resize only.
+  // Opset 11 marks an absent input by an empty tensor. Input 1, the region, has a meaning only with
+  // tf_crop_and_resize.
   const bool crops = node.attr_string("coordinate_transformation_mode", "") == "tf_crop_and_resize";
   for (size_t i = 1; i < 4; ++i) {
     const bool empty =
@@ -186,7 +185,7 @@ Status canonical_resize(Rewriter& rewriter) {
   return {};
 }
 
-// |dim| times |scale|, rounded down.
+// Multiplies |dim| by |scale|, rounded down.
 Dim scaled(SymbolTable& symbols, const Dim& dim, float scale) {
   if (scale == 1.0f || dim.unknown()) return dim;
   if (dim.known()) {
@@ -242,7 +241,7 @@ Status apply_sizes(const Inference& inference, const std::vector<size_t>& axes, 
     for (size_t axis : axes) out[axis] = Dim();
     return {};
   }
-  // The other policies keep proportions: one scale for all axes.
+  // The other policies keep proportions by a single scale for all axes.
   float scale = 0;
   for (size_t i = 0; i < axes.size(); ++i) {
     const float ratio =
@@ -353,7 +352,7 @@ Status infer_affine_grid(Inference& inference) {
   return {};
 }
 
-// An estimate: for each element of the output, its weights are computed and its neighbours added.
+// Estimates operations: for each element of the output, weights are computed and neighbours added.
 double resize_flops(const Inference& inference) {
   if (!inference.output(0).has_shape) return 0;
   const std::string_view mode = inference.node().attr_string("mode", "nearest");
@@ -370,7 +369,7 @@ constexpr OperatorDef kResizeOperators[] = {
      infer_affine_grid, nullptr},
 };
 
-// The first length, after resizing, that is no whole number; empty where all are whole. A length
+// The first length after resizing that is not a whole number; empty where there is none. A length
 // that only a run knows counts where its scale is not whole.
 std::string fractional_length(const Graph& graph, const Node& node) {
   if (node.op != "Resize" || !node.domain.empty() || node.has_input(3) || !node.has_input(2) ||

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What people should know of the Resize nodes of a graph. Pure; thread-safe.
+// Warnings about the Resize nodes of a graph. Pure; thread-safe.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace pfrt {
 
-// A sentence on the nodes, of canonical |graph| and its bodies, that align corners by scales under
-// which a length is no whole number: PyTorch and ONNX Runtime compute otherwise there. Empty where
-// there are none.
+// A sentence on the nodes of canonical |graph| and its bodies that align corners by scales under
+// which a length is not a whole number: PyTorch and ONNX Runtime compute something else there.
+// Empty where there are none.
 std::string fractional_lengths(const Graph& graph);
 
 }  // namespace pfrt

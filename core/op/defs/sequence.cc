@@ -3,8 +3,8 @@
 #include <string_view>
 
 #include "core/base/dtype.h"
-#include "core/op/defs/families.h"
-#include "core/op/defs/rules.h"
+#include "core/op/defs/common/families.h"
+#include "core/op/defs/common/helpers.h"
 #include "core/op/engine/body.h"
 #include "core/op/engine/inference.h"
 #include "core/op/engine/operator_def.h"
@@ -94,7 +94,7 @@ Status infer_sequence_length(Inference& in) {
   return {};
 }
 
-// The extent along the axis that all pieces have in common.
+// The extent along the axis that all pieces share.
 Result<Dim> piece_extent(const Inference& in, Dim along) {
   const auto split = in.numbers(1);
   if (!split || !in.has_shape(1)) return Dim();
@@ -142,7 +142,7 @@ Status infer_concat_from_sequence(Inference& in) {
   return {};
 }
 
-// The element type that attribute |type| of Optional names, as in "seq(tensor(float,[2,N]))".
+// The element type in attribute |type| of Optional, such as "seq(tensor(float,[2,N]))".
 pfrt_dtype dtype_in(const Attribute* type) {
   constexpr std::string_view kTensor = "tensor(";
   const std::string_view text = type ? std::string_view(type->s) : std::string_view();
@@ -165,8 +165,8 @@ Status infer_optional_has_element(Inference& in) {
 }
 
 Status infer_optional_get_element(Inference& in) {
-  // A tensor or sequence given directly is passed on. What an optional holds, its Type does not
-  // say.
+  // A tensor or sequence given directly is passed on. The Type of an optional does not tell its
+  // contents.
   if (in.input(0).kind == PFRT_VALUE_TENSOR || in.input(0).kind == PFRT_VALUE_SEQUENCE)
     return infer_same(in);
   in.set_output(0, Type());

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Operators on shapes: asking for one, and giving the same elements another.
+// Operators on shapes: reading one, and giving the same elements another.
 #include <algorithm>
 
-#include "core/op/defs/families.h"
-#include "core/op/defs/rules.h"
-#include "core/op/defs/shapes.h"
+#include "core/op/defs/common/families.h"
+#include "core/op/defs/common/helpers.h"
+#include "core/op/defs/common/shapes.h"
 #include "core/op/engine/contents.h"
 #include "core/op/engine/inference.h"
 #include "core/op/engine/operator_def.h"
@@ -14,13 +14,13 @@
 namespace pfrt {
 namespace {
 
-// The contents of output 0 are those of input 0.
+// Gives output 0 the contents of input 0.
 void keep_data(Inference& inference) {
   if (std::optional<Shape> elements = inference.data(0))
     inference.set_data(0, std::move(*elements));
 }
 
-// Output 0 has |rank| dimensions nobody knows, or an unknown rank.
+// Gives output 0 |rank| unknown dimensions, or an unknown rank.
 void set_unknown(Inference& inference, std::optional<int64_t> rank) {
   const pfrt_dtype dtype = inference.input(0).dtype;
   if (rank && *rank >= 0 && *rank <= kHighestRank) {
@@ -38,7 +38,7 @@ Status check_natural(const Inference& inference, const Shape& shape) {
   return {};
 }
 
-// [start, end) of Shape's attributes within |rank|.
+// The range [start, end) of Shape's attributes within |rank|.
 std::pair<size_t, size_t> shape_range(const Node& node, size_t rank) {
   const int64_t r = static_cast<int64_t>(rank);
   auto place = [r](int64_t at) {
@@ -87,7 +87,7 @@ Status canonical_reshape(Rewriter& rewriter) {
   return fill_int(rewriter, "allowzero", 0);
 }
 
-// The dimension for the -1 of |out|, from all others and the elements of |in|.
+// The dimension for the -1 of |out|, from the others and the number of elements of |in|.
 Result<Dim> rest_of(const Inference& inference, const Shape& in, const Shape& out, size_t hole) {
   SymbolTable& symbols = inference.symbols();
   const RestOfShape rest = rest_of_shape(symbols, in, out, hole);
@@ -198,7 +198,7 @@ Status infer_squeeze(Inference& inference) {
     return {};
   }
   if (all && !in.fixed()) {
-    // Which dimensions are 1, and so the rank, is known in a run only.
+    // Only a run knows which dimensions are 1, and so the rank.
     set_unknown(inference, std::nullopt);
     keep_data(inference);
     return {};
@@ -230,7 +230,7 @@ Status canonical_unsqueeze(Rewriter& rewriter) {
   rewriter.node().drop_attr("axes");
   const Tensor* given = rewriter.constant(1);
   if (!given || !rewriter.has_shape(0)) return {};
-  // Axes count in the output, whose rank is the input's and one for each of them.
+  // Axes refer to the output, whose rank is the input's plus the number of axes.
   std::vector<int64_t> axes = to_int64s(*given);
   if (std::none_of(axes.begin(), axes.end(), [](int64_t axis) { return axis < 0; })) return {};
   const int64_t rank = static_cast<int64_t>(rewriter.rank(0) + axes.size());
@@ -292,7 +292,8 @@ Status infer_expand(Inference& inference) {
   return {};
 }
 
-// The copies and the axis, which only a run knows, to a number of copies a dimension.
+// Turns the copies and the axis, which only a run knows, into a number of copies for each
+// dimension.
 Status place_repeats(Rewriter& rewriter) {
   ValueId numbers[2];
   PFRT_ASSIGN(const ValueId list, rewriter.int64s("list", {1}));
@@ -314,7 +315,7 @@ Status place_repeats(Rewriter& rewriter) {
   return {};
 }
 
-// Before opset 6: a number of copies along one axis, both scalars of the data's type.
+// Before opset 6 Tile had a number of copies and one axis, both scalars of the data's type.
 Status canonical_tile(Rewriter& rewriter) {
   if (!rewriter.has_input(2)) {
     if (!rewriter.has_input(1)) PFRT_TRY(rewriter.attr_to_input("repeats", 1));

@@ -4,9 +4,9 @@
 // Irfft are one-sided DFTs along the last dimension.
 #include <algorithm>
 
-#include "core/op/defs/families.h"
-#include "core/op/defs/rules.h"
-#include "core/op/defs/shapes.h"
+#include "core/op/defs/common/families.h"
+#include "core/op/defs/common/helpers.h"
+#include "core/op/defs/common/shapes.h"
 #include "core/op/engine/inference.h"
 #include "core/op/engine/operator_def.h"
 #include "core/op/engine/rewriter.h"
@@ -29,7 +29,7 @@ constexpr AttrDefault kSignalDefaults[] = {
 
 Status canonical_defaults(Rewriter& rewriter) { return fill_defaults(rewriter, kSignalDefaults); }
 
-// The number that scalar input |i| is known to hold.
+// The number in scalar input |i|, if it is known.
 std::optional<Dim> scalar_of(const Inference& inference, size_t i) {
   const std::optional<Shape> held = inference.data(i);
   return held && held->size() == 1 ? std::optional<Dim>(held->front()) : std::nullopt;
@@ -175,7 +175,7 @@ Status infer_mel(Inference& inference) {
 
 // ------------------------------------------------------------------ com.microsoft
 
-// Real and imaginary parts are the last dimension; what is transformed is the one before it.
+// The last dimension has real and imaginary parts; the one before it is transformed.
 Status along_last(Rewriter& rewriter) {
   Node& node = rewriter.node();
   if (node.attr_int("signal_ndim", 1) != 1)

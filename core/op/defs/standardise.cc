@@ -5,7 +5,7 @@
 #include <functional>
 #include <set>
 
-#include "core/op/defs/lowest_opset.h"
+#include "core/op/defs/common/lowest_opset.h"
 #include "core/op/engine/operator_set.h"
 #include "core/op/engine/string_numbers.h"
 
@@ -35,7 +35,7 @@ bool is_capture(const Graph& body, ValueId value) {
                      [&](const Capture& c) { return c.inner == value; });
 }
 
-// Puts a canonical node of one output into |graph|.
+// Adds a canonical node with one output to |graph|.
 Result<ValueId> put(Graph& graph, const char* op, std::vector<ValueId> inputs,
                     std::vector<Attribute> attrs, Type type) {
   Node node;
@@ -50,7 +50,8 @@ Result<ValueId> put(Graph& graph, const char* op, std::vector<ValueId> inputs,
   return out;
 }
 
-// What a body hands out is made in it, not a value from around it.
+// Puts an Identity before outputs of a body that are values from around it: a body must make its
+// outputs.
 Status own_outputs(Graph& body) {
   for (ValueId& out : body.outputs) {
     if (!is_capture(body, out)) continue;
@@ -59,7 +60,7 @@ Status own_outputs(Graph& body) {
   return {};
 }
 
-// No value of a body has a name of those |around| it, which is left as it was.
+// Renames values of a body that have a name of those |around| it; |around| is restored at the end.
 Status own_names(Graph& body, std::set<std::string>& around) {
   std::vector<std::pair<ValueId, std::string>> names;
   std::vector<std::string> own;
@@ -79,7 +80,7 @@ Status own_names(Graph& body, std::set<std::string>& around) {
   return {};
 }
 
-// Readers take nodes of one graph by their names.
+// Gives nodes of one graph different names, since readers find them by name.
 Status own_node_names(Graph& graph) {
   std::set<std::string> taken;
   for (const NodeId id : graph.node_ids()) taken.insert(graph.node(id)->name);
@@ -94,7 +95,7 @@ Status own_node_names(Graph& graph) {
   return {};
 }
 
-// [the dimension |axis| of |value|]
+// A list of one element: dimension |axis| of |value|.
 Result<ValueId> put_dim(Graph& graph, ValueId value, int64_t axis) {
   return put(graph, "Shape", {value},
              {Attribute::of_int("start", axis), Attribute::of_int("end", axis + 1)},
@@ -108,12 +109,12 @@ Result<ValueId> put_keys(Graph& graph, const Node& node, int64_t axis) {
   return put(graph, "Add", {past, now}, {}, Type::tensor(PFRT_DTYPE_INT64, {1}));
 }
 
-// The mask of an Attention is broadcast to [batch, heads, queries, keys]; ONNX Runtime wants its
-// last two dimensions in full.
+// Broadcasts the mask of an Attention to [batch, heads, queries, keys] in the last two dimensions,
+// which ONNX Runtime wants in full.
 Status standard_attention(Graph& graph, NodeId id) {
   Node& attention = *graph.node(id);
   if (attention.op != "Attention" || !attention.domain.empty()) return {};
-  // They tell what becomes of NaN, which the standard has no words for.
+  // These attributes tell what becomes of NaN; the standard has none for that.
   attention.drop_attr("masking");
   attention.drop_attr("zero_nan_weights");
   if (!attention.has_input(3)) return {};
@@ -154,7 +155,7 @@ bool is_canonical(const Graph& graph) {
 }
 
 Status check_sayable(const Graph& graph) {
-  // The newest Scan has no batches, and so no way to say what the first one did.
+  // The newest Scan has no batches, and so cannot express the first version.
   for (const NodeId id : graph.node_ids()) {
     const Node& node = *graph.node(id);
     if (node.op == "Scan" && node.domain.empty() && node.attr_int("batched", 0))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/op/defs/families.h"
-#include "core/op/defs/rules.h"
+#include "core/op/defs/common/families.h"
+#include "core/op/defs/common/helpers.h"
 #include "core/op/engine/inference.h"
 #include "core/op/engine/lookup.h"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "core/op/defs/families.h"
-#include "core/op/defs/rules.h"
-#include "core/op/defs/shapes.h"
+#include "core/op/defs/common/families.h"
+#include "core/op/defs/common/helpers.h"
+#include "core/op/defs/common/shapes.h"
 #include "core/op/engine/inference.h"
 #include "core/op/engine/operator_def.h"
 #include "core/op/engine/rewriter.h"
@@ -19,7 +19,7 @@ Status canonical_string_normalizer(Rewriter& rewriter) {
                          "', expected NONE, LOWER or UPPER");
   node.set_attr(Attribute::of_string("case_change_action", action));
   node.set_attr(Attribute::of_int("is_case_sensitive", node.attr_int("is_case_sensitive", 0)));
-  // Case is mapped as Unicode has it, which is what all locales have but those with two letters i.
+  // Case is mapped by Unicode, as in all locales except those with two letters i.
   const std::string_view locale = node.attr_string("locale", "");
   const std::string_view language = locale.substr(0, locale.find_first_of("_.@-"));
   if (action != "NONE" && (language == "tr" || language == "az"))
@@ -28,7 +28,7 @@ Status canonical_string_normalizer(Rewriter& rewriter) {
   return {};
 }
 
-// [C] or [1, C]; stop words leave fewer.
+// The output is [C] or [1, C], with fewer elements where stop words are removed.
 Status infer_string_normalizer(Inference& in) {
   const Type& input = in.input(0);
   if (input.dtype != PFRT_DTYPE_UNSET && input.dtype != PFRT_DTYPE_STRING)
@@ -87,7 +87,8 @@ Status infer_string_split(Inference& in) {
   return {};
 }
 
-// The columns that n-grams count in: the largest of attribute "ngram_indexes" and one.
+// Checks the attributes. The output has as many columns as the largest of "ngram_indexes", plus
+// one.
 Status canonical_tf_idf(Rewriter& rewriter) {
   const Node& node = rewriter.node();
   const std::string_view mode = node.attr_string("mode", "");

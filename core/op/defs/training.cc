@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Losses, and the steps of optimizers (ai.onnx.preview.training). These are forward formulas like
-// others; Gradient, which differentiates a graph, is known by name and refused.
+// others; Gradient, which differentiates a graph, is recognised and refused.
 #include <algorithm>
 
-#include "core/op/defs/families.h"
-#include "core/op/defs/rules.h"
-#include "core/op/defs/shapes.h"
+#include "core/op/defs/common/families.h"
+#include "core/op/defs/common/helpers.h"
+#include "core/op/defs/common/shapes.h"
 #include "core/op/engine/inference.h"
 #include "core/op/engine/operator_def.h"
 #include "core/op/engine/rewriter.h"
@@ -67,8 +67,8 @@ double loss_flops(const Inference& inference) { return 4 * flops_of_input(infere
 
 // ------------------------------------------------------------------ optimizers
 
-// After the rate and the step count come |roles| lists of as many tensors each; the output has one
-// list less, the gradients.
+// Number of lists of tensors after the rate and the step count, all of one length. The output has
+// all of them except the gradients.
 size_t roles(const Node& node) { return node.op == "Adam" ? 4 : 3; }
 
 Status canonical_optimizer(Rewriter& rewriter) {
@@ -104,7 +104,7 @@ Status infer_optimizer(Inference& inference) {
       if (inference.has_shape(x))
         PFRT_TRY(expect_shape(inference, x + role * each, inference.shape(x)));
     inference.set_output(i, inference.input(x));
-    // Momentum and squares keep the types they come with.
+    // Momentum and squares keep their types.
     for (size_t role = 2; role < lists; ++role)
       inference.set_output(i + (role - 1) * each, inference.input(x + role * each));
   }

@@ -3,14 +3,14 @@
 
 #include <algorithm>
 
-#include "core/op/defs/shapes.h"
+#include "core/op/defs/common/shapes.h"
 #include "core/op/engine/inference.h"
 #include "core/op/engine/rewriter.h"
 
 namespace pfrt {
 namespace {
 
-// Products of two such numbers fit an int64.
+// Below this, the product of two numbers fits an int64.
 constexpr int64_t kLargest = int64_t{1} << 30;
 
 Status check_list(const Graph& graph, const Node& node, std::string_view name, size_t size,
@@ -34,8 +34,7 @@ Status check_lists(const Graph& graph, const Node& node, size_t rank) {
   return check_list(graph, node, "pads", 2 * rank, 0);
 }
 
-// Total padding that makes ceil(in / stride) positions; nullopt when it depends on an unknown
-// dimension.
+// Total padding for ceil(in / stride) positions; nullopt when it depends on an unknown dimension.
 std::optional<int64_t> same_padding(int64_t extent, int64_t stride, const Dim& in) {
   if (stride == 1) return extent - 1;
   if (!in.known()) return std::nullopt;
@@ -122,7 +121,7 @@ Result<Dim> window_positions(const Inference& inference, const Window& window, s
   if (window.kernel.empty()) return Dim();
   const size_t rank = window.strides.size();
   const int64_t extent = window.extent(i), begin = window.pads[i], end = window.pads[rank + i];
-  const int64_t slack = begin + end - extent;  // what |in| lacks to the last start of a window
+  const int64_t slack = begin + end - extent;  // |in| plus this is the last start of a window
   if (!in.known()) {
     const Dim floor = symbols.floor_div(symbols.add(in, slack + stride), stride);
     if (!window.ceil_mode || stride == 1) return floor;
@@ -133,7 +132,7 @@ Result<Dim> window_positions(const Inference& inference, const Window& window, s
   const Dim last = symbols.add(in, slack);
   if (!last.known()) return Dim();
   if (last.value() < 0 && in.is(0)) return Dim(0);
-  // Rounded up, a window that reaches less than a stride beyond the end still counts.
+  // When rounding up, a window that reaches less than a stride beyond the end still counts.
   const bool counts = last.value() >= 0 || (window.ceil_mode && last.value() > -stride);
   if (!counts)
     return inference.fail("the window covers ", extent, " elements of spatial dimension ", i,

@@ -16,8 +16,8 @@ namespace pfrt {
 enum class AutoPad { kNone, kSameUpper, kSameLower };
 
 struct Window {
-  std::vector<int64_t> kernel;              // empty when not known yet
-  std::vector<int64_t> strides, dilations;  // one a spatial dimension
+  std::vector<int64_t> kernel;              // empty when unknown
+  std::vector<int64_t> strides, dilations;  // one for each spatial dimension
   std::vector<int64_t> pads;                // begins, then ends; meaningless with auto_pad
   AutoPad auto_pad = AutoPad::kNone;
   bool ceil_mode = false;
@@ -28,21 +28,21 @@ struct Window {
 
 // Fills the window attributes of a node over |rank| spatial dimensions and checks them. auto_pad
 // becomes pads where the pads follow: VALID, a stride of 1, or known dimensions |spatial|. |kernel|
-// is empty when it is not known.
+// is empty when unknown.
 Status canonical_window(Rewriter& rewriter, size_t rank, const std::vector<int64_t>& kernel,
                         const Shape& spatial);
 
-// The attributes of a canonical node; |kernel| replaces kernel_shape where that is absent.
+// Reads the attributes of a canonical node; |kernel| replaces an absent kernel_shape.
 Result<Window> read_window(const Inference& inference, size_t rank,
                            std::vector<int64_t> kernel = {});
 
-// Positions of |window| over dimension |i| of size |in|. With ceil_mode the last window starts
-// inside the input or its leading padding.
+// Number of positions of |window| over dimension |i| of size |in|. With ceil_mode the last window
+// starts inside the input or its leading padding.
 Result<Dim> window_positions(const Inference& inference, const Window& window, size_t i, Dim in);
 
 // Dimensions [2, rank) of |shape|; empty for a shorter shape.
 Shape spatial_dims(const Shape& shape);
-// As numbers, or empty unless all are known.
+// Dimensions as numbers; empty unless all are known.
 std::vector<int64_t> as_numbers(const Shape& shape);
 
 }  // namespace pfrt

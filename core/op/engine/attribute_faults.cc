@@ -13,7 +13,7 @@ struct NamedType {
   pfrt_attr_type type;
 };
 
-// Names that have one type in every operator of ai.onnx that has them, at every opset.
+// Attributes whose names have one type in every operator of ai.onnx that has them, at every opset.
 constexpr NamedType kTypes[] = {
     {"activation_alpha", PFRT_ATTR_FLOATS},
     {"activation_beta", PFRT_ATTR_FLOATS},

@@ -8,9 +8,10 @@
 namespace pfrt {
 namespace {
 
-constexpr int kMostRounds = 6;  // until shapes that go on changing count as unknown
+constexpr int kMostRounds = 6;  // then shapes that go on changing count as unknown
 
-// Each level of bodies is inferred by itself and with the one around it.
+// Depth of bodies below which none is inferred again: each level is inferred by itself and once
+// more with the one around it.
 constexpr uint32_t kInferDepth = 6;
 
 Type without_dims(Type type, std::vector<int64_t> axes) {
@@ -77,9 +78,9 @@ BodyEntry entry_of(const Inference& in, const Graph& body) {
   return {};
 }
 
-// What is certain whatever the iteration: |a| entered, |b| was handed on.
+// The type that holds in every iteration: |a| entered, |b| was handed on.
 Type carried_type(const Type& a, const Type& b) {
-  if (b.kind == PFRT_VALUE_UNSET) {  // not known what comes back: it has the type, not the shape
+  if (b.kind == PFRT_VALUE_UNSET) {  // only the type is known to come back
     Type out = a;
     out.has_shape = false;
     out.shape.clear();
@@ -117,7 +118,7 @@ Result<RepeatedBody> settle(const Inference& in, const Graph& body, const BodyTy
     auto outputs = types_of(inputs);
     if (!outputs.ok() && outputs.status().code() != Code::kSHAPE_MISMATCH)
       return outputs.take_status();
-    // What does not fit the shapes at hand may never run.
+    // A body that does not fit the present shapes may never run.
     out.outputs = outputs.ok() ? outputs.take() : std::vector<Type>(body.outputs.size());
     bool settled = true;
     for (size_t i = 0; i < out.entry.count; ++i) {
@@ -154,7 +155,7 @@ Result<std::vector<Type>> infer_body(const Inference& inference, const Graph& bo
     return inference.fail("the body '", body.name, "' has ", body.inputs.size(),
                           " inputs, expected ", inputs.size());
   std::vector<Type> types;
-  if (body.depth > kInferDepth) {  // as canonicalise has found them
+  if (body.depth > kInferDepth) {  // deeper types stay as canonicalise found them
     for (ValueId out : body.outputs) types.push_back(body.at(out).type);
     return types;
   }
@@ -169,7 +170,7 @@ Result<std::vector<Type>> infer_body(const Inference& inference, const Graph& bo
 
 int64_t scan_batches(const Node& node) { return node.attr_int("batched", 0); }
 
-// The axis that scan input or output |i| is cut along, batches apart.
+// The axis of slices of scan input or output |i|, batches apart.
 int64_t scan_axis(const Node& node, const char* list, size_t i) {
   const std::vector<int64_t>* axes = node.attr_ints(list);
   return axes && i < axes->size() ? (*axes)[i] : 0;

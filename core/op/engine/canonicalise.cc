@@ -18,8 +18,8 @@
 namespace pfrt {
 namespace {
 
-// Of what is declared, kind and element types fill what inference left open. Dimensions do not: a
-// run may have others, and what is taken for a fact here decides rewrites and plans.
+// Kind and element types fill what inference left open. Declared dimensions do not: a run may have
+// others, and a wrong one would mislead rewrites and plans.
 Type merged(const Type& inferred, const Type& declared) {
   Type out = inferred;
   if (inferred.kind == PFRT_VALUE_UNSET) out.kind = declared.kind;
@@ -32,14 +32,14 @@ Type merged(const Type& inferred, const Type& declared) {
 // Bodies nested deeper are not tried: a trial tries the bodies in it.
 constexpr int kTrialDepth = 2;
 
-// Nodes between two looks at whether the caller has cancelled.
+// Number of nodes between two checks whether the caller has cancelled.
 constexpr size_t kStopInterval = 64;
 
 bool differ_in_dtype(const Type& a, const Type& b) {
   return a.kind == b.kind && a.dtype != b.dtype && a.dtype && b.dtype;
 }
 
-// Both are known, and cannot both be right.
+// Whether both types are known and cannot both be right.
 bool contradict(const Type& a, const Type& b) {
   if (a.kind == PFRT_VALUE_UNSET || b.kind == PFRT_VALUE_UNSET) return false;
   if (a.kind != b.kind || differ_in_dtype(a, b)) return true;
@@ -137,8 +137,8 @@ class Canonicaliser {
     return {};
   }
 
-  // Gives the inputs of a body that is run again and again the types they have each time, which
-  // trials on copies find.
+  // Gives the inputs of a repeated body the types that hold in every iteration, which trials on
+  // copies find.
   Status type_inputs(const Graph& graph, const Node& node, Graph& body, InferState& state) {
     const Inference inference(graph, node, state);
     BodyTypes trial;
@@ -172,12 +172,12 @@ class Canonicaliser {
   Status visit(Graph& graph, NodeId id, InferState& state) {
     Node& node = *graph.node(id);
     take_instead(node, *state.instead);
-    // Without a row, or with another number of inputs, it was a fault before: what it makes is as
-    // declared.
+    // A node without a row, or with a wrong number of inputs, was reported before: its outputs get
+    // their declared types.
     if (watch_.faults && !fits_a_row(node)) return declare(graph, node, state);
     if (node.domain == "ai.onnx") node.domain.clear();
     while (!node.inputs.empty() && node.inputs.back() == kNoId) node.inputs.pop_back();
-    // What a repeated body is given follows from the node's canonical form.
+    // The inputs of a repeated body follow from the node's canonical form.
     const bool repeats = repeats_body(node);
     if (!repeats) PFRT_TRY(run_bodies(graph, node, state));
     std::vector<NodeId> after;
@@ -198,7 +198,7 @@ class Canonicaliser {
   }
 
   Status settle(const Graph& graph, const Node& node, InferState& state) {
-    // A body may never run: what does not fit in it is a fault of the run that gets there.
+    // A body may never run: a misfit in it is a fault of the run that gets there.
     Status inferred = infer_node(graph, node, state);
     if (!inferred.ok() && (depth_ == 0 || inferred.code() != Code::kSHAPE_MISMATCH))
       return inferred;
@@ -229,8 +229,7 @@ class Canonicaliser {
     return {};
   }
 
-  // Whoever takes an output relies on the element type that is declared; other declarations that
-  // are wrong mislead nobody.
+  // Users of an output rely on its declared element type; other wrong declarations mislead nobody.
   Status check_outputs(const Graph& graph, std::span<const Type> declared) const {
     for (size_t i = 0; i < declared.size() && !watch_.faults; ++i) {
       const GraphValue& out = graph.at(graph.outputs[i]);

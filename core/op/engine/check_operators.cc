@@ -13,7 +13,7 @@
 namespace pfrt {
 namespace {
 
-// Insertions, deletions and replacements that turn |a| into |b|.
+// Number of insertions, deletions and replacements that turn |a| into |b|.
 size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});
@@ -33,7 +33,7 @@ std::string domain_name(std::string_view domain) {
   return domain.empty() ? "ai.onnx" : std::string(domain);
 }
 
-// What is known of a name that has no row at an opset.
+// A hint about a name that has no row at an opset.
 std::string what_is_known(const Graph& graph, std::string_view domain, std::string_view name) {
   constexpr size_t kLongestName = 64;
   if (domain == "ai.onnx") domain = "";
@@ -112,7 +112,7 @@ class Checker {
               ", the newest known; export the model at opset ", newest, " or below");
       opset = newest;
     }
-    // A graph built by hand may import nothing: its nodes have the newest meaning.
+    // A graph built by hand may import nothing; its nodes then have the newest meaning.
     if (opset == 0) opset = newest;
     const OperatorDef* row = find_operator(graph, node, opset);
     if (!row) {
@@ -122,8 +122,8 @@ class Checker {
             " opset ", opset, "): ", known->second);
       return;
     }
-    // Of a list of any length every element counts; Loop, which may go without its first two,
-    // requires none.
+    // Every element of a list of any length is required; Loop, which may go without its first two
+    // inputs, has a minimum of none.
     const bool list = row->max_inputs < 0 && row->min_inputs > 0;
     check_arity(graph, node, node.inputs, "input", row->min_inputs, row->max_inputs, list);
     check_arity(graph, node, node.outputs, "output", row->min_outputs, row->max_outputs, false);

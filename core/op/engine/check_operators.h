@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether the nodes of a graph are nodes of operators that exist. Pure; thread-safe.
+// Checks that the nodes of a graph have existing operators. Pure; thread-safe.
 #pragma once
 
 #include <vector>
@@ -9,11 +9,12 @@
 
 namespace pfrt {
 
-// Every node's operator, version and arity, in bodies too; UNSUPPORTED_OPERATOR with one child a
-// fault.
+// Checks every node's operator, version and arity, in bodies too; UNSUPPORTED_OPERATOR with a child
+// for each fault.
 Status check_operators(const Graph& graph);
 
-// Attributes whose type is not that of their name, in bodies too; VALIDATION each.
+// Finds attributes whose type is not that of their name, in bodies too; a VALIDATION error for
+// each.
 std::vector<Status> attribute_faults(const Graph& graph);
 
 }  // namespace pfrt

@@ -34,7 +34,7 @@ Status check_kinds(const Inference& inference, const OperatorDef& row) {
   return {};
 }
 
-// Everything that follows may multiply the dimensions of a value.
+// Checks sizes, since later code may multiply the dimensions of a value.
 Status check_sizes(const Inference& inference) {
   const Graph& graph = inference.graph();
   for (size_t i = 0; i < inference.output_count(); ++i) {
@@ -66,7 +66,7 @@ Status infer_node(const Graph& graph, const Node& node, InferState& state) {
   if (!row)
     return error(Code::kUNSUPPORTED_OPERATOR, describe(graph, node),
                  ": no operator of that name in canonical form");
-  // Nothing of an earlier inference stays.
+  // Results of an earlier inference are removed.
   for (ValueId out : node.outputs) {
     if (out == kNoId) continue;
     state.types[out] = Type();

@@ -10,19 +10,18 @@
 
 namespace pfrt {
 
-// Types of all values computed by |order| from what |state| holds of their inputs, without changing
-// the graph. Bodies are inferred with their captures. |graph| must be canonical.
+// Infers the types of all values computed by |order| from those of their inputs in |state|, without
+// changing the graph. Bodies are inferred with their captures. |graph| must be canonical.
 Status infer(const Graph& graph, const std::vector<NodeId>& order, InferState& state);
 
-// One node.
+// Infers the types of one node's outputs.
 Status infer_node(const Graph& graph, const Node& node, InferState& state);
 
-// A state with what the graph itself says: types of inputs and constants, contents of small
-// constants.
+// A state with the graph's own facts: types of inputs and constants, contents of small constants.
 InferState initial_state(const Graph& graph);
 
-// A state for |body| that knows its own declarations and constants, and of its captures what
-// |outer| knows.
+// A state for |body| with its own declarations and constants, and with |outer|'s knowledge of its
+// captures.
 InferState body_state(const Graph& body, const InferState& outer);
 
 }  // namespace pfrt

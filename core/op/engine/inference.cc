@@ -76,8 +76,8 @@ Result<int64_t> Inference::axis(int64_t axis, size_t rank) const {
   return axis < 0 ? axis + r : axis;
 }
 
-// Whether |part| is the smaller of |whole| and a number above 1, as of a table that is cut to a
-// length: the two only broadcast where they are equal.
+// Whether |part| is the smaller of |whole| and a number above 1, as in a table that is cut to a
+// length: the two broadcast only if they are equal.
 static bool is_cut_of(const SymbolTable& symbols, const Dim& part, const Dim& whole) {
   const DimExpression cut = symbols.expression(part);
   if (cut.op != DimOp::kMin || !whole.symbolic()) return false;
@@ -105,7 +105,7 @@ Result<Shape> Inference::broadcast(const Shape& a, const Shape& b) const {
     } else if (is_cut_of(symbols(), l, s)) {
       l = s;
     } else if (!l.known() && !is_cut_of(symbols(), s, l)) {
-      // Which of the two is 1, only a run can tell; equal pairs still give equal dimensions.
+      // Only a run can tell which of the two is 1; equal pairs still give equal dimensions.
       l = symbols().broadcast(l, s);
     }
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an operator's shape inference sees: one node, and what is known of values so far.
+// The view of an operator's shape inference: a node, and the knowledge of values so far.
 #pragma once
 
 #include <cstdint>
@@ -15,23 +15,23 @@ namespace pfrt {
 
 // Types and small integer contents of values during inference, by ValueId.
 struct InferState {
-  // Of a value of |graph|; what was made since the state was brought up to date is a constant,
-  // whose type the graph itself knows. An unset Type for kNoId.
+  // The type of a value of |graph|. Values made since the state was brought up to date are
+  // constants, whose types the graph has. An unset Type for kNoId.
   const Type& type_of(const Graph& graph, ValueId id) const;
 
   std::vector<Type> types;
   // Known contents of small integer (or bool) tensors in row-major order: shapes, axes, pads.
   // Elements may be symbolic.
   std::vector<std::optional<Shape>> data;
-  // Values at hand though they are not constants of the graph: what has been run already.
+  // Values at hand although they are no constants of the graph: results of a run.
   std::unordered_map<ValueId, Tensor> contents;
-  // While a graph is brought into canonical form: what nodes that are gone made, and the values
-  // that users get instead when their turn comes.
+  // During canonicalisation: for outputs of removed nodes, the values that their users get when
+  // their turn comes.
   std::unordered_map<ValueId, ValueId>* instead = nullptr;
-  const std::vector<bool>* used = nullptr;  // by value, then too: whether anything used it at first
+  const std::vector<bool>* used = nullptr;  // by value, then too: whether it had users at first
 };
 
-// One node's view of the state.
+// A node's view of the state.
 class Inference {
  public:
   Inference(const Graph& graph, const Node& node, InferState& state)
@@ -50,9 +50,9 @@ class Inference {
   size_t rank(size_t i) const { return input(i).shape.size(); }
   // Contents of a small integer input, from a constant or from propagation.
   std::optional<Shape> data(size_t i) const;
-  // As numbers; nullopt unless every element is known.
+  // The contents as numbers; nullopt unless every element is known.
   std::optional<std::vector<int64_t>> numbers(size_t i) const;
-  // A constant, or contents that the state has; nullptr otherwise.
+  // A constant, or contents in the state; nullptr otherwise.
   const Tensor* constant(size_t i) const;
 
   size_t output_count() const { return node_.outputs.size(); }
@@ -61,15 +61,15 @@ class Inference {
     set_output(i, Type::tensor(dtype, std::move(shape)));
   }
   void set_output_unknown_shape(size_t i, pfrt_dtype dtype) { set_output(i, Type::tensor(dtype)); }
-  // Contents of an output, kept when at most 1,024 elements.
+  // Sets contents of an output, which are kept up to 1,024 elements.
   void set_data(size_t i, Shape elements);
   const Type& output(size_t i) const;
 
-  // |axis| in [-rank, rank) to [0, rank), or an error naming the node.
+  // Maps |axis| from [-rank, rank) to [0, rank), or returns an error that names the node.
   Result<int64_t> axis(int64_t axis, size_t rank) const;
-  // NumPy broadcasting; equal symbols match, a symbol against a number > 1 takes the number.
+  // Broadcasts as NumPy does. Equal symbols match; a symbol against a number > 1 takes the number.
   Result<Shape> broadcast(const Shape& a, const Shape& b) const;
-  // A fault of the model, prefixed with the node: "Conv 'c1': ...".
+  // Reports a fault of the model, prefixed with the node: "Conv 'c1': ...".
   template <typename... Parts>
   Status fail(const Parts&... parts) const {
     return error(Code::kSHAPE_MISMATCH, describe(graph_, node_), ": ", parts...);

@@ -25,7 +25,7 @@ bool propagates_data(std::string_view op) {
 
 bool propagates_dims(std::string_view op) { return op == "Shape" || op == "Size"; }
 
-// Contents fit for tracking whatever the run's dimensions are: a scalar or a short list of fixed
+// Whether contents can be tracked for any dimensions of the run: a scalar or a short list of fixed
 // length.
 bool trackable(const Type& type) {
   if (!type.is_tensor() || !holds_data(type.dtype) || !type.has_shape) return false;
@@ -74,7 +74,7 @@ class Analysis {
       if (!node.has_input(i)) continue;
       const ValueId in = node.inputs[i];
       dims = dims && known_.dims[in];
-      // Of constants with more dimensions, operators need not give contents on.
+      // Operators need not pass on contents of constants with more dimensions.
       data = data && known_.data[in] && graph_.at(in).type.shape.size() <= 1;
       if (i < 32 && (row->shape_inputs >> i & 1u))
         dims = dims && (known_.data[in] || graph_.constant(in));

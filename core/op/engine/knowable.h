@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a run's signature says of values before they are computed. Pure; thread-safe.
+// Facts about values that a run's signature tells before they are computed. Pure; thread-safe.
 #pragma once
 
 #include <vector>

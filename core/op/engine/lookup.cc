@@ -13,9 +13,9 @@ std::string_view canonical_domain(std::string_view domain) {
   return domain == "ai.onnx" ? "" : domain;
 }
 
-// Every row, by domain and name, else as the families have them, and a hash table of where the rows
-// of each name begin. Without heap memory or a destructor: exit() may come while another thread
-// still looks up.
+// All rows, by domain and name and then in the order of the families, and a hash table of where the
+// rows of each name begin. It has no heap memory and no destructor, since exit() may come while
+// another thread still looks up.
 class RowIndex {
  public:
   RowIndex() {

@@ -10,14 +10,14 @@
 
 namespace pfrt {
 
-// Of the host's own operators on strings (string_numbers.h).
+// Domain of the host's own operators on strings (string_numbers.h).
 inline constexpr std::string_view kStringDomain = "pyflame_rt.strings";
 
 // The built-in row for |name| in |domain| at |opset|, or nullptr.
 const OperatorDef* find_operator(std::string_view domain, std::string_view name, int64_t opset);
 // Whether there is a row of that name at any opset.
 bool is_built_in(std::string_view domain, std::string_view name);
-// The newest opset known of a domain; 0 for an unknown domain.
+// The newest known opset of a domain; 0 for an unknown domain.
 int64_t newest_opset(std::string_view domain);
 
 }  // namespace pfrt

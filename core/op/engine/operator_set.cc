@@ -82,7 +82,7 @@ const OperatorDef* find_operator(const Graph& graph, const Node& node, int64_t o
   if (const OperatorDef* row = find_operator(node.domain, node.op, opset)) return row;
   const CustomOperator* own =
       graph.operators ? graph.operators->find(node.domain, node.op) : nullptr;
-  // A domain that nobody imports is at its newest.
+  // A domain that nobody imports has its newest opset.
   return own && (opset == 0 || opset >= own->row().since) ? &own->row() : nullptr;
 }
 

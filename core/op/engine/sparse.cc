@@ -7,7 +7,7 @@
 namespace pfrt {
 namespace {
 
-// A model may name a shape of any size in a few bytes.
+// A limit is needed since a model may name a shape of any size in a few bytes.
 constexpr uint64_t kMostBytes = uint64_t{256} << 20;
 constexpr uint64_t kMostTimesStored = 64;
 

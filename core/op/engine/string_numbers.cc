@@ -12,9 +12,9 @@ constexpr uint32_t kAll = UINT32_MAX;
 
 struct Movement {
   std::string_view op;
-  uint32_t inputs;   // those that hold what is moved
-  uint32_t outputs;  // those that hold it afterwards
-  bool ranked;       // the order or equality of elements counts, or zeros, which are ""
+  uint32_t inputs;   // bits of inputs with elements that move
+  uint32_t outputs;  // bits of outputs that get them
+  bool ranked;       // order or equality of elements counts, or zeros, which are ""
 };
 
 constexpr Movement kMovements[] = {
@@ -95,7 +95,7 @@ Status cannot_restore(const Graph& graph, const Node& node) {
                "the model as .pfm, or at a lower optimisation level");
 }
 
-// What comes out where strings go in is strings.
+// Outputs are strings where the moved inputs are.
 Status move_strings(Graph& graph, const Node& node) {
   const Movement* movement = movement_of(node);
   bool strings = false, numbers = false;
@@ -112,7 +112,7 @@ Status move_strings(Graph& graph, const Node& node) {
   return {};
 }
 
-// Numbers are there for movements alone.
+// Checks that only movements use the numbers.
 Status check_users(const Graph& graph, const std::vector<bool>& is_number) {
   for (const ValueId out : graph.outputs)
     if (is_number[out]) return cannot_restore(graph, *graph.node(graph.at(out).producer));

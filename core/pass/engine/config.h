@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the built-in passes can be told. Plain values; the C ABI's and C++'s structs mirror them.
+// Options of the built-in passes. Plain values; the C ABI's and C++'s structs mirror them.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace pfrt {
 
 struct ConstantFoldingConfig {
   uint64_t max_tensor_bytes = uint64_t{16} << 20;  // of a result
-  bool fold_shape_ops = true;                      // Shape, and arithmetic on what it gives
+  bool fold_shape_ops = true;                      // Shape, and arithmetic on its results
   bool fold_expensive_ops = false;                 // products and convolutions too
   std::vector<std::string> exclude_ops;
 };

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cassert>
 
-#include "core/op/defs/rules.h"
+#include "core/op/defs/common/helpers.h"
 #include "core/op/engine/contents.h"
 #include "core/op/engine/infer.h"
 #include "core/op/engine/inference.h"
@@ -13,14 +13,14 @@ namespace pfrt {
 
 namespace {
 
-// A value with more users, or a graph with more outputs, has an index of them; and not all of them
-// are looked at again for an edit that concerns one.
+// A value with more users, or a graph with more outputs, gets an index of them; and such users are
+// not all looked at again after an edit of one.
 constexpr size_t kMany = 64;
-// Nodes between two looks at whether the caller has cancelled.
+// Number of nodes between two checks whether the caller has cancelled.
 constexpr size_t kEditsPerStop = 256;
 
-// What both say of one value, which rewriting does not change: numbers before names, and of two
-// names the one that was known first.
+// Joins two types of a value that rewriting does not change: a number is preferred to a name, and
+// of two names the one known first.
 Type merged(const Type& found, const Type& known) {
   if (known.kind == PFRT_VALUE_UNSET || found.dtype != known.dtype) return found;
   if (found.kind == PFRT_VALUE_UNSET || !found.has_shape) return known;
@@ -31,7 +31,7 @@ Type merged(const Type& found, const Type& known) {
   return out;
 }
 
-// Blocks without |from| are passed by with vector instructions: a node may have very many inputs.
+// Vector instructions skip blocks without |from|, since a node may have very many inputs.
 void replace_all(std::vector<ValueId>& list, ValueId from, ValueId to) {
   constexpr size_t kBlock = 64;
   for (size_t i = 0; i < list.size(); i += kBlock) {
@@ -130,10 +130,10 @@ void Editor::grow() {
   state_.data.resize(count);
 }
 
-// What canonicalisation found, with what was declared, stays where inference knows less.
+// Types from canonicalisation, joined with declared ones, stay where inference knows less.
 Status Editor::infer(Node& node) {
   Status inferred = infer_node(*graph_, node, state_);
-  // A body may never run: what does not fit in it is a fault of the run that gets there.
+  // A body may never run: a misfit in it is a fault of the run that gets there.
   if (!inferred.ok() && (graph_->depth == 0 || inferred.code() != Code::kSHAPE_MISMATCH))
     return inferred;
   for (ValueId out : node.outputs) {
@@ -209,7 +209,7 @@ void Editor::touch_around(ValueId value) {
 
 void Editor::touch_user(NodeId id) {
   touch(id);
-  // What follows may match now that this one has changed.
+  // The nodes behind this one may match now that it has changed.
   if (const Node* user = graph_->node(id))
     for (ValueId out : user->outputs)
       if (out != kNoId && users_[out].size() <= kMany)
@@ -217,7 +217,7 @@ void Editor::touch_user(NodeId id) {
 }
 
 void Editor::touch_left(ValueId value) {
-  // Of a constant that many share, only its last user may match what it did not before.
+  // When a constant with many users loses one, only its last user may match something new.
   if (graph_->constant(value) && users_[value].size() > 1) return;
   touch_around(value);
 }

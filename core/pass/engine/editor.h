@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A canonical graph while it is rewritten: who makes and who uses each value stays at hand, edits
-// cost what they touch, and every edited node is remembered for the worklist (rules.h). Types and
-// the known contents of small integer values follow the edits. Bodies are edited by editors of
+// A canonical graph while it is rewritten: the producer and users of each value are at hand, edits
+// cost only what they touch, and every edited node is remembered for the worklist (rules.h). Types
+// and the known contents of small integer values follow the edits. Bodies are edited by editors of
 // their own. Not thread-safe.
 #pragma once
 
@@ -20,18 +20,18 @@ namespace pfrt {
 
 class Editor {
  public:
-  // |outer| is what is known around a body: the state of the graph it is in, or nullptr. |progress|
-  // may stop it, here and in refresh; null = nobody does.
+  // |outer| is the state of the graph around a body, or nullptr. |progress| may stop it, here and
+  // in refresh; null = nothing does.
   static Result<Editor> open(Graph& graph, const InferState* outer = nullptr,
                              const Progress* progress = nullptr);
-  // As if opened anew, but only what was edited since, and what follows from it, is inferred. Not
-  // for bodies: what is around them may have changed.
+  // Has the effect of opening anew, but infers only what was edited since, and what follows from
+  // it. Not for bodies, since the graph around them may have changed.
   Status refresh();
 
   Graph& graph() { return *graph_; }
   const Graph& graph() const { return *graph_; }
   const InferState& state() const { return state_; }
-  // As of the graph.
+  // The graph's topological order.
   Result<std::vector<NodeId>> topological_order();
   Node* node(NodeId id) { return graph_->node(id); }
 
@@ -52,45 +52,45 @@ class Editor {
   std::optional<size_t> rank(ValueId value) const;
   // Known contents of a small integer value; elements may be symbolic.
   const std::optional<Shape>& contents(ValueId value) const;
-  // As numbers; nullopt unless all are known.
+  // The contents as numbers; nullopt unless all are known.
   std::optional<std::vector<int64_t>> numbers(ValueId value) const;
-  // Certainly the same element type and dimensions.
+  // Whether both certainly have the same element type and dimensions.
   bool same_type(ValueId a, ValueId b) const;
   // Whether the output of an elementwise node certainly has the type of its input |value|, also
-  // where dimensions of that are not known.
+  // where some dimensions are unknown.
   bool keeps_type(const Node& elementwise, ValueId value) const;
 
   // A constant named after |stem|.
   ValueId add_constant(std::string_view stem, Tensor tensor);
   Result<ValueId> int64s(std::string_view stem, const std::vector<int64_t>& values);
-  // A canonical node; types of its outputs are inferred. |stem| names it and its outputs, and is
-  // the name of what it stands for.
+  // Adds a canonical node and infers the types of its outputs. |stem|, the name of what it
+  // replaces, names it and its outputs.
   Result<ValueId> add(std::string_view op, std::string_view stem, std::vector<ValueId> inputs,
                       std::vector<Attribute> attrs = {}, std::string_view domain = {});
-  // Likewise; |made| has operator, inputs and attributes. Returns the outputs.
+  // Adds |made|, which has operator, inputs and attributes, and returns its outputs.
   Result<std::vector<ValueId>> add_node(Node made, std::string_view stem, size_t outputs = 1);
   // Whether a node makes the value, or the graph has it as a constant, input or capture. An edit
-  // may have taken away what made a value that a pass remembers.
+  // may have removed the producer of a value that a pass remembers.
   bool is_there(ValueId value) const;
-  // Whether replace may be called: |to| is there. A graph output keeps its name, so that what
-  // stands for it must be made by a node and be no output itself.
+  // Whether replace may be called: |to| is there. A graph output keeps its name, so its replacement
+  // must be made by a node and be no output itself.
   bool can_replace(ValueId from, ValueId to) const;
-  // All that uses |from| uses |to|, which has the same meaning; what |from| leaves unused goes
-  // away.
+  // Makes all users of |from| use |to|, which has the same meaning, and removes what becomes
+  // unused.
   void replace(ValueId from, ValueId to);
-  // |value| becomes a constant; the node that made it goes away when nobody needs its other
+  // Makes |value| a constant; the node that made it is removed when nothing needs its other
   // outputs.
   void replace_with_constant(ValueId value, ValuePtr constant);
   void set_input(Node& node, size_t i, ValueId value);
-  // After attributes were changed in place.
+  // Is called after attributes were changed in place.
   Status changed(Node& node);
-  // The node's bodies have changed: |before| is what it used.
+  // Is called after the node's bodies have changed; |before| has the values it used.
   void forget_uses(Node& node, const std::vector<ValueId>& before);
-  // Takes a node away whose outputs nobody uses, and what only it needed.
+  // Removes a node whose outputs nothing uses, and whatever only it needed.
   void remove_unused(NodeId id);
-  // Takes the contents of a constant away that nobody uses.
+  // Removes the contents of a constant that nothing uses.
   void drop_constant(ValueId value);
-  // Takes captures away that nobody in this body uses.
+  // Removes captures that nothing in this body uses.
   void drop_captures();
   bool unused(const Node& node) const;
 
@@ -108,18 +108,18 @@ class Editor {
   void touch(NodeId id);
   void touch_around(ValueId value);
   void touch_user(NodeId id);
-  void touch_left(ValueId value);  // by one of its users
+  void touch_left(ValueId value);  // one of its users no longer uses it
   void replace_output(ValueId from, ValueId to);
   Status look(size_t& visited) const;  // whether to stop
   void count_users(const std::vector<NodeId>& order);
   Status infer(Node& node);
-  // Likewise; those that use an output that is not what it was are to be inferred too.
+  // Infers the node; users of an output that has changed are to be inferred too.
   Status infer_again(Node& node);
 
   Graph* graph_;
   InferState state_;
   std::vector<std::vector<NodeId>> users_;
-  // Where each user stands in its list, of values that many use.
+  // For values with many users: the place of each user in its list.
   std::unordered_map<ValueId, std::unordered_map<NodeId, size_t>> places_;
   std::unordered_map<ValueId, std::vector<size_t>> output_places_;  // in graphs of many outputs
   std::vector<bool> output_, input_;                                // by value
@@ -131,7 +131,7 @@ class Editor {
   const Progress* progress_;
 };
 
-// Runs |fn| (a Status of a Graph) on every body of |node|.
+// Runs |fn|, which takes a Graph and gives a Status, on every body of |node|.
 template <typename Fn>
 Status for_each_body(const Node& node, Fn fn) {
   for (const Attribute& attr : node.attrs) {

@@ -33,7 +33,7 @@ Status Editors::visit(Graph& graph, const InferState* outer,
   PFRT_ASSIGN(Editor* const editor, open(graph, outer));
   const uint64_t before = editor->edits();
   for (NodeId id : graph.node_ids()) {
-    // What only a body had used is gone with the use, wherever it stands in this order.
+    // A node that only a body used is removed with the use, wherever it is in this order.
     if (!graph.node(id)) continue;
     Node& node = *graph.node(id);
     if (!has_bodies(node)) continue;

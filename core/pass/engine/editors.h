@@ -14,18 +14,18 @@ namespace pfrt {
 
 class Editors {
  public:
-  // Calls |fn| for every body in |graph|, innermost first, then for the graph itself, with what is
-  // known around each. The graph must be alive, and edited by nobody else, until close or a visit
-  // of another.
+  // Calls |fn| for every body in |graph|, innermost first, then for the graph itself, with the
+  // knowledge around each. The graph must be alive, and edited by nobody else, until close or a
+  // visit of another.
   Status visit(Graph& graph, const std::function<Status(Editor&)>& fn);
   void close();
-  // May stop a visit from now on; null = nobody does.
+  // Sets a progress that may stop later visits; null = nothing does.
   void watch(const Progress* progress) { progress_ = progress; }
 
  private:
   struct Open {
     std::unique_ptr<Editor> editor;
-    uint64_t at = 0;  // as of which edit a body and what is around it were known
+    uint64_t at = 0;  // edit at which a body and its surroundings were known
   };
   Result<Editor*> open(Graph& graph, const InferState* outer);
   Status visit(Graph& graph, const InferState* outer, const std::function<Status(Editor&)>& fn);

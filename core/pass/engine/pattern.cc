@@ -42,8 +42,8 @@ Status Pattern::set_root(std::string_view name) {
   return {};
 }
 
-// Binds pattern nodes to graph nodes along the edges, the root first, going back where an edge can
-// be followed in several ways.
+// Binds pattern nodes to graph nodes along the edges, the root first, and backtracks where an edge
+// can be followed in several ways.
 class Pattern::Search {
  public:
   Search(const Pattern& pattern, const Graph& graph) : pattern_(pattern), graph_(graph) {
@@ -52,7 +52,8 @@ class Pattern::Search {
         if (in != kNoId) users_[in].push_back(id);
   }
 
-  // Edges so that each has an end that is bound when its turn comes; or why there is no such order.
+  // Orders edges such that each has a bound end when its turn comes, or tells why there is no such
+  // order.
   Status order_edges(size_t root) {
     std::vector<bool> reached(pattern_.nodes_.size());
     std::vector<bool> taken(pattern_.edges_.size());

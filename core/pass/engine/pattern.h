@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Patterns of nodes for those who write passes outside of core: named nodes, edges between them, a
-// root. Works on graphs of any form. Pure; thread-safe on graphs that nobody edits.
+// Patterns of nodes for authors of passes outside of core: named nodes, edges between them, a root.
+// They match graphs of any form. Pure; thread-safe on graphs that nobody edits.
 #pragma once
 
 #include <string>
@@ -20,9 +20,9 @@ class Pattern {
   Status add_edge(std::string_view from, uint32_t output, std::string_view to, uint32_t input);
   Status set_root(std::string_view name);
 
-  // Of each match the nodes in the order in which they were added.
+  // Finds all matches, each with its nodes in the order in which they were added.
   Result<std::vector<std::vector<NodeId>>> find_all(const Graph& graph) const;
-  // NOT_FOUND lists the nodes there are.
+  // The index of the pattern's node |name|; NOT_FOUND lists the nodes there are.
   Result<size_t> index_of(std::string_view name) const;
 
  private:
@@ -39,7 +39,7 @@ class Pattern {
   size_t root_ = SIZE_MAX;
 };
 
-// Whether exactly one use, by a node, remains of all outputs of |node| together.
+// Whether all outputs of |node| together have exactly one use, by a node.
 bool has_single_consumer(const Graph& graph, const Node& node);
 
 }  // namespace pfrt

@@ -14,7 +14,7 @@
 namespace pfrt {
 namespace {
 
-// An outer value that is captured under several names is captured once.
+// Joins captures of one outer value under several names.
 void merge_captures(Graph& body) {
   std::vector<Capture> kept;
   for (const Capture& c : body.captures) {
@@ -27,7 +27,7 @@ void merge_captures(Graph& body) {
   body.captures = std::move(kept);
 }
 
-// |waiting| so that each follows those of its after() that are there, else as they stand.
+// Orders |waiting| so that each pass follows those of its after() that are present, else unchanged.
 Result<std::vector<Pass*>> in_order(std::vector<Pass*> waiting, std::string_view added) {
   std::vector<Pass*> order;
   while (!waiting.empty()) {
@@ -63,7 +63,7 @@ Pipeline Pipeline::standard(PipelineConfig config, Logger* logger) {
   for (auto& pass : all) {
     if (pass->level() > level) continue;
     [[maybe_unused]] const Status added = pipeline.add(std::move(pass));
-    assert(added.ok());  // built-in passes follow each other in no circle: tested
+    assert(added.ok());  // tests show that built-in passes have no circle
   }
   return pipeline;
 }
@@ -138,7 +138,7 @@ Status Pipeline::run_one(Pass& pass, std::shared_ptr<Graph>& graph, PassContext&
     std::string rules;
     for (const auto& [rule, count] : found.stats.rules)
       rules += message(rules.empty() ? "; " : ", ", rule, " ", count);
-    // Whatever the level: it was asked for.
+    // It was asked for, whatever the logger's level.
     logger_->write(PFRT_LOG_INFO, message(pass.name(), ": ", before, " nodes before, ",
                                           report.nodes_after, " after, ", ms, " ms", rules));
   }
@@ -176,7 +176,7 @@ Status Pipeline::run_until_fixed_point(std::shared_ptr<Graph>& graph, PassContex
 }
 
 Status Pipeline::repeat(std::shared_ptr<Graph>& graph, PassContext& context, PassResult& result) {
-  // A pass that found nothing finds nothing until another has changed the graph.
+  // A pass that found nothing finds nothing until another one has changed the graph.
   constexpr uint64_t kNever = UINT64_MAX;
   uint64_t changes = 0;
   std::vector<uint64_t> nothing_at(passes_.size(), kNever);

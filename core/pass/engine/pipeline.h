@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Passes in the order that they ask for, run once or until nothing changes any more. With
+// Runs passes in the order that they ask for, once or until nothing changes any more. With
 // PassContext::difference every pass is verified (verified.h). Not thread-safe.
 #pragma once
 
@@ -13,14 +13,15 @@
 
 namespace pfrt {
 
-// What one pass has done and taken, over all its runs.
+// Changes and time of a pass, over all its runs.
 struct PassReport {
   std::string pass;
   uint32_t runs = 0;
   double ms = 0;
   uint64_t nodes_before = 0, nodes_after = 0;  // of the first and the last run
   PassResult result;
-  // Found wrong by verification; without a place the rule everywhere, without a rule the pass.
+  // Applications that verification found wrong; without a place the rule everywhere, without a rule
+  // the pass.
   std::vector<Application> undone;
 };
 
@@ -32,15 +33,15 @@ class Pipeline {
   static Pipeline standard(PipelineConfig config, Logger* logger = nullptr);
 
   const PipelineConfig& config() const { return config_; }
-  // Passes run in the order of their registration, but that each follows those of its after(). A
-  // second one of the same name takes the place of the first. INVALID_ARGUMENT, and nothing is
-  // added, when passes would follow each other in a circle.
+  // Passes run in the order of registration, except that each follows those of its after(). A pass
+  // replaces an earlier one of the same name. INVALID_ARGUMENT, and nothing is added, when passes
+  // would follow each other in a circle.
   Status add(std::unique_ptr<Pass> pass);
   std::vector<std::string> names() const;  // in the order in which they run
 
-  // Each pass of the level that is not skipped, once.
+  // Runs each pass of the level that is not skipped, once.
   Status run(std::shared_ptr<Graph>& graph, PassContext& context, PassResult& result);
-  // That pass alone, whatever its level; NOT_FOUND lists those there are.
+  // Runs the pass |name| alone, whatever its level; NOT_FOUND lists the passes there are.
   Status run_pass(std::string_view name, std::shared_ptr<Graph>& graph, PassContext& context,
                   PassResult& result);
   Status run_until_fixed_point(std::shared_ptr<Graph>& graph, PassContext& context,
@@ -62,8 +63,7 @@ class Pipeline {
   std::vector<PassReport> reports_;
 };
 
-// For graphs that are to be written to a file: values that bodies capture have their outer names
-// there again.
+// Prepares a graph for writing to a file: captured values get their outer names back in bodies.
 void name_captures(Graph& graph);
 
 }  // namespace pfrt

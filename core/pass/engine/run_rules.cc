@@ -12,9 +12,9 @@
 namespace pfrt {
 namespace {
 
-// Nodes between two looks at whether the caller has cancelled.
+// Number of nodes between two checks whether the caller has cancelled.
 constexpr size_t kVisitsPerStop = 64;
-// A set of rules that undo each other's work must not go on for ever.
+// Limit that ends a set of rules that undo each other's work.
 constexpr uint64_t kApplicationsPerNode = 32;
 
 class Worklist {
@@ -69,7 +69,7 @@ class Driver {
       const auto own = index_.find(std::string_view(node->op)), any = index_.find({});
       if (own == index_.end() && any == index_.end()) continue;
       const ValueId out = first_output(*node);
-      // A copy: a rewrite may move the name to another value.
+      // This is a copy, since a rewrite may move the name to another value.
       const std::string at = out == kNoId ? std::string() : editor.graph().at(out).name;
       const auto changed_by = [&](auto found) {
         return found != index_.end() && std::ranges::any_of(found->second, [&](const Rule* rule) {
@@ -116,7 +116,8 @@ class Driver {
   const RuleContext& context_;
   PassResult& result_;
   RuleIndex index_;
-  // What a failed rewrite made and took back touches its neighbours, and so this node again.
+  // Rules that failed at a node. A failed rewrite touches the neighbours of the nodes it made and
+  // removed, and so this node again.
   std::set<std::pair<NodeId, const Rule*>> failed_;
 };
 

@@ -9,9 +9,9 @@
 namespace pfrt {
 namespace {
 
-// So many wrong places of one rule, and it is blocked everywhere.
+// Number of wrong places of a rule after which it is blocked everywhere.
 constexpr uint64_t kMostOfOneRule = 4;
-// So many findings in one pass, and it is undone as a whole.
+// Number of findings in a pass after which it is undone completely.
 constexpr size_t kMostOfOnePass = 64;
 
 struct Attempt {
@@ -26,8 +26,8 @@ class Verification {
   Verification(Pass& pass, std::shared_ptr<const Graph> before, PassContext& context)
       : pass_(pass), before_(std::move(before)), context_(context), folding_(context.folding) {}
 
-  // The pass with at most |limit| rewrites. What stops the caller is a failure, all else that goes
-  // wrong a difference.
+  // Runs the pass with at most |limit| rewrites. Causes that stop the caller are failures; any
+  // other failure counts as a difference.
   Result<Attempt> attempt(uint64_t limit = UINT64_MAX) {
     Attempt out;
     out.graph = before_->clone();
@@ -52,12 +52,12 @@ class Verification {
   }
 
   // The first rewrite after which results differ while they did not just before: whatever else is
-  // wrong, that one is. Nothing when what is wrong is not a rewrite that asked, or when the pass
-  // does not repeat itself. |how| is what the difference is then.
+  // wrong, that one is. Nothing when the fault is not in a rewrite that asked the gate, or when the
+  // pass does not repeat itself. |how| gets the difference.
   Result<std::optional<Application>> culprit(const Attempt& whole, std::string& how) {
     PFRT_ASSIGN(const Attempt nothing, attempt(0));
     if (!nothing.difference.empty() || whole.done.empty()) return std::optional<Application>();
-    // With the first |right| rewrites results are right, with the first |wrong| they are not.
+    // The first |right| rewrites keep results right, the first |wrong| do not.
     uint64_t right = 0, wrong = whole.done.size();
     how = whole.difference;
     while (wrong - right > 1) {

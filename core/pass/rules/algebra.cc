@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Arithmetic and logic that give back what they take. Exact, bit for bit: x + 0 is left alone where
-// it would turn a -0 into a 0, x - 0 and x + -0 are not.
+// Removes arithmetic and logic whose result equals an operand, exactly, bit for bit: x + 0 stays,
+// since it turns a -0 into a 0, while x - 0 and x + -0 go.
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -13,7 +13,7 @@
 namespace pfrt {
 namespace {
 
-// The number that every element of a constant is.
+// The value of every element of a constant, if it is the same.
 std::optional<double> uniform(const Tensor* constant) {
   if (!constant || constant->dtype == PFRT_DTYPE_STRING || constant->device()) return std::nullopt;
   const int64_t count = constant->count();
@@ -34,7 +34,7 @@ std::optional<double> uniform(const Editor& editor, const Node& node, size_t i) 
   return node.has_input(i) ? uniform(editor.constant(node.inputs[i])) : std::nullopt;
 }
 
-// What an operand must be for the result to be the other one.
+// The value of an operand with which the result is the other operand.
 struct Neutral {
   std::string_view op;
   double value;
@@ -65,7 +65,7 @@ Result<bool> only_operand(Editor& editor, Node& node, const RuleContext&) {
   return node.inputs.size() == 1 && stand_in(editor, node, node.inputs[0]);
 }
 
-// What is known of additions then holds.
+// Rules for additions then apply.
 Result<bool> two_operands(Editor& editor, Node& node, const RuleContext&) {
   if (node.inputs.size() != 2) return false;
   node.op = "Add";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What stands around Attention becomes part of it: repeated heads of keys and values, keys and
-// values of the past, the way to heads and back, and the projections of one input.
+// Makes nodes around Attention part of it: repeated heads of keys and values, keys and values of
+// the past, the transposes to heads and back, and the projections of one input.
 #include "core/pass/rules/attention.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace pfrt {
 namespace {
 
-// Queries, keys and values by head, without a past so far.
+// Whether queries, keys and values are by head, without a past so far.
 bool is_plain(const Editor& editor, const Node& node) {
   if (node.has_input(4) || node.has_input(5) || node.has_input(6)) return false;
   for (size_t i = 1; i < node.outputs.size(); ++i)
@@ -26,7 +26,7 @@ bool is_known(const Dim& d) { return d.known() && d.value() > 0; }
 
 // -------------------------------------------------------------------------------- grouped queries
 
-// Heads each of which stands |times| times in a row: Unsqueeze, Expand or Tile, Reshape.
+// Heads, each repeated |times| times in a row: Unsqueeze, Expand or Tile, Reshape.
 struct Repeated {
   ValueId heads;
   int64_t times;
@@ -83,15 +83,15 @@ std::optional<Joined> joined(Editor& editor, ValueId value) {
   return Joined{concat->inputs[0], concat->inputs[1]};
 }
 
-// Concat of past and new keys and values: the operator joins them itself and hands them on. A
-// causal mask would begin elsewhere.
+// Takes over the Concat of past and new keys and values: the operator joins them itself and hands
+// them on. With a past a causal mask would begin elsewhere.
 Result<bool> take_past(Editor& editor, Node& node, const RuleContext& context) {
   if (!is_plain(editor, node) || node.attr_int("is_causal", 0) != 0 ||
       node.attr_int("left_window_size", -1) != -1 || node.attr_int("right_window_size", -1) != -1)
     return false;
   const std::vector<ValueId> outs = {node.outputs[0], node.inputs[1], node.inputs[2]};
   const auto keys = joined(editor, outs[1]), values = joined(editor, outs[2]);
-  // They come out of the operator now: what it takes must not be made from them.
+  // The operator makes the joined values now, so its inputs must not depend on them.
   if (!keys || !values || outs[1] == outs[2] || editor.users(outs[1]).size() != 1 ||
       editor.users(outs[2]).size() != 1)
     return false;
@@ -115,9 +115,9 @@ Node* exchange(Editor& editor, ValueId value) {
   return perm && std::ranges::equal(*perm, kExchange) ? node : nullptr;
 }
 
-// [batch, position, head x column] of what is there by head, perhaps turned by position.
+// [batch, position, head x column] of a value by head, perhaps rotated by position.
 struct Flat {
-  ValueId rows;   // that, or kNoId: |apart| is to be reshaped
+  ValueId rows;   // this form, or kNoId where |apart| must be reshaped
   ValueId apart;  // [batch, position, head, column]
   const Node* rotary;
   int64_t heads, columns;
@@ -164,7 +164,7 @@ Result<ValueId> rows_of(Editor& editor, const std::string& stem, const Flat& fla
   return editor.add("RotaryEmbedding", flat.rotary->name, std::move(inputs), std::move(attrs));
 }
 
-// Rows are read and written head by head, as they lie.
+// Takes transposes to heads and back into the operator, which reads and writes rows head by head.
 Result<bool> take_heads(Editor& editor, Node& node, const RuleContext& context) {
   const Node* back = editor.only_user(node.outputs[0]);
   if (editor.rank(node.inputs[0]) != 4u || !back || back->op != "Transpose" ||
@@ -201,7 +201,7 @@ Result<bool> take_heads(Editor& editor, Node& node, const RuleContext& context) 
               editor.add_node(std::move(made), stem, before.size()));
   for (size_t i = 1; i < before.size(); ++i)
     if (before[i] != kNoId) editor.replace(before[i], now[i]);
-  // Where the heads are joined afterwards that is what comes out.
+  // A Reshape that joins the heads afterwards gives the operator's own output.
   const Node* join = editor.only_user(apart);
   const bool joins = join && join->op == "Reshape" && join->domain.empty() &&
                      join->inputs[0] == apart && editor.same_type(join->outputs[0], now[0]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the rules around Attention share. Pure.
+// Shared parts of the rules around Attention. Pure.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace pfrt {
 
-// All attributes of an Attention in canonical form, with |scale|; is_causal = 0 is the first.
+// All attributes of an Attention in canonical form, with |scale|; the first is is_causal = 0.
 std::vector<Attribute> attention_attrs(double scale);
 
 }  // namespace pfrt

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Chains of Cast: one alone where the first of two loses nothing.
+// Joins chains of Cast into one where the first of two loses nothing.
 #include "core/base/dtype.h"
 #include "core/pass/rules/moves.h"
 #include "core/pass/rules/rule_tables.h"
@@ -8,8 +8,8 @@
 namespace pfrt {
 namespace {
 
-// Bits of the largest range of integers around 0 that a type holds without gaps, its sign aside,
-// and whether it has one; 0 for types that are left alone.
+// Bits of the largest range of integers around 0 that a type has without gaps, its sign aside, and
+// whether it has one; 0 for types that are left alone.
 struct Extent {
   int bits = 0;
   bool negative = false, fractions = false;
@@ -49,7 +49,7 @@ Extent extent(pfrt_dtype dtype) {
   }
 }
 
-// Every number of |from| is one of |to|.
+// Whether every number of |from| is one of |to|.
 bool holds_all(pfrt_dtype from, pfrt_dtype to) {
   const Extent a = extent(from), b = extent(to);
   if (a.bits == 0 || b.bits == 0 || a.bits > b.bits) return false;
@@ -63,9 +63,9 @@ Result<bool> cast_of_cast(Editor& editor, Node& node, const RuleContext&) {
   const ValueId source = first->inputs[0];
   const pfrt_dtype from = editor.type(source).dtype, between = editor.type(node.inputs[0]).dtype,
                    to = static_cast<pfrt_dtype>(node.attr_int("to", 0));
-  // Small floats and text are written from the type between.
+  // Small floats and text are written from the type in between.
   if (!holds_all(from, between) || extent(to).bits == 0) return false;
-  // Integers that do not fit wrap around on the way from integers, not on that from floats.
+  // Integers that do not fit wrap around when cast from integers, but not when cast from floats.
   const bool by_float = !extent(from).fractions && extent(between).fractions;
   if (by_float && !extent(to).fractions && to != PFRT_DTYPE_BOOL && !holds_all(from, to))
     return false;

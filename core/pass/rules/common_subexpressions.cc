@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Nodes that compute the same from the same become one, and so do small constants with the same
-// bytes. Producers come first, so that one sweep finds chains of equal nodes.
+// Joins nodes that compute the same from the same inputs, and small constants with the same bytes.
+// Producers come first, so that one sweep finds chains of equal nodes.
 #include <algorithm>
 #include <bit>
 #include <cstdint>
@@ -23,7 +23,8 @@ uint64_t mix(uint64_t hash, uint64_t value) { return (hash ^ value) * 0x10000000
 
 uint64_t mix(uint64_t hash, const void* data, size_t size) {
   const auto* at = static_cast<const unsigned char*>(data);
-  // Four words at a time, each with a hash of its own: a multiplication waits for the one before.
+  // Each of four words at a time has a hash of its own, because a multiplication waits for the one
+  // before.
   uint64_t lanes[4] = {hash, ~hash, hash << 1, hash >> 1};
   for (; size >= sizeof lanes; at += sizeof lanes, size -= sizeof lanes) {
     uint64_t words[4];
@@ -50,7 +51,7 @@ bool equal(const ValuePtr& a, const ValuePtr& b) {
          equal(a->tensor, b->tensor);
 }
 
-// Bit for bit: attributes may be NaN.
+// Compares bit for bit, since attributes may be NaN.
 bool equal(const Attribute& a, const Attribute& b) {
   const auto bits = [](const std::vector<float>& x, const std::vector<float>& y) {
     return x.size() == y.size() &&
@@ -72,7 +73,7 @@ bool same_attributes(const Node& a, const Node& b) {
          });
 }
 
-// Of what is quickly told apart; equal attributes have the same.
+// Hashes the fields that are fast to compare; equal attributes have equal hashes.
 uint64_t hash_of(const Attribute& a) {
   uint64_t hash = mix(mix(0xcbf29ce484222325u, a.name.data(), a.name.size()), a.type);
   hash = mix(hash, static_cast<uint64_t>(a.i));
@@ -134,7 +135,7 @@ class Sweep {
     return {};
   }
 
-  // Shapes, and arithmetic on them, that inference says are the same numbers, whatever they are.
+  // Joins Shapes, and arithmetic on them, whose contents are the same according to inference.
   void join_sizes(NodeId id) {
     const Node* node = graph().node(id);
     if (!node || node->outputs.size() != 1 || node->outputs[0] == kNoId || !comparable(*node))
@@ -151,7 +152,7 @@ class Sweep {
     for (const Dim& d : *contents)
       key += d.known() ? message(" ", d.value()) : message(" #", d.symbol());
     const auto [at, fresh] = sizes_.try_emplace(std::move(key), value);
-    // The node that made the one found before may have lost its users, and so be gone.
+    // The node that made the earlier value may have lost its users, and so be gone.
     if (!fresh && !editor_.is_there(at->second)) at->second = value;
     if (!editor_.can_replace(value, at->second) || !take(value, "JoinSizes")) return;
     const std::string name = graph().at(value).name;
@@ -166,7 +167,7 @@ class Sweep {
     return row && (row->flags & (kOpRandom | kOpRefused)) == 0;
   }
 
-  // Outputs that |a| has and somebody needs, |b| must have too.
+  // Whether |kept| has every output of |gone| that is used.
   bool covers(const Node& kept, const Node& gone) const {
     for (size_t i = 0; i < gone.outputs.size(); ++i) {
       if (!gone.has_output(i)) continue;
@@ -181,7 +182,7 @@ class Sweep {
     if (!node || !comparable(*node)) return;
     uint64_t hash = mix(0xcbf29ce484222325u, node->op.data(), node->op.size());
     for (ValueId in : node->inputs) hash = mix(hash, in);
-    for (const Attribute& attr : node->attrs) hash += hash_of(attr);  // in any order
+    for (const Attribute& attr : node->attrs) hash += hash_of(attr);  // for any order
     std::vector<NodeId>& bucket = nodes_[hash];
     uint64_t left = config_.max_comparisons;
     for (NodeId other : bucket) {
@@ -220,7 +221,7 @@ class CsePass final : public Pass {
     return "computes once what several nodes compute alike";
   }
   OptLevel level() const override { return OptLevel::kExtended; }
-  // Constants are compared by their contents, and what is dead by nobody.
+  // Constant folding and the removal of dead nodes leave fewer constants and nodes to compare.
   std::span<const std::string_view> after() const override {
     static constexpr std::string_view kAfter[] = {"ConstantFoldingPass", "DeadCodeEliminationPass"};
     return kAfter;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What follows from constants alone is computed once, by the provider that would run it; shapes and
+// Computes once what follows from constants alone, by the provider that would run it; shapes and
 // arithmetic on them are read off inference. Bodies know the constants that they capture.
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "core/base/half.h"
-#include "core/op/defs/rules.h"
+#include "core/op/defs/common/helpers.h"
 #include "core/op/engine/inference.h"
 #include "core/op/engine/lookup.h"
 #include "core/op/engine/operator_def.h"
@@ -22,20 +22,20 @@ namespace {
 
 constexpr std::string_view kName = "ConstantFoldingPass";
 
-// Products, and what runs long for its size.
+// Products, and operators that run long for their size.
 constexpr std::array<std::string_view, 19> kExpensive{
     "Conv",   "ConvTranspose", "ConvInteger",   "QLinearConv",        "DeformConv",
     "MatMul", "Gemm",          "QLinearMatMul", "MatMulInteger",      "Einsum",
     "LSTM",   "GRU",           "RNN",           "Attention",          "DFT",
     "STFT",   "GridSample",    "Det",           "CausalConvWithState"};
-// Folded they would put the large form of a constant in place of the small one.
+// Folding these would replace the small form of a constant by the large one.
 constexpr std::array<std::string_view, 3> kUnpacking{"DequantizeLinear", "BlockQuantizedLinear",
                                                      "DequantizeBFP"};
 
-// A model's budget, and what its constants add to it.
+// A model's budget, and its increase for each byte of constants.
 constexpr uint64_t kBudgetBytes = uint64_t{64} << 20;
 constexpr double kBudgetWork = 2e9, kWorkPerByte = 32;
-// So many constants fail, and the others are not tried alone.
+// After this many failures, others are not tried one by one.
 constexpr size_t kMostFailures = 64;
 
 class Folder {
@@ -70,7 +70,7 @@ class Folder {
     ++result_.stats.rules[std::string(rule)];
   }
 
-  // Values whose contents inference knows.
+  // Folds values whose contents inference knows.
   Status fold_shapes(Editor& editor) {
     const Graph& graph = editor.graph();
     PFRT_ASSIGN(const std::vector<NodeId> order, editor.topological_order());
@@ -128,15 +128,15 @@ class Folder {
     return true;
   }
 
-  // A bias of int32 is as large as one of float32.
+  // Whether the result is no larger than the input, as a bias of int32 that becomes float32.
   static bool keeps_size(const Editor& editor, const Node& node) {
     return node.op == "DequantizeLinear" && node.outputs[0] != kNoId &&
            dtype_bits(editor.type(node.inputs[0]).dtype) >=
                dtype_bits(editor.type(node.outputs[0]).dtype);
   }
 
-  // A tensor whose size is known and within the limit. Of texts it is not: a chain of
-  // concatenations doubles them with each node.
+  // Whether a tensor's size is known and within the limit. The size of texts is not known: a chain
+  // of concatenations doubles them with each node.
   bool small(const Type& type) const {
     if (!type.is_tensor() || !type.fixed() || !dtype_known(type.dtype)) return false;
     if (type.dtype == PFRT_DTYPE_STRING) return false;
@@ -146,7 +146,8 @@ class Folder {
            config_.max_tensor_bytes;
   }
 
-  // What a model of this size may ask to be made and computed beforehand; the rest is for its runs.
+  // Sets the bytes and work that folding may take for a model of this size; the rest is left to its
+  // runs.
   void set_budget(const Graph& graph) {
     if (context_.folding.set) return;
     uint64_t stored = 0;
@@ -161,7 +162,7 @@ class Folder {
     uint64_t bytes = 0;
     double work = 0;
   };
-  // Of a node whose outputs are small().
+  // The cost of a node whose outputs are small().
   static Cost cost_of(const Editor& editor, const Node& node) {
     const auto bytes_of = [&](ValueId id) -> uint64_t {
       const Type& type = editor.type(id);
@@ -176,7 +177,7 @@ class Folder {
     for (ValueId in : node.inputs) read += bytes_of(in);
     cost.work = static_cast<double>(cost.bytes) + static_cast<double>(read);
     const OperatorDef* row = find_canonical(editor.graph(), node);
-    // Asked for its cost a row reads the state alone.
+    // The cost function of a row only reads the state.
     if (row && row->flops)
       cost.work +=
           row->flops(Inference(editor.graph(), node, const_cast<InferState&>(editor.state())));
@@ -225,7 +226,7 @@ class Folder {
     std::vector<ValuePtr> values(wanted.size());
     PFRT_TRY(compute(graph, folds, wanted, values));
     for (size_t i = 0; i < wanted.size(); ++i) {
-      // The limit of applications may end in the middle.
+      // The limit of applications may be reached in the middle.
       if (!values[i] || !context_.gate.may("FoldConstant", graph, graph.at(wanted[i]).name))
         continue;
       left.bytes -= std::min(left.bytes, values[i]->tensor.bytes());
@@ -234,7 +235,7 @@ class Folder {
     return {};
   }
 
-  // All at once, or, when that fails, each half for itself, without those that fail alone.
+  // Computes all at once or, when that fails, each half separately, without those that fail alone.
   Status compute(const Graph& graph, const std::vector<bool>& folds,
                  std::span<const ValueId> wanted, std::span<ValuePtr> values) {
     auto all = evaluate(graph, folds, wanted);
@@ -244,7 +245,7 @@ class Folder {
     }
     const Code code = all.status().code();
     if (code == Code::kDEADLINE && !(context_.progress && context_.progress->stopped())) {
-      skipped_ = true;  // it takes longer than its cost says
+      skipped_ = true;  // it takes longer than its estimated cost
       context_.folding.work = 0;
       return {};
     }
@@ -263,7 +264,7 @@ class Folder {
     return compute(graph, folds, wanted.subspan(half), values.subspan(half));
   }
 
-  // The nodes that |wanted| are made by, and what these need; producers first.
+  // The nodes that make |wanted|, and those that these need, in topological order.
   static std::vector<NodeId> needed_for(const Graph& graph, const std::vector<bool>& folds,
                                         std::span<const ValueId> wanted) {
     std::vector<NodeId> taken;
@@ -313,7 +314,7 @@ class Folder {
     return context_.evaluate(std::move(part));
   }
 
-  // Bodies see constants that they capture as constants of their own, which share the bytes.
+  // Gives bodies copies of the constants that they capture, which share the bytes.
   void hand_in(Editor& editor) {
     Graph& graph = editor.graph();
     for (NodeId id : graph.node_ids()) {

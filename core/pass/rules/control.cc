@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Control flow whose course is known: the body stands in the node's place.
+// Replaces control flow whose course is known by the body.
 #include <algorithm>
 
 #include "core/pass/rules/rule_tables.h"
@@ -8,7 +8,7 @@
 namespace pfrt {
 namespace {
 
-// Copies of the body's nodes go before |node|; captures stand for what they capture.
+// Puts copies of the body's nodes before |node|; captures become the captured values.
 Result<std::vector<ValueId>> inline_body(Editor& editor, const Node& node, const Graph& body) {
   std::vector<ValueId> stand_in(body.value_count(), kNoId);
   const auto outer = [&](ValueId inner) {
@@ -52,7 +52,7 @@ Result<bool> known_branch(Editor& editor, Node& node, const RuleContext&) {
   if (!attr || !attr->graph) return false;
   const std::shared_ptr<Graph> body = attr->graph;
   const std::vector<ValueId> outputs = node.outputs;
-  // A constant that is no tensor, or an output that is nobody's node's, stays in its body.
+  // A constant that is no tensor, or an output that no node makes, stays in its body.
   for (size_t i = 0; i < body->outputs.size(); ++i) {
     const ValueId out = body->outputs[i];
     if (body->at(out).producer == kNoId) return false;

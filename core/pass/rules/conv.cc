@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Normalisation, scale, bias and padding around convolutions and matrix products with constant
-// weights move into weights, bias and pads. New weights are computed in double precision and
+// Moves normalisation, scale, bias and padding around convolutions and matrix products with
+// constant weights into weights, bias and pads. New weights are computed in double precision and
 // rounded once. Transposed convolutions without strides become plain ones.
 #include <algorithm>
 
@@ -12,7 +12,7 @@
 namespace pfrt {
 namespace {
 
-// |node|'s input |i| when it is the output of a linear node that nothing else uses.
+// The linear node that makes |node|'s input |i|, if nothing else uses its output.
 std::optional<Linear> linear_input(Editor& editor, const Node& node, size_t i) {
   if (!node.has_input(i)) return std::nullopt;
   const ValueId in = node.inputs[i];
@@ -43,7 +43,7 @@ Result<bool> normalization_and_relu(Editor& editor, Node& node, const RuleContex
   return normalization(editor, node, context);
 }
 
-// Mul, Div, Add and Sub by constants a channel.
+// Takes Mul, Div, Add and Sub by constants for each channel.
 Result<bool> arithmetic(Editor& editor, Node& node, const RuleContext&) {
   if (node.inputs.size() != 2) return false;
   for (const size_t side : {0u, 1u}) {
@@ -71,7 +71,7 @@ Result<bool> arithmetic(Editor& editor, Node& node, const RuleContext&) {
   return false;
 }
 
-// A product of matrices and an addition that broadcasts to it, whatever number of rows that has.
+// Joins a product of matrices and an addition that broadcasts to it, for any number of rows.
 Result<bool> matmul_add(Editor& editor, Node& node, const RuleContext&) {
   if (node.inputs.size() != 2) return false;
   for (const size_t side : {0u, 1u}) {
@@ -85,7 +85,7 @@ Result<bool> matmul_add(Editor& editor, Node& node, const RuleContext&) {
     const bool floats = dtype == PFRT_DTYPE_FLOAT32 || dtype == PFRT_DTYPE_FLOAT64 ||
                         dtype == PFRT_DTYPE_FLOAT16 || dtype == PFRT_DTYPE_BFLOAT16;
     if (!floats || editor.type(bias).dtype != dtype || editor.rank(bias).value_or(3) > 2) continue;
-    // A whole matrix is better added by an epilogue.
+    // An epilogue adds a complete matrix better.
     const Shape &b = editor.type(bias).shape, &p = editor.type(product->outputs[0]).shape;
     if (b.size() == 2 && !b[0].is(1)) continue;
     if (b.empty() || !(b.back() == p.back() || b.back().is(1))) continue;
@@ -100,7 +100,7 @@ Result<bool> matmul_add(Editor& editor, Node& node, const RuleContext&) {
   return false;
 }
 
-// Zeros put around an image are pads of what slides over it.
+// Makes zeros padded around an image the pads of the window that slides over it.
 Result<bool> pad_into_window(Editor& editor, Node& node, const RuleContext&) {
   const bool pool = node.op == "AveragePool";
   const ValueId in = node.inputs[0];
@@ -147,8 +147,8 @@ bool all_are(const std::vector<int64_t>* list, int64_t value) {
   return !list || std::ranges::all_of(*list, [value](int64_t v) { return v == value; });
 }
 
-// Weights [groups * in, out, taps] of a transposed convolution as [groups * out, in, taps], taps in
-// the opposite order.
+// Turns weights [groups * in, out, taps] of a transposed convolution into [groups * out, in, taps],
+// with taps in the opposite order.
 Result<Tensor> turned_weights(const Tensor& weights, int64_t groups) {
   const size_t size = dtype_size(weights.dtype);
   const int64_t in = weights.dims[0] / groups, out = weights.dims[1];
@@ -170,8 +170,8 @@ Result<Tensor> turned_weights(const Tensor& weights, int64_t groups) {
   return turned;
 }
 
-// Whether windows of |weights| with |pads| may fit nowhere: the output then has no elements. A size
-// that is not known is 1 at least.
+// Whether windows of |weights| with |pads| may fit nowhere: the output then has no elements. An
+// unknown size counts as 1 at least.
 bool cuts_everything(const Type& input, const Tensor& weights,
                      const std::vector<int64_t>* dilations, const std::vector<int64_t>& pads) {
   const size_t spatial = pads.size() / 2;
@@ -184,7 +184,7 @@ bool cuts_everything(const Type& input, const Tensor& weights,
   return false;
 }
 
-// Without strides the gradient of a convolution is one.
+// A transposed convolution without strides is a convolution.
 Result<bool> transposed_of_stride_1(Editor& editor, Node& node, const RuleContext&) {
   if (node.inputs.size() < 2 || !all_are(node.attr_ints("strides"), 1) ||
       !all_are(node.attr_ints("output_padding"), 0) ||

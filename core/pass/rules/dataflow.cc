@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rewrites that pay on some providers alone, where the provider says that they do.
+// Rewrites that pay only on some providers, made where the provider says that they do.
 #include <utility>
 
 #include "core/pass/engine/passes.h"
@@ -16,9 +16,9 @@ class DataflowPass final : public Pass {
   std::string_view description() const override {
     return "joins operators where a provider says that they take less time together";
   }
-  // Once it is asked for, at any level that optimises.
+  // Runs at any level that optimises, once it is asked for.
   OptLevel level() const override { return OptLevel::kBasic; }
-  // Weights are constants then, and each has one value.
+  // These passes leave constant weights, each as a single value.
   std::span<const std::string_view> after() const override {
     static constexpr std::string_view kAfter[] = {"ConstantFoldingPass", "CSEPass"};
     return kAfter;

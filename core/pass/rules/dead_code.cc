@@ -43,7 +43,7 @@ class DeadCodePass final : public Pass {
     return "removes what no output depends on, and nodes that hand on what they take";
   }
   OptLevel level() const override { return OptLevel::kBasic; }
-  // Folding leaves constants that nobody uses any more.
+  // Folding leaves unused constants.
   std::span<const std::string_view> after() const override {
     static constexpr std::string_view kAfter[] = {"ConstantFoldingPass"};
     return kAfter;

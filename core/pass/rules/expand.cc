@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Copies that broadcasting would make anyway are not made: Expand and ConstantOfShape before
-// elementwise operators, Expand before MatMul.
+// Removes copies that broadcasting makes anyway: Expand and ConstantOfShape before elementwise
+// operators, Expand before MatMul.
 #include <algorithm>
 
 #include "core/pass/rules/moves.h"
@@ -10,8 +10,8 @@
 namespace pfrt {
 namespace {
 
-// Whether |node| has its dimensions without input |i|, which is then of shape |instead|: each of
-// them is certainly one of another operand's. The last |skip| dimensions are not looked at.
+// Whether |node| keeps its dimensions when input |i| has shape |instead|: each dimension is
+// certainly one of another operand's. The last |skip| dimensions are not considered.
 bool still_covered(const Editor& editor, const Node& node, size_t i, const Shape& instead,
                    size_t skip = 0) {
   const Type& out = editor.type(node.outputs[0]);
@@ -65,7 +65,7 @@ Result<bool> broadcast_instead(Editor& editor, Node& node, const RuleContext&) {
   return false;
 }
 
-// The dimensions before the matrix.
+// Removes an Expand of the dimensions before the matrix.
 Result<bool> expand_into_product(Editor& editor, Node& node, const RuleContext&) {
   for (size_t i = 0; i < 2; ++i) {
     const Node* copy = editor.maker(node.inputs[i], "Expand");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Several operators become one: by rules, and by epilogues that providers agreed to.
+// Joins several operators into one: by rules, and by epilogues that providers agreed to.
 #include <algorithm>
 #include <utility>
 
@@ -19,7 +19,7 @@ class FusionPass final : public Pass {
     return "makes one operator of several, and one step of an operator and its epilogue";
   }
   OptLevel level() const override { return OptLevel::kExtended; }
-  // Weights are constants then, and what is computed alike has one value with all its users.
+  // These passes leave constant weights, and equal computations as one value with all users.
   std::span<const std::string_view> after() const override {
     static constexpr std::string_view kAfter[] = {"ConstantFoldingPass", "CSEPass"};
     return kAfter;

@@ -14,8 +14,8 @@ Result<bool> hand_on(Editor& editor, Node& node, const RuleContext&) {
   return true;
 }
 
-// Canonical form has removed the other inputs of a Dropout that is in inference mode. The mask,
-// output 1, has to be unused.
+// Canonical form has removed the other inputs of a Dropout in inference mode. The mask, output 1,
+// must be unused.
 Result<bool> dropout(Editor& editor, Node& node, const RuleContext& context) {
   if (node.inputs.size() > 1) return false;
   if (node.has_output(1) &&

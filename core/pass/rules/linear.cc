@@ -15,7 +15,7 @@ bool is_constant_float(const Editor& editor, ValueId value) {
                     tensor->dtype == PFRT_DTYPE_FLOAT16 || tensor->dtype == PFRT_DTYPE_BFLOAT16);
 }
 
-// Elements between two of the same channel, and the axis of channels, in the weights.
+// The axis of channels in the weights.
 size_t weight_axis(const Node& node, size_t weight_rank) {
   if (node.op == "Conv") return 0;
   if (node.op == "ConvTranspose") return 1;
@@ -23,14 +23,14 @@ size_t weight_axis(const Node& node, size_t weight_rank) {
   return weight_rank - 1;
 }
 
-// Whether usual weights times |scale| neither vanish nor become infinite: an infinite input would
-// give something else.
+// Whether ordinary weights times |scale| neither vanish nor become infinite, which would change the
+// result for an infinite input.
 bool keeps_kinds(double scale) {
   const double size = std::fabs(scale);
   return size == 0 || (size > 1e-20 && size < 1e20);
 }
 
-// The same of weights that are looked at: of float16, or with scales that are not usual.
+// Whether |scaled| keeps this for the given weights: for float16, or unusual scales.
 bool keeps_kinds(const Tensor& weights, const Tensor& scaled) {
   const auto before = to_doubles(&weights), after = to_doubles(&scaled);
   return before && after && std::ranges::equal(*before, *after, [](double was, double is) {
@@ -38,10 +38,10 @@ bool keeps_kinds(const Tensor& weights, const Tensor& scaled) {
          });
 }
 
-// The bias as one number a channel; nullopt when it is there in another form.
+// The bias as a number for each channel; nullopt when it has another form.
 std::optional<std::vector<double>> bias_of(const Editor& editor, const Linear& linear) {
   if (!linear.node->has_input(2)) return std::vector<double>(linear.channels);
-  // A convolution's is a number a channel and does not broadcast.
+  // A convolution's bias has one number for each channel and does not broadcast.
   const Tensor* bias = editor.constant(linear.node->inputs[2]);
   if (linear.channel_axis == 1 && linear.rank > 2 && bias && bias->dims.size() == 1 &&
       bias->dims[0] == static_cast<int64_t>(linear.channels))

@@ -18,12 +18,12 @@ constexpr size_t kLongestEpilogue = 16;
 
 constexpr std::array<std::string_view, 3> kConverting{"Cast", "DequantizeLinear", "QuantizeLinear"};
 
-// To elements of another type.
+// Whether the node converts elements to another type.
 bool converts(const Node& node) {
   return node.domain.empty() && std::ranges::find(kConverting, node.op) != kConverting.end();
 }
 
-// The table of names, by head and first node of the epilogue.
+// Names of epilogues, by head and first node.
 std::string name_of(const Node& head, const Node& next) {
   if (next.op == "Relu") {
     if (head.op == "Add") return "FusedAddRelu";
@@ -66,7 +66,7 @@ class Marker {
       if (!next || epilogue_of[next->id] != kNoId || next->outputs.size() != 1) break;
       const bool pools = epilogue.empty() && head.op == "Conv" && next->op == "MaxPool";
       if (!pools && !follows(value, *next)) break;
-      // Of elementwise heads, pairs alone: longer chains are the provider's own affair.
+      // Elementwise heads form pairs only: longer chains are left to the provider.
       if (simple && name_of(head, *next) == "Epilogue") break;
       if (simple && !config_.fuse_elementwise_activation) break;
       if (simple && !epilogue.empty()) break;
@@ -93,7 +93,7 @@ class Marker {
     }
   }
 
-  // Whether |next| computes an element from each of |value|.
+  // Whether |next| computes an element from each element of |value|.
   bool follows(ValueId value, const Node& next) const {
     if (is_elementwise(next)) return editor_.same_type(value, next.outputs[0]);
     const Type &from = editor_.type(value), &to = editor_.type(next.outputs[0]);
@@ -101,7 +101,7 @@ class Marker {
            from.shape == to.shape;
   }
 
-  // The normalisation of the value's last dimension, which others may use too.
+  // The normalisation of the value's last dimension; the value may have other users.
   Node* normalisation_of(ValueId value, const std::vector<NodeId>& epilogue_of) {
     for (NodeId id : editor_.users(value)) {
       Node& user = *editor_.node(id);

@@ -6,12 +6,12 @@
 
 namespace pfrt {
 
-// Whether it computes an element from each of its input's, and keeps their type.
+// Whether it computes an element from each element of its input, and keeps the type.
 bool is_elementwise(const Node& node);
 
-// Says of elementwise nodes after an operator that its step should do their work too (epilogue_of),
-// where the provider agrees, and takes such marks away where they do not hold any more. |again|:
-// the marks that are there were made with this configuration, and need not be asked for again.
+// Marks elementwise nodes after an operator whose step should do their work too (epilogue_of),
+// where the provider agrees, and removes marks that no longer hold. |again|: present marks were
+// made with this configuration, and need no new question.
 Status mark_epilogues(Editor& editor, const FusionConfig& config, bool again, PassContext& context,
                       PassResult& result);
 

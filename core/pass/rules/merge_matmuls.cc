@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products of one input with several constant matrices are one product with the matrices side by
-// side, cut apart: those for queries, keys and values, which is one step fewer, and any others
-// where the provider that is asked says that it takes less time.
+// Joins products of one input with several constant matrices into one product with the matrices
+// side by side, followed by a Split: those for queries, keys and values, which saves a step, and
+// others where the provider says that it takes less time.
 #include <algorithm>
 #include <cstring>
 #include <new>
@@ -14,7 +14,7 @@
 namespace pfrt {
 namespace {
 
-// x W + b, of which nothing else uses a part.
+// A product x W + b, without other users of its parts.
 struct Projection {
   ValueId out, x;
   const Tensor* weight;
@@ -45,7 +45,7 @@ std::optional<Projection> projection(Editor& editor, ValueId value) {
   return out;
 }
 
-// Rows of all parts side by side; an absent part of |widths| elements is zeros.
+// Puts rows of all parts side by side; an absent part of |widths| elements is zeros.
 Result<Tensor> side_by_side(const std::vector<const Tensor*>& parts,
                             const std::vector<int64_t>& widths, pfrt_dtype dtype, Dims dims) {
   std::vector<Tensor> from;
@@ -121,7 +121,7 @@ Result<bool> merge(Editor& editor, Node& node, const RuleContext&) {
   return true;
 }
 
-// x W of which nothing else uses the constant W.
+// A product x W, without other users of the constant W.
 struct Branch {
   const Node* node;
   const Tensor* weight;
@@ -149,7 +149,7 @@ Type type_of_width(Type type, int64_t width) {
   return type;
 }
 
-// Whether the provider takes less time for |product| and |split|, which stand for |branches|.
+// Whether the provider takes less time for |product| and |split| than for |branches|.
 Result<bool> is_cheaper(Editor& editor, const RuleContext& context,
                         const std::vector<Branch>& branches, Node product, Node split,
                         int64_t width) {
@@ -177,7 +177,7 @@ Result<bool> merge_products(Editor& editor, Node& node, const RuleContext& conte
   if (!context.pass.cost || (rank != 2u && rank != 3u) || !raisable(editor.type(x).dtype))
     return false;
   const std::vector<Branch> branches = branches_of(editor, x);
-  // The first of them speaks for all.
+  // The first branch acts for all.
   if (branches.size() < 2 || branches[0].node != &node) return false;
   std::vector<const Tensor*> weights;
   std::vector<ValueId> outs;

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <array>
 
-#include "core/op/defs/rules.h"
-#include "core/op/defs/shapes.h"
+#include "core/op/defs/common/helpers.h"
+#include "core/op/defs/common/shapes.h"
 
 namespace pfrt {
 
@@ -34,8 +34,8 @@ std::optional<std::vector<int64_t>> reshape_numbers(SymbolTable& symbols, const 
     }
   }
   if (!rest || std::ranges::find(out, 0) == out.end()) return out;
-  // Where what is copied is 0, the elements tell nothing of the -1: it has to follow from the
-  // input.
+  // If a copied dimension is 0, the number of elements does not determine the -1: it has to follow
+  // from the input.
   const RestOfShape found = rest_of_shape(symbols, from, to, *rest);
   if (found.open || found.uneven || !(found.dim == to[*rest])) return std::nullopt;
   return out;
@@ -167,7 +167,7 @@ std::vector<ValueId> inputs_between(const Editor& editor, const Node& concat, in
 }
 
 Status set_inputs(Editor& editor, Node& node, std::vector<ValueId> inputs) {
-  // One by one, the new ones first, so that nothing both lists have goes away between.
+  // New inputs are set first, one by one, so that no value in both lists is removed in between.
   const size_t before = node.inputs.size(), after = inputs.size();
   for (size_t i = 0; i < after; ++i) editor.set_input(node, before + i, inputs[i]);
   const std::vector<ValueId> used = editor.graph().used_by(node);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Nodes that move nothing: what they give has the type and the elements of what they take.
+// Removes nodes that move nothing: their output has the type and the elements of their input.
 #include <algorithm>
 
 #include "core/pass/rules/moves.h"
@@ -20,7 +20,7 @@ bool all_are(const std::optional<std::vector<int64_t>>& numbers, int64_t value) 
   return numbers && std::ranges::all_of(*numbers, [&](int64_t n) { return n == value; });
 }
 
-// Operators that keep elements and their order: the same dimensions are the same tensor.
+// Removes an operator that keeps elements and their order, if the dimensions stay the same too.
 Result<bool> same_shape(Editor& editor, Node& node, const RuleContext&) {
   return stand_in(editor, node, node.inputs[0]);
 }
@@ -64,7 +64,7 @@ Result<bool> pad(Editor& editor, Node& node, const RuleContext&) {
   return hand_on(editor, node, node.inputs[0]);
 }
 
-// Also joins without those that have nothing to add.
+// Removes a Concat of one input, and inputs that have no elements.
 Result<bool> concat(Editor& editor, Node& node, const RuleContext&) {
   if (node.inputs.size() == 1) return hand_on(editor, node, node.inputs[0]);
   const int64_t axis = node.attr_int("axis", 0);
@@ -81,7 +81,8 @@ Result<bool> concat(Editor& editor, Node& node, const RuleContext&) {
   return true;
 }
 
-// Of sizes that may not sum to the dimension only the run can tell, which refuses them.
+// Removes a Split with one output. Sizes that may not sum to the dimension stay: only a run can
+// tell, and refuses them.
 Result<bool> split(Editor& editor, Node& node, const RuleContext&) {
   const std::optional<size_t> rank = editor.rank(node.inputs[0]);
   const int64_t axis = node.attr_int("axis", 0);
@@ -95,7 +96,7 @@ Result<bool> split(Editor& editor, Node& node, const RuleContext&) {
   return hand_on(editor, node, node.inputs[0]);
 }
 
-// All in order, whatever the shape of the indices.
+// Removes a Gather that takes all elements in order, whatever the shape of the indices.
 Result<bool> gather(Editor& editor, Node& node, const RuleContext&) {
   const ValueId in = node.inputs[0], out = node.outputs[0];
   const auto indices = editor.numbers(node.inputs[1]);
@@ -127,7 +128,7 @@ Result<bool> cast(Editor& editor, Node& node, const RuleContext&) {
   return hand_on(editor, node, node.inputs[0]);
 }
 
-// Of no axes, or of dimensions of one element.
+// Removes a reduction over no axes, or over dimensions of one element.
 Result<bool> reduce(Editor& editor, Node& node, const RuleContext&) {
   const ValueId in = node.inputs[0], out = node.outputs[0];
   const std::optional<size_t> rank = editor.rank(in);
@@ -153,7 +154,7 @@ Result<bool> reduce(Editor& editor, Node& node, const RuleContext&) {
   return true;
 }
 
-// To the size it has.
+// Removes a Resize to the input's own size.
 Result<bool> resize(Editor& editor, Node& node, const RuleContext&) {
   if (!editor.same_type(node.outputs[0], node.inputs[0])) return false;
   if (node.attr_string("coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize")

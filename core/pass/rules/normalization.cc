@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Scale, bias, conversions and groups around a normalisation become its own, one by one, in
-// whatever order they follow.
+// Merges scale, bias, conversions and groups around a normalisation into it, one by one, in any
+// order.
 #include <algorithm>
 
 #include "core/pass/rules/linear.h"
@@ -11,7 +11,7 @@
 namespace pfrt {
 namespace {
 
-// The normalisation that makes |value|, which only |user| uses.
+// The normalisation that makes |value|, if only |user| uses it.
 Node* norm_before(Editor& editor, ValueId value, const Node& user) {
   Node* norm = editor.producer(value);
   if (!norm || !norm->domain.empty() || norm->outputs[0] != value || norm->inputs.size() < 2 ||
@@ -24,7 +24,7 @@ Node* norm_before(Editor& editor, ValueId value, const Node& user) {
   return known ? norm : nullptr;
 }
 
-// Dimensions of scale and bias of a normalisation of rows; nullopt for those a channel.
+// Dimensions of scale and bias of a normalisation of rows; nullopt where they are by channel.
 std::optional<Dims> row_dims(const Editor& editor, const Node& norm) {
   if (norm.op != "LayerNormalization" && norm.op != "RMSNormalization") return std::nullopt;
   const int64_t axis = norm.attr_int("axis", -1);
@@ -32,7 +32,7 @@ std::optional<Dims> row_dims(const Editor& editor, const Node& norm) {
   return dims_from(editor, norm.inputs[0], static_cast<size_t>(axis));
 }
 
-// |value| as scale or bias of |norm|: dimensions and elements.
+// A scale or bias of a normalisation: dimensions and elements.
 struct Parameter {
   Dims dims;
   std::vector<double> numbers;
@@ -54,7 +54,7 @@ std::optional<Parameter> parameter(const Editor& editor, const Node& norm, Value
   return Parameter{{channels.value()}, std::move(*numbers)};
 }
 
-// What the norm has there already; |fallback| everywhere where it has nothing.
+// The numbers that the normalisation has at input |i|; |fallback| everywhere where it has none.
 std::optional<std::vector<double>> present(const Editor& editor, const Node& norm, size_t i,
                                            const Dims& dims, double fallback) {
   if (!norm.has_input(i)) return std::vector<double>(count_of(dims), fallback);
@@ -66,7 +66,8 @@ bool all_are(const std::vector<double>& numbers, double wanted) {
   return std::ranges::all_of(numbers, [&](double n) { return n == wanted; });
 }
 
-// A scale or bias that only a run knows takes the place of ones or of nothing, as it stands.
+// Whether |value|, a scale or bias that only a run knows, can replace ones or an absent input
+// unchanged.
 bool takes_as_is(const Editor& editor, const Node& norm, ValueId value) {
   const auto dims = row_dims(editor, norm);
   const Type& type = editor.type(value);
@@ -83,7 +84,7 @@ Result<bool> with_input(Editor& editor, const RuleContext& context, ValueId out,
   return replace_with(editor, context, out, std::move(made));
 }
 
-// Mul by scale, or Add of bias.
+// Takes a Mul by a scale, or an Add of a bias.
 Result<bool> take_parameter(Editor& editor, Node& node, const RuleContext& context) {
   if (node.inputs.size() != 2) return false;
   const bool scales = node.op == "Mul";
@@ -121,8 +122,8 @@ Result<bool> take_parameter(Editor& editor, Node& node, const RuleContext& conte
   return false;
 }
 
-// Cast to float32, normalisation, Cast back: the operator computes in float32 itself. Scale and
-// bias must be numbers of the short type.
+// Removes casts to float32 before a normalisation and back behind it: the operator computes in
+// float32 itself. Scale and bias must be numbers of the short type.
 Result<bool> short_norm(Editor& editor, Node& node, const RuleContext& context) {
   const ValueId out = node.outputs[0];
   const Node* norm = norm_before(editor, node.inputs[0], node);
@@ -148,7 +149,8 @@ Result<bool> short_norm(Editor& editor, Node& node, const RuleContext& context) 
 
 // ----------------------------------------------------------------------------------------- groups
 
-// Of two tensors with the same elements: the same dimensions, when one at most is not certain.
+// Whether two tensors with the same elements have the same dimensions; at most one dimension may be
+// uncertain.
 bool same_shape(const Type& a, const Type& b) {
   if (a.dtype != b.dtype || !a.has_shape || !b.has_shape || a.shape.size() != b.shape.size())
     return false;
@@ -157,7 +159,7 @@ bool same_shape(const Type& a, const Type& b) {
   return open <= 1;
 }
 
-// Reshape to [N, groups, rest], InstanceNormalization, Reshape back.
+// Joins Reshape to [N, groups, rest], InstanceNormalization, and Reshape back.
 Result<bool> to_group_norm(Editor& editor, Node& node, const RuleContext& context) {
   const ValueId out = node.outputs[0];
   Node* norm = norm_before(editor, node.inputs[0], node);

@@ -11,7 +11,7 @@
 namespace pfrt {
 namespace {
 
-// Whether no element's exponent, |mask|, is all ones. |bytes| may be at any address.
+// Whether no element's exponent, selected by |mask|, is all ones. |bytes| may be at any address.
 template <typename Bits>
 bool exponents_fit(const void* bytes, int64_t count, Bits mask) {
   const char* at = static_cast<const char*>(bytes);

@@ -12,16 +12,17 @@
 
 namespace pfrt {
 
-// Elements of a float32, float64, float16 or bfloat16 tensor; nullopt for others and for nullptr.
+// Elements of a float32, float64, float16 or bfloat16 tensor; nullopt for other tensors and
+// nullptr.
 std::optional<std::vector<double>> to_doubles(const Tensor* tensor);
-// |values| rounded to |dtype|, one of those.
+// |values| rounded to |dtype|, which is one of those types.
 Result<Tensor> from_doubles(pfrt_dtype dtype, Dims dims, const std::vector<double>& values);
-// A tensor of one of those, each element times the factor of its index on |axis|: as if through
-// doubles, rounded once. A weight is read once and stored once, however many there are.
+// Multiplies each element of a tensor of such a type by the factor of its index on |axis|, with the
+// precision of doubles and one rounding. A weight is read once and stored once, whatever its size.
 Result<Tensor> scaled_along(const Tensor& tensor, size_t axis, const std::vector<double>& factors);
-// Whether a constant of one of those has neither NaN nor infinities; others have none, and of
-// nullptr nothing is known. What one form leaves out and another multiplies with a padding's zero
-// has to be finite.
+// Whether a constant of such a type has neither NaN nor infinities; constants of other types have
+// none, and nullptr counts as unknown. Weights that one form skips, and another multiplies by a
+// padding's zero, must be finite.
 bool all_finite(const Tensor* tensor);
 // The value of a one-element constant of a floating-point or integer type.
 std::optional<double> scalar_of(const Tensor* tensor);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Maxima before activations: there are fewer of them, and a convolution can take its pooling along.
+// Moves maxima before activations: then fewer elements are activated, and a convolution can do its
+// pooling.
 #include <algorithm>
 
 #include "core/pass/rules/rule_tables.h"
@@ -8,14 +9,14 @@
 namespace pfrt {
 namespace {
 
-// Whether larger elements give larger or equal ones, whatever is rounded.
+// Whether larger elements give larger or equal results, in spite of rounding.
 bool keeps_larger(const Node& node) {
   if (!node.domain.empty() || node.outputs.size() != 1) return false;
   if (node.op == "LeakyRelu") return node.attr_float("alpha", 0.01F) >= 0;
   return node.op == "Relu" || node.op == "Clip";
 }
 
-// Whether every window lies on a pixel of the image.
+// Whether every window covers a pixel of the image.
 bool windows_have_pixels(const Node& pool) {
   const std::vector<int64_t>*kernel = pool.attr_ints("kernel_shape"),
         *pads = pool.attr_ints("pads"), *dilations = pool.attr_ints("dilations");

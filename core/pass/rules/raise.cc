@@ -8,7 +8,7 @@
 namespace pfrt {
 namespace {
 
-constexpr int kDeepest = 8;  // of arithmetic around one operator
+constexpr int kDeepest = 8;  // limit for arithmetic around one operator
 
 std::optional<Polynomial> sum(const std::optional<Polynomial>& a,
                               const std::optional<Polynomial>& b, double sign) {
@@ -244,7 +244,7 @@ Result<bool> replace_with(Editor& editor, const RuleContext& context, ValueId ou
   if (!agreed(editor, context, made, {out})) return false;
   const std::string stem = editor.producer(out)->name;
   PFRT_ASSIGN(const std::vector<ValueId> values, editor.add_node(std::move(made), stem));
-  // Where inference knows less of the new node than of the old, that stays known.
+  // Knowledge of the old type stays where inference knows less of the new node.
   const Type &now = editor.type(values[0]), &was = editor.type(out);
   if (now.dtype != was.dtype ||
       (now.has_shape && was.has_shape && now.shape.size() != was.shape.size()))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Operators that give the same elements another shape: chains become one, and a shape that is
-// computed in the graph becomes a constant where only its meaning, not its numbers, matters.
+// Operators that give the same elements another shape: chains become one, and a shape that the
+// graph computes becomes a constant where only its meaning, not its numbers, matters.
 #include <algorithm>
 
 #include "core/pass/rules/moves.h"
@@ -10,8 +10,8 @@
 namespace pfrt {
 namespace {
 
-// For each dimension of the result, that of |node|'s input it is, -1 for a new one; nullopt unless
-// the node is a Squeeze or Unsqueeze by constant axes.
+// For each dimension of the result, the dimension of |node|'s input that it is, or -1 for a new
+// one; nullopt unless the node is a Squeeze or Unsqueeze by constant axes.
 std::optional<std::vector<int64_t>> origins(const Editor& editor, const Node& node) {
   const std::optional<size_t> rank = editor.rank(node.inputs[0]);
   if (!rank || !node.has_input(1)) return std::nullopt;
@@ -34,13 +34,13 @@ std::optional<std::vector<int64_t>> origins(const Editor& editor, const Node& no
   return out;
 }
 
-// The second takes away what the first has put in, or the other way about.
+// Whether the second removes the dimensions that the first inserts, or inserts those it removes.
 bool undoes(const Editor& editor, const Node& first, const Node& second) {
   const auto a = origins(editor, first), b = origins(editor, second);
   if (!a || !b || first.op == second.op) return false;
   for (size_t i = 0; i < b->size(); ++i) {
     const int64_t middle = (*b)[i];
-    // What the first took away and the second puts in is 1 both times.
+    // A dimension that the first removes and the second inserts is 1 both times.
     const int64_t from = middle < 0 ? -1 : (*a)[static_cast<size_t>(middle)];
     if (from >= 0 && from != static_cast<int64_t>(i)) return false;
     if (from < 0 &&
@@ -59,7 +59,7 @@ Result<bool> reshape_of_reshape(Editor& editor, Node& node, const RuleContext&) 
     return true;
   }
   if (stand_in(editor, node, source)) return true;
-  // From the same two dimensions two nodes would find the same: no change at all.
+  // A new Reshape between equal dimensions would change nothing.
   if (editor.same_type(out, source)) return false;
   PFRT_ASSIGN(const ValueId made, reshape_like(editor, source, out, node.name));
   if (made == kNoId) return false;
@@ -67,7 +67,7 @@ Result<bool> reshape_of_reshape(Editor& editor, Node& node, const RuleContext&) 
   return true;
 }
 
-// The numbers of a shape that is computed from the input's follow from where its dimensions go.
+// Makes a computed shape constant: its numbers follow from where the input's dimensions go.
 Result<bool> constant_shape(Editor& editor, Node& node, const RuleContext&) {
   if (!node.has_input(1) || editor.constant(node.inputs[1])) return false;
   const Type &from = editor.type(node.inputs[0]), &to = editor.type(node.outputs[0]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// All rules, by the pass they belong to. A family of rules is a table in <family>.cc.
+// All rules, by the pass they belong to. Each family of rules is a table in <family>.cc.
 #pragma once
 
 #include <optional>
@@ -11,26 +11,26 @@
 
 namespace pfrt {
 
-// Short names for the tables.
+// Short names for levels in the tables.
 inline constexpr OptLevel kBasic = OptLevel::kBasic, kExtended = OptLevel::kExtended,
                           kAll = OptLevel::kAll;
 
 enum class RulePass { kFolding, kDeadCode, kCse, kFusion, kLayout, kDataflow };
 
-// Joined by rule_tables.cc; one line a family.
+// Families of rules, joined by rule_tables.cc.
 std::span<const Rule> control_rules();   // bodies of known conditions
 std::span<const Rule> identity_rules();  // nodes whose output is their input
 std::span<const Rule> conv_rules();      // normalisation, scale, bias and padding into products
 std::span<const Rule> normalization_rules();            // raised from arithmetic
 std::span<const Rule> normalization_parameter_rules();  // scale and bias
-std::span<const Rule> activation_rules();               // likewise
-std::span<const Rule> softmax_rules();                  // likewise
-std::span<const Rule> attention_rules();                // likewise
+std::span<const Rule> activation_rules();               // raised from arithmetic
+std::span<const Rule> softmax_rules();                  // raised from arithmetic
+std::span<const Rule> attention_rules();                // raised from arithmetic
 std::span<const Rule> attention_input_rules();          // heads, repeated heads, the past
 std::span<const Rule> merge_matmul_rules();             // products of one input
 std::span<const Rule> merged_product_rules();           // any of them, where that is cheaper
 
-std::span<const Rule> algebra_rules();            // arithmetic that gives back what it takes
+std::span<const Rule> algebra_rules();            // arithmetic whose result is an operand
 std::span<const Rule> noop_elimination_rules();   // nodes that move nothing
 std::span<const Rule> reshape_rules();            // chains of shapes, shapes computed in the graph
 std::span<const Rule> split_concat_rules();       // Slice, Split and Concat in a row
@@ -52,13 +52,13 @@ struct RuleFamily {
   std::span<const Rule> (*rules)();
 };
 std::span<const RuleFamily> rule_families();
-// Those applied at |level|, in the order of the tables.
+// Rules applied at |level|, in the order of the tables.
 std::vector<const Rule*> rules_of(RulePass pass, OptLevel level);
 
-// Every rewrite there is, also those that are no rules, for the page that lists them.
+// Every rewrite, also those that are no rules, for the page that lists them.
 struct KnownRule {
   std::string_view pass, name, what;
-  std::optional<OptLevel> level;  // nullopt: of no level; where its pass is asked for by name
+  std::optional<OptLevel> level;  // nullopt: runs where its pass is asked for by name
 };
 const std::vector<KnownRule>& all_rules();
 

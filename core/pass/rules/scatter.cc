@@ -9,13 +9,13 @@
 namespace pfrt {
 namespace {
 
-// Elements [begin, end) along an axis, all along the others.
+// Elements [begin, end) along one axis, and all elements along the others.
 struct Slab {
   size_t axis;
   int64_t begin, end;
 };
 
-// What the indices of a ScatterND name, when that is a slab in the order of its elements.
+// The slab that the indices of a ScatterND name, if they name one in the order of its elements.
 std::optional<Slab> slab_of(const Tensor& indices, const std::vector<int64_t>& dims) {
   if (indices.dtype != PFRT_DTYPE_INT64 || indices.dims.empty()) return std::nullopt;
   const auto depth = static_cast<size_t>(indices.dims.back());
@@ -34,7 +34,7 @@ std::optional<Slab> slab_of(const Tensor& indices, const std::vector<int64_t>& d
     begin.push_back(first);
     count.push_back(end - first + 1);
     if (count[d] == dims[d]) continue;
-    if (slab.end - slab.begin != dims[slab.axis]) return std::nullopt;  // cut along another axis
+    if (slab.end - slab.begin != dims[slab.axis]) return std::nullopt;  // another axis is divided
     slab = {d, begin[d], begin[d] + count[d]};
   }
   if (element_count(count.data(), depth) != tuples) return std::nullopt;

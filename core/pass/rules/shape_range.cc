@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Parts of a Shape's output: a Shape with attributes start and end gives them at once.
+// Parts of a Shape's output, which a Shape with attributes start and end gives directly.
 #include <algorithm>
 
 #include "core/pass/rules/moves.h"
@@ -15,7 +15,7 @@ struct ShapeRange {
   int64_t start = 0, end = 0;
 };
 
-// The dimensions that |value| holds, when a Shape makes it.
+// The dimensions that |value| has, when a Shape makes it.
 std::optional<ShapeRange> shape_range(Editor& editor, ValueId value) {
   const Node* shape = editor.maker(value, "Shape");
   if (!shape) return std::nullopt;
@@ -42,7 +42,7 @@ Result<bool> replace_by_shape(Editor& editor, const Node& node, ShapeRange range
   return true;
 }
 
-// Of consecutive dimensions, as a list.
+// Replaces a Gather of consecutive dimensions, as a list.
 Result<bool> gather_of_shape(Editor& editor, Node& node, const RuleContext&) {
   const std::optional<ShapeRange> shape = shape_range(editor, node.inputs[0]);
   const auto indices = editor.numbers(node.inputs[1]);
@@ -67,7 +67,7 @@ Result<bool> slice_of_shape(Editor& editor, Node& node, const RuleContext&) {
   return replace_by_shape(editor, node, {shape->of, shape->start + begin, shape->start + end});
 }
 
-// A single dimension that becomes a list of one.
+// Replaces an Unsqueeze of a single dimension, as a list of one.
 Result<bool> unsqueezed_dimension(Editor& editor, Node& node, const RuleContext&) {
   const Node* pick = editor.maker(node.inputs[0], "Gather");
   if (!pick || !node.has_input(1) || editor.rank(node.outputs[0]) != 1u) return false;
@@ -80,7 +80,7 @@ Result<bool> unsqueezed_dimension(Editor& editor, Node& node, const RuleContext&
   return replace_by_shape(editor, node, {shape->of, shape->start + at, shape->start + at + 1});
 }
 
-// Shapes of neighbouring dimensions of one tensor in a row become one.
+// Joins Shapes of neighbouring dimensions of one tensor.
 Result<bool> concat_of_shapes(Editor& editor, Node& node, const RuleContext&) {
   std::vector<ValueId> inputs;
   std::vector<std::optional<ShapeRange>> known;

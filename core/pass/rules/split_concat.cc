@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Slice, Split and Concat in a row: two of a kind become one, and one that undoes another goes with
-// it.
+// Slice, Split and Concat in a row: two of a kind become one, and one that undoes another is
+// removed with it.
 #include <algorithm>
 
 #include "core/pass/rules/moves.h"
@@ -12,8 +12,7 @@ namespace {
 
 int64_t axis_of(const Node& node) { return node.attr_int("axis", 0); }
 
-// One Slice that does |first|, then |second|; nullopt where that depends on dimensions that are not
-// known.
+// A Slice that does |first|, then |second|; nullopt where that depends on unknown dimensions.
 std::optional<Slicing> combined(const Slicing& first, const Slicing& second, const Shape& dims) {
   Slicing out = first;
   for (size_t i = 0; i < second.axes.size(); ++i) {
@@ -61,8 +60,9 @@ Result<bool> slice_of_slice(Editor& editor, Node& node, const RuleContext&) {
   return true;
 }
 
-// A Concat whose only user is a Concat along the same axis gives that one its inputs. The last of a
-// chain takes those of all at once, or long chains would take quadratic time.
+// Gives the inputs of a Concat whose only user is a Concat along the same axis to that user. The
+// last one of a chain takes all inputs at once, since long chains would take quadratic time
+// otherwise.
 Result<bool> concat_of_concat(Editor& editor, Node& node, const RuleContext&) {
   const auto same_axis = [&](const Node* other) {
     return other && other->op == "Concat" && other->domain.empty() &&
@@ -96,7 +96,8 @@ Result<bool> concat_of_split(Editor& editor, Node& node, const RuleContext&) {
   return true;
 }
 
-// Elements [begin, end) of the output of |concat|, when they are all of one input.
+// Replaces the node, which takes elements [begin, end) of the output of |concat|, if these all come
+// from one input.
 Result<bool> slice_of_input(Editor& editor, Node& node, const Node& concat, int64_t begin,
                             int64_t end) {
   const auto axis = static_cast<size_t>(axis_of(concat));
@@ -146,7 +147,7 @@ Result<bool> split_of_concat(Editor& editor, Node& node, const RuleContext&) {
     if (outputs[i] == kNoId) return false;
     if (!editor.same_type(outputs[i], inputs[i]) || !editor.can_replace(outputs[i], inputs[i]))
       return false;
-    // A value that is two inputs can take the name of one graph output only.
+    // A value that serves as two inputs can take the name of only one graph output.
     for (size_t k = 0; k < i; ++k)
       if (inputs[k] == inputs[i] && editor.is_output(outputs[k])) return false;
   }
@@ -188,8 +189,7 @@ std::optional<Part> part_of(const Editor& editor, const Node& node) {
   return Part{node.id, axis_of(node), at, at + 1, true};
 }
 
-// The parts of |value| along |axis|, in order, when together they have each element once; else
-// none.
+// The parts of |value| along |axis|, in order, if together they have each element once; else none.
 std::vector<Part> all_parts(Editor& editor, ValueId value, int64_t axis) {
   std::vector<Part> parts;
   for (NodeId id : editor.users(value)) {
@@ -213,7 +213,7 @@ bool has_epilogue(Editor& editor, const Node& node) {
                              [&](NodeId id) { return editor.node(id)->epilogue_of == node.id; });
 }
 
-// Slices and Gathers of one value that together take each element once become one Split.
+// Makes Slices and Gathers of one value that together take each element once a Split.
 Result<bool> split_instead(Editor& editor, Node& node, const RuleContext&) {
   const std::optional<Part> own = part_of(editor, node);
   const ValueId source = node.inputs[0];
@@ -254,7 +254,7 @@ constexpr Rule kSplitConcatRules[] = {
      split_of_concat},
 };
 
-// After all patterns that look for Slices.
+// These run after all patterns that look for Slices.
 constexpr Rule kLateRules[] = {
     {"SplitInstead", "Slice", "Slices and Gathers that together take each element once -> Split",
      OptLevel::kAll, false, split_instead},

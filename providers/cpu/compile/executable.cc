@@ -129,7 +129,8 @@ void Executable::drop_unused_outputs(const std::vector<uint32_t>& nodes) {
 void Executable::settle_values(const pfrt_region& region) {
   homes_.resize(snapshot_->snapshot().value_count);
   for (uint32_t i = region.output_count; i-- > 0;) homes_[region.outputs[i]] = {PFRT_BUFFER_OUT, i};
-  // After the outputs: one that is also an input or a constant is copied from there.
+  // Inputs and constants come after the outputs: an output that is also one of these is copied from
+  // there.
   for (uint32_t v = 0; v < homes_.size(); ++v)
     if ((snapshot_->value(v).flags & PFRT_SNAPSHOT_CONSTANT) != 0)
       homes_[v] = {PFRT_BUFFER_INITIALIZER, v};

@@ -12,18 +12,18 @@
 #include "core/base/status.h"
 #include "providers/cpu/compile/fusion_groups.h"
 #include "providers/cpu/jit/elementwise_loop.h"
-#include "providers/cpu/row/row.h"
+#include "providers/cpu/kernel/row.h"
 #include "providers/kit/snapshot_copy.h"
 
 namespace pfrt::cpu {
 
-// Where a value lives that no step of the region needs to make room for.
+// The place of a value that no step of the region needs to make room for.
 struct Home {
   pfrt_buffer_kind kind = PFRT_BUFFER_TEMP;
   uint32_t index = 0;
 };
 
-// What the host shall pack for a node.
+// A constant that the host shall pack for a node.
 struct Packed {
   PackedInput input;
   std::vector<uint32_t> sources;  // values of the snapshot
@@ -39,10 +39,11 @@ class Executable {
   const SnapshotCopy& snapshot() const { return *snapshot_; }
   const std::vector<FusionGroup>& fusion_groups() const { return fusion_groups_; }
   const LoopCode& code(size_t group) const { return code_[group]; }
-  // By position in the region.
+  // The region's outputs, as values of the snapshot.
   const std::vector<uint32_t>& outputs() const { return outputs_; }
   const Home& home(uint32_t value) const { return homes_[value]; }
-  // What the row of a node of the snapshot made by KernelRow::prepare; null where it has none.
+  // The result of KernelRow::prepare for a node of the snapshot; null where its row has no such
+  // function.
   Prepared prepared(uint32_t node) const {
     const auto found = prepared_.find(node);
     return found == prepared_.end() ? nullptr : found->second;

@@ -7,8 +7,8 @@
 
 #include "core/base/dtype.h"
 #include "providers/cpu/epilogue/row_norm.h"
+#include "providers/cpu/kernel/row.h"
 #include "providers/cpu/registry/registry.h"
-#include "providers/cpu/row/row.h"
 #include "providers/kit/node.h"
 
 namespace pfrt::cpu {
@@ -79,8 +79,8 @@ class Grouping {
     }
   }
 
-  // Where a loop that reads more goes on with bytes alone, the rest becomes a loop of its own,
-  // which looks up what it makes of a byte.
+  // Divides a loop that reads more than bytes where it goes on with bytes alone. The rest becomes a
+  // loop of its own, which looks up its results in a table.
   void divide_at_bytes() {
     for (size_t g = 0, all = groups_.size(); g < all; ++g) {
       if (groups_[g].size() < 2 || !elementwise_[groups_[g].front()]) continue;
@@ -128,7 +128,7 @@ class Grouping {
     return out;
   }
 
-  // One output, from a kernel that takes epilogues.
+  // Whether the node has one output alone, and its kernel takes epilogues.
   bool may_have_epilogue(size_t head) const {
     const SnapshotNode n(snapshot_.snapshot(), nodes_[head]);
     for (uint32_t i = 1; i < n.output_count(); ++i)
@@ -196,7 +196,7 @@ class Grouping {
     epilogue = std::move(all);
   }
 
-  // One that may be added to |loop|.
+  // A node that only widens an operand of |loop| and may be added to it; nullopt: there is none.
   std::optional<size_t> widened_operand(size_t head, const Positions& loop) const {
     if (loop.size() + 2 >= kMostEpilogue) return std::nullopt;
     for (const size_t at : loop) {

@@ -22,15 +22,15 @@ struct FusionGroup {
   std::vector<uint32_t> nodes;   // in topological order
   std::optional<LoopPlan> loop;  // absent: one node, one kernel
   bool has_head = false;         // the first node runs by its kernel, and the loop on its output
-  bool has_pool = false;         // that kernel gives the pooling of its output, the second node's
-  bool has_norm = false;         // the last node normalises rows of what is before it
+  bool has_pool = false;  // the kernel gives the pooling of its output, which is the second node
+  bool has_norm = false;  // the last node normalises rows of what is before it
 
   size_t before_loop() const { return size_t{has_head} + size_t{has_pool}; }
 };
 
-// |nodes| in topological order; |outputs| are the values used outside. No loop has more terms alive
-// at once than |register_limit|; 0 makes no loops. Without |joins| each node is a
-// group.
+// Divides |nodes|, which are in topological order, into groups; |outputs| are the values used
+// outside. No loop has more terms alive at once than |register_limit|; 0 makes no loops. Without
+// |joins| each node is a group.
 std::vector<FusionGroup> find_fusion_groups(const SnapshotCopy& snapshot,
                                             std::span<const uint32_t> nodes,
                                             std::span<const uint32_t> outputs, int register_limit,

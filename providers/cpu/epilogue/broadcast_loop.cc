@@ -19,7 +19,7 @@ namespace {
 
 constexpr int64_t kBlockElements = 256;
 constexpr size_t kCopyBytes = kBlockElements * sizeof(int64_t) + 4 * BroadcastIndex::kSlack;
-// Of channels, which are repeated: a multiple of a block's.
+// Elements of operands by channel, which are repeated: a multiple of a block's channels.
 constexpr int64_t kRepeated = 512;
 constexpr size_t kRepeatedBytes = (kRepeated + kChannelBlock) * sizeof(float);
 

@@ -12,23 +12,23 @@
 
 #include "providers/cpu/epilogue/byte_table.h"
 #include "providers/cpu/jit/elementwise_loop.h"
+#include "providers/cpu/kernel/float_range.h"
 #include "providers/cpu/loop/broadcast_index.h"
 #include "providers/cpu/loop/loop_plan.h"
-#include "providers/cpu/row/float_range.h"
 
 namespace pfrt::cpu {
 
 class BroadcastLoop {
  public:
-  // Over an image in nChw16c: how many elements a block of 16 channels has, and for each input slot
-  // of one element a channel, how many such blocks; 0 for the other slots.
+  // An image in nChw16c that the loop runs over: the elements of a block of 16 channels, and for
+  // each input slot of one element a channel the number of such blocks; 0 for the other slots.
   struct Image {
     int64_t block = 0;
     std::vector<int64_t> blocks;
   };
-  // |operands| by input slot of |plan|; |elements| of each output. nullopt where one element serves
-  // too few neighbours, or too many operands would have to be copied. With |image|, operands that
-  // are not by channel are whole or have one element.
+  // Makes the loop of |plan|: |operands| are by input slot, |elements| are those of each output.
+  // nullopt where one element serves too few neighbours, or too many operands would have to be
+  // copied. With |image|, operands that are not by channel are whole or have one element.
   static std::optional<BroadcastLoop> make(const LoopPlan& plan, LoopCode code,
                                            std::span<const BroadcastIndex> operands,
                                            int64_t elements, const Image* image = nullptr);
@@ -57,7 +57,8 @@ class BroadcastLoop {
   BroadcastLoop() = default;
   void run_by_channel(const void* const* bases, int64_t begin, int64_t end) const;
   void run_copied(const void* const* bases, int64_t begin, int64_t end) const;
-  // Where the loop makes bytes of bytes by so many operations that a table takes less time.
+  // Makes a table if the loop makes bytes of bytes by so many operations that looking them up takes
+  // less time.
   void make_table(double operations);
   // |copies| hold the elements of |copied|, from |begin| on.
   template <typename Copied>
@@ -77,10 +78,10 @@ class BroadcastLoop {
   int64_t block_ = 0;  // elements of 16 channels, where operands are by channel
   int64_t elements_ = 0;
   double flops_ = 0;
-  std::shared_ptr<const ByteTable> table_;  // what the loop computes, of one byte; null: no table
+  std::shared_ptr<const ByteTable> table_;  // the loop's results by byte; null: no table
 };
 
-// What Run::apply_epilogue computes: a loop whose slots are buffers of the program. The slot of the
+// The loop that Run::apply_epilogue computes; its slots are buffers of the program. The slot of the
 // head's output and that of the loop's are the same buffer where elements have the same size.
 class Epilogue {
  public:

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A shuffle looks up 16 results by the lower four bits of an index, and gives 0 where the index is
-// negative. From one of the 16 tables to the next, indices are lowered by 16, until they are
-// negative; what has been looked up until then adds up, by exclusive or, to the result. Indices
-// from 128 on are a second row of eight tables. Where there are permutations of bytes, two of them
-// look up 128 results each.
+// negative. Indices are lowered by 16 from one of the 16 tables to the next, until they are
+// negative. The exclusive or of all that was looked up until then is the result. Indices from 128
+// on are a second row of eight tables. Where there are permutations of bytes, two of them look up
+// 128 results each.
 #include "providers/cpu/epilogue/byte_table.h"
 
 #include <immintrin.h>

@@ -21,9 +21,8 @@ class ByteTable {
 
  private:
   Results results_;
-  // By the upper four bits of x: results of 16 neighbours, but those of the 16 before them within
-  // the same half are taken off (exclusive or); the results themselves where that is what vectors_
-  // takes.
+  // Results by the upper four bits of x. Each row has the exclusive or of 16 neighbouring results
+  // with the 16 before them in the same half, or the results themselves where vectors_ takes those.
   alignas(16) Results differences_;
   int64_t (*vectors_)(const Results& differences, const uint8_t* x, int64_t n, uint8_t* y);
 };

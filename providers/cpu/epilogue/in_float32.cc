@@ -16,7 +16,8 @@ constexpr uint64_t kLeast = 64;      // bytes
 
 uint64_t padded(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
 
-// Where widened inputs and the output lie in the step's shared memory, after what the kernel needs.
+// Positions of widened inputs and the output in the step's shared memory, after what the kernel
+// needs.
 struct Plan {
   struct Input {
     uint32_t index;

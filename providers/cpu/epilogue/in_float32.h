@@ -9,12 +9,12 @@
 #include <cstdint>
 #include <initializer_list>
 
-#include "providers/cpu/row/float_16bit.h"
-#include "providers/cpu/row/row.h"
+#include "providers/cpu/elements/float_16bit.h"
+#include "providers/cpu/kernel/row.h"
 
 namespace pfrt::cpu {
 
-// What the kernel sees in place of the node's tensors.
+// Tensors that the kernel sees in place of the node's.
 struct Widened {
   static constexpr uint32_t kMostInputs = 3;
   std::array<const float*, kMostInputs> inputs{};  // null: the node's own
@@ -22,16 +22,17 @@ struct Widened {
   NarrowFn narrow = nullptr;                       // null: the kernel rounds by itself
 };
 
-// Who rounds output 0: the step, what the kernel wrote as float32 and called Run::apply_epilogue
-// on, each of its elements; or the kernel, which writes the node's own type.
+// Says by which code output 0 is rounded. Either the kernel writes float32 and calls
+// Run::apply_epilogue on each element, and the step rounds; or the kernel writes the node's own
+// type.
 enum class Rounding16Bit : uint8_t { kByStep, kByKernel };
 
-// |kernel| reads |inputs|, as far as the node has them, as float32. As it is where the node is of
-// float32.
+// Makes |kernel| read |inputs|, as far as the node has them, as float32. Returns it unchanged where
+// the node is of float32.
 Kernel in_float32(const SnapshotNode& node, std::initializer_list<uint32_t> inputs, Kernel kernel,
                   Rounding16Bit rounding = Rounding16Bit::kByStep);
 
-// The same for what packs a constant that it reads as float32.
+// Lets |packed| be packed from a constant of 16 bits, though its function reads float32.
 PackedInput packed_from_float32(const SnapshotNode& node, PackedInput packed);
 
 }  // namespace pfrt::cpu

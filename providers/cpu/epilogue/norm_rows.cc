@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "providers/cpu/isa/target.h"
-#include "providers/cpu/row/pace.h"
+#include "providers/cpu/kernel/stop_poll.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -14,7 +14,7 @@ namespace {
 // So many sums at once do not wait for each other; they are added pairwise at the end.
 constexpr int64_t kSums = 32;
 
-// From element |i| on, a multiple of kSums.
+// Adds elements from |i| on, a multiple of kSums, to the sums |s|.
 template <typename T, typename Fn>
 void add_up_part(const T* x, int64_t i, int64_t n, double* s, Fn&& fn) {
   for (; i + kSums <= n; i += kSums)
@@ -31,7 +31,8 @@ double add_up_plainly(const T* x, int64_t n, Fn&& fn) {
   return s[0];
 }
 
-// The same of x, or of (x - center)^2. Without FMA, whose bits would be others.
+// Computes add_up_plainly of x, or of (x - center)^2, in vectors. It uses no FMA, which would give
+// other bits.
 template <bool kSquares, typename Fn>
 PFRT_AVX2 double add_up_avx2(const float* x, int64_t n, double center, Fn&& fn) {
   constexpr int64_t kLanes = 4, kVectors = kSums / kLanes;

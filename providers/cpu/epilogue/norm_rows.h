@@ -10,8 +10,8 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "providers/cpu/row/load.h"
-#include "providers/cpu/row/pace.h"
+#include "providers/cpu/elements/load.h"
+#include "providers/cpu/kernel/stop_poll.h"
 
 namespace pfrt::cpu {
 
@@ -19,7 +19,7 @@ template <typename T>
 inline constexpr pfrt_dtype kNormType =
     std::is_same_v<T, double> ? PFRT_DTYPE_FLOAT64 : PFRT_DTYPE_FLOAT32;
 
-// |n| elements from |first| on as T: in place where that is their type, else converted into
+// Returns |n| elements from |first| on as T: in place where that is their type, else converted into
 // |buffer|.
 template <typename T>
 const T* load_row(Pace& pace, pfrt_dtype dtype, const void* data, int64_t first, int64_t n,
@@ -30,7 +30,7 @@ const T* load_row(Pace& pace, pfrt_dtype dtype, const void* data, int64_t first,
   });
   return buffer;
 }
-// Where to put a row of results; store_row completes it.
+// Address at which a kernel computes a row of results; store_row completes it.
 template <typename T>
 T* place_row(pfrt_dtype dtype, void* data, int64_t first, T* buffer) {
   return dtype == kNormType<T> ? static_cast<T*>(data) + first : buffer;
@@ -43,7 +43,7 @@ void store_row(Pace& pace, pfrt_dtype dtype, void* data, int64_t first, int64_t 
   });
 }
 
-// |avx2|: of what the machine may use; results have the same bits.
+// |avx2| says that AVX2 may be used; results have the same bits without it.
 template <typename T>
 double row_sum(Pace& pace, const T* x, int64_t n, bool avx2 = false);
 // Sum of (x - center)^2.
@@ -56,7 +56,7 @@ struct RowNormalisation {
   int64_t length;
   double epsilon;
   bool centered;
-  bool avx2 = false;  // as above
+  bool avx2 = false;  // whether AVX2 may be used
 };
 
 // y = (x - center) * factor * scale + bias for |n| elements; |bias| may be null, |y| may be |x|.

@@ -7,7 +7,7 @@
 
 #include "providers/cpu/epilogue/norm_rows.h"
 #include "providers/cpu/isa/isa.h"
-#include "providers/cpu/row/pace.h"
+#include "providers/cpu/kernel/stop_poll.h"
 
 namespace pfrt::cpu {
 namespace {

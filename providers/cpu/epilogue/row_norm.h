@@ -22,7 +22,7 @@ class RowNorm {
   struct Buffers {
     uint32_t x, scale, bias, y, counters;
   };
-  // |norm| with all dimensions known.
+  // Takes |norm| with all dimensions known.
   explicit RowNorm(const SnapshotNode& norm);
   void set_buffers(const Buffers& buffers) { at_ = buffers; }
   const Buffers& buffers() const { return at_; }

@@ -6,10 +6,10 @@
 
 namespace pfrt::cpu {
 
-// Whether tiles of bfloat16 and int8 may be used now: isa() says so and the system agrees. False
-// where it refuses, as a sandbox may, or a thread with a small sigaltstack.
+// Whether tiles of bfloat16 and int8 may be used now: isa() says so and the system agrees. The
+// system may refuse in a sandbox, or because a thread has a small sigaltstack.
 bool amx_usable();
-// The same of tiles of int8 alone, which a machine may have without those of bfloat16.
+// Whether tiles of int8 may be used now; a machine may have these without tiles of bfloat16.
 bool amx_int8_usable();
 
 }  // namespace pfrt::cpu

@@ -30,7 +30,7 @@ constexpr bool all(uint32_t word, std::initializer_list<unsigned> bits) {
   return true;
 }
 
-// Which register files the operating system saves.
+// The register files that the operating system saves, as bits of XCR0.
 uint32_t saved_state() {
   uint32_t low, high;
   __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));

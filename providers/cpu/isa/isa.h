@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which instructions kernels may use: what the processor and the operating system have, capped by
-// the environment variable PFRT_ISA (generic avx2 avx_vnni avx512 avx512_vnni avx512_bf16 amx).
-// Each level includes those before it, but for avx_vnni, whose instruction dot_instructions tells
-// of. The variable is read at each call, so that a test can force every level in one process.
-// Thread-safe unless someone calls setenv.
+// Instructions that kernels may use: those of the processor and the operating system, capped by the
+// environment variable PFRT_ISA (generic avx2 avx_vnni avx512 avx512_vnni avx512_bf16 amx). Each
+// level includes those before it, but for avx_vnni, whose instruction dot_instructions reports. The
+// variable is read at each call, so that a test can force every level in one process. Thread-safe
+// unless someone calls setenv.
 #pragma once
 
 #include <cstdint>
@@ -25,15 +25,15 @@ enum class Isa : uint8_t {
          // them
 };
 
-// What the machine has, whatever PFRT_ISA says.
+// The machine's highest level, whatever PFRT_ISA says.
 Isa machine_isa();
 // PFRT_ISA; kAmx when it is unset or empty, INVALID_ARGUMENT when it is no word of the list.
 Result<Isa> isa_cap();
 // The lower of both: what kernels may use. A word that isa_cap refuses counts as generic.
 Isa isa();
 
-// How kernels multiply integers: pairs of int16 (vpmaddwd), or four bytes at once (vpdpbusd, in one
-// of its encodings).
+// Instructions with which kernels multiply integers: on pairs of int16 (vpmaddwd), or on four bytes
+// at once (vpdpbusd, in one of its encodings).
 enum class DotInstructions : uint8_t {
   kNone,
   kInt16x256,
@@ -52,10 +52,10 @@ bool machine_has_int8_tiles();
 // levels from avx512_vnni on may use them.
 bool machine_has_byte_permutes();
 
-// For a process that carries out tile instructions itself where the machine has none, as tests do:
-// from now on, or no longer, tiles count as usable (amx.h) unless PFRT_ISA excludes them. isa()
-// tells of kAmx only if the machine has all that is before it, so that kernels need not run on
-// others.
+// Says whether tiles count as usable (amx.h) from now on, unless PFRT_ISA excludes them. It is for
+// a process that carries out tile instructions itself where the machine has none, as tests do.
+// isa() tells of kAmx only if the machine has all levels before it, so that kernels need not run on
+// other machines.
 void set_amx_emulated(bool emulated);
 bool amx_emulated();
 

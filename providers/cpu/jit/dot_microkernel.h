@@ -8,8 +8,8 @@
 // Two steps of int16, a and b of each, are multiplied crosswise (S. Winograd, "A new algorithm for
 // inner product", IEEE Trans. Comput. C-17, 1968): (a0 + b1) (a1 + b0) is a0 b0 + a1 b1, and a0 a1,
 // which is the row's own, and b0 b1, which is the column's. That takes one multiplication for two
-// and leaves processors free to add, where multiplications take turns in few of their pipes. What
-// is the row's and the column's own is the caller's to take off (own_products in
+// and leaves processors free to add, where multiplications take turns in few of their pipes. The
+// caller subtracts the products that are the row's and the column's own (own_products in
 // kernels/matmul/int16_dot.h).
 #pragma once
 
@@ -26,10 +26,11 @@ class DotMicrokernel {
   static constexpr int64_t kMostRows = 12, kMostPanels = 4;
   using RowBlocks = PanelMicrokernel::RowBlocks;
 
-  // By dot_instructions(); nullptr where there are none, or code cannot be made executable.
+  // Returns the microkernel for dot_instructions(); nullptr where there are none, or code cannot be
+  // made executable.
   static const DotMicrokernel* get();
-  // The same, but int16 are not multiplied crosswise: for short rows, where own products and what
-  // takes them off would cost more than the multiplications that they save.
+  // Returns get() without crosswise products of int16. It is for short rows, where own products and
+  // their subtraction would cost more than the multiplications that they save.
   static const DotMicrokernel* plain();
 
   bool bytes() const { return bytes_; }  // elements; else they are int16
@@ -39,11 +40,11 @@ class DotMicrokernel {
   int64_t steps(int64_t k) const {  // an even number where they are multiplied crosswise
     return bytes_ ? (k + 3) / 4 : crosswise_ ? (k + 3) / 4 * 2 : (k + 1) / 2;
   }
-  // Where step s of columns lies.
+  // The line of a panel in which step s of columns lies.
   int64_t line(int64_t s) const { return crosswise() ? s ^ 1 : s; }
 
-  // How sums become bytes: the nearest whole number of sum * scale, plus |zero|, saturated, as
-  // RequantizeFns does it. Vectors as the code reads them.
+  // Rounding of sums to bytes: the nearest whole number of sum * scale, plus |zero|, saturated, as
+  // RequantizeFns does it. Holds vectors as the code reads them.
   struct Bytes {
     Bytes(int32_t zero, bool is_signed);
     int16_t zeros[16];  // bytes with sign are computed as those of 128 more
@@ -65,30 +66,32 @@ class DotMicrokernel {
     int64_t b_panel;
     int32_t* c;
     int64_t c_row, c_panel;
-    // What the sums are added to: 16 a panel, panels |start_panel| apart, for each row the same,
-    // plus of each row its own where |row_start| is not null. No |start|: what C holds.
+    // The sums are added to these: 16 a panel, panels |start_panel| apart, equal for all rows, plus
+    // one for each row where |row_start| is not null. Without |start| they are added to what C
+    // holds.
     const int32_t* start;
     int64_t start_panel;
     const int32_t* row_start;
-    // Where |out| is not null, bytes are written there instead of sums to C: 16 a row and panel,
-    // with 16 |scales| a panel, all below 1 in size.
+    // If |out| is not null, bytes are written there instead of sums to C: 16 a row and panel, with
+    // 16 |scales| a panel, all below 1 in size.
     uint8_t* out;
     int64_t out_row, out_panel;  // bytes
     const float* scales;
     const Bytes* bytes;
-    // What is read next, so many lines of 64 bytes of it with each row block; 0 for none.
+    // Data that is read next: |next_lines| lines of 64 bytes of it are fetched with each row block;
+    // 0 for none.
     const void* next;
     int64_t next_lines;
     int64_t row_blocks;  // set by run
   };
   int64_t rows() const { return rows_; }
-  // How many panels are multiplied together with so many rows, 1 to rows(). Few rows take as long
-  // as their panels take to read; reading in several places at once keeps more of memory on its
-  // way.
+  // Number of panels that are multiplied together with so many rows, 1 to rows(). Few rows take as
+  // long as their panels take to read; reading in several places at once keeps more of memory on
+  // its way.
   int64_t panels(int64_t rows) const { return panels_[rows - 1]; }
   RowBlocks row_blocks(int64_t n) const { return PanelMicrokernel::row_blocks(n, rows_); }
-  // Multiplies all row blocks by 1 to panels(first rows) panels. Of a |flipped| A the highest bit
-  // of each byte is inverted first, which makes int8 uint8 of 128 more; not of int16.
+  // Multiplies all row blocks by 1 to panels(first rows) panels. With |flipped| the highest bit of
+  // each byte of A is inverted first, which makes int8 uint8 of 128 more; int16 cannot be flipped.
   void run(const RowBlocks& row_blocks, int64_t panels, bool flipped, Blocks& blocks) const {
     const Code* const code = code_[flipped][panels - 1];
     blocks.row_blocks = row_blocks.more;

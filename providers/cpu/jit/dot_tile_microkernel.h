@@ -14,7 +14,7 @@ class DotTileMicrokernel {
  public:
   static constexpr int64_t kSide = 16;       // most rows of a tile; columns of a panel
   static constexpr int64_t kMostSteps = 16;  // of a product of tiles
-  // With one tile of rows; with two half as many.
+  // Most panels with one tile of rows; with two there are half as many.
   static constexpr int64_t kMostPanels = 4;
 
   // nullptr where tiles of int8 cannot be used (amx_int8_usable), or code not be made executable.
@@ -33,8 +33,8 @@ class DotTileMicrokernel {
     int64_t b_panel;
     int32_t* c;
     int64_t c_row, c_tile, c_panel;
-    // What the sums are added to: 16 a panel, panels |start_panel| apart, for each row the same;
-    // null: what C holds.
+    // The sums are added to these: 16 a panel, panels |start_panel| apart, equal for all rows;
+    // null: to what C holds.
     const int32_t* start;
     int64_t start_panel;
     // Meanwhile memory from here on is fetched into the second-level cache: two lines, ahead_step
@@ -62,7 +62,7 @@ class DotTileMicrokernel {
   // panels; by 1 or 2 where there is a second tile. Rows are int8 or uint8, columns int8.
   void run(Scope& scope, int64_t first, int64_t second, int64_t panels, bool signed_rows,
            const Blocks& blocks) const;
-  // How many bytes a run fetches with a step of 64.
+  // Bytes that a run fetches with a step of 64.
   static int64_t bytes_ahead(int64_t row_tiles, int64_t panels, int64_t products_of_k);
 
  private:

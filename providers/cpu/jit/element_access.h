@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How generated loops over elements read and write memory: each type as it lies in 32-bit lanes of
-// a vector (region/expression.h), and the last, partial vector so that no byte outside the range is
-// touched. With AVX2 elements of 32 and 64 bits go through a mask, shorter ones in pieces of four,
-// two and one.
+// Loads and stores of generated loops over elements. Each type gets its form in 32-bit lanes of a
+// vector (loop/expression.h), and the last, partial vector touches no byte outside the range. With
+// AVX2 elements of 32 and 64 bits go through a mask, shorter ones in pieces of four, two and one.
 //
 //   rdx  the first element   rcx  of the last vector: elements left
 //   rax  at hand             k1, k3 or ymm15  the last vector's mask
@@ -114,7 +113,7 @@ class ElementAccess : protected HasCodePages, public Xbyak::CodeGenerator {
     return ptr[base + rdx * size + static_cast<size_t>(element * size)];
   }
 
-  // What holds a vector of elements that are shorter than lanes.
+  // The register that holds a vector of elements that are shorter than lanes.
   static auto short_form(const Vmm& v, int size) {
     const bool whole = kWide && size == 2;
     return whole ? static_cast<Xbyak::Xmm>(Xbyak::Ymm(v.getIdx())) : Xbyak::Xmm(v.getIdx());
@@ -158,7 +157,7 @@ class ElementAccess : protected HasCodePages, public Xbyak::CodeGenerator {
     }
   }
 
-  // To the first spare.
+  // Narrows |from| to the first spare register.
   void narrow(const Vmm& from, pfrt_dtype type) {
     const Vmm to = first_spare();
     const int size = static_cast<int>(dtype_size(type));

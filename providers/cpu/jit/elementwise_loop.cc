@@ -2,9 +2,9 @@
 //
 // For each vector of elements the terms of an expression are computed in order, each in the
 // register that liveness gave it, and outputs are stored as soon as they are known. Where registers
-// allow, two vectors take turns, operation by operation, so that neither waits for its last result;
-// what is left holds the constants that are read most, others are read from memory. The last,
-// partial vector runs the same operations with masked loads and stores.
+// allow, two vectors take turns, operation by operation, so that neither waits for its last result.
+// Registers that are left hold the constants that are read most; others are read from memory. The
+// last, partial vector runs the same operations with masked loads and stores.
 //
 //   rdi  pointers            rsi  constants, 32 bytes each
 //   rdx  element             rcx  end of the range, less what a turn takes while in a loop
@@ -94,7 +94,7 @@ class Generator : public ElementAccess<Vmm> {
     }
   }
 
-  // |vectors| a turn.
+  // Writes a loop over |vectors| vectors a turn.
   void loop(int vectors) {
     const auto elements = static_cast<uint32_t>(vectors * kLanes);
     Xbyak::Label next, end;
@@ -262,8 +262,8 @@ class Generator : public ElementAccess<Vmm> {
       X::vroundps(of(i), operand(ops_[i].a), mode);
   }
 
-  // With AVX2 in two factors, of which the first is exact, so that results below the smallest
-  // normal number are rounded once.
+  // With AVX2 the factor is two factors, of which the first is exact, so that results below the
+  // smallest normal number are rounded once.
   void scale(size_t i) {
     const Operation& op = ops_[i];
     const Vmm d = of(i), power = first_spare(), half = second_spare();
@@ -342,8 +342,8 @@ class Generator : public ElementAccess<Vmm> {
       X::vinsertf128(d, first_spare(), half(d), 1);
   }
 
-  // For want of an instruction for vectors: by way of int32 where all elements fit, else one by
-  // one, in the 128 bytes below the stack pointer that belong to the function.
+  // AVX2 has no instruction for this. Elements go by way of int32 where all fit, else one by one,
+  // in the 128 bytes below the stack pointer that belong to the function.
   void long_to_float(const Vmm& d, const Vmm& a, const Vmm& b) {
     const Vmm highs = first_spare(), lows = second_spare();
     if constexpr (kWide) {

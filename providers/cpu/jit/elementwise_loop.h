@@ -51,8 +51,8 @@ class ElementwiseLoop {
 struct LoopCode {
   std::shared_ptr<const ElementwiseLoop> loop;  // null: its nodes run kernel by kernel
   std::shared_ptr<const std::vector<uint64_t>> constants;
-  // For images in nChw16c: operands of |channel_slots| have 16 neighbours (loop/by_channel.h). Null
-  // where there are none, or no code for them.
+  // The loop for images in nChw16c: operands of |channel_slots| have 16 neighbours
+  // (loop/by_channel.h). Null where there are no such operands, or no code for them.
   std::shared_ptr<const ElementwiseLoop> by_channel = nullptr;
   std::vector<bool> channel_slots = {};
 };

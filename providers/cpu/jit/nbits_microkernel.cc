@@ -36,7 +36,8 @@ constexpr int kMostFields = 8;  // of half a line's 32 bits
 
 enum class Dot : uint8_t { kFloat, kVnni, kShort };
 
-// What vectors are compared, masked and multiplied with: each 32 bits of a vector alike.
+// Numbers that vectors are compared, masked and multiplied with; all 32-bit lanes of a vector are
+// equal.
 struct Constants {
   enum : int { kNibbles, kOnes, kSigns, kMiddle, kMasks, kCount = kMasks + 3 * kMostFields };
   alignas(64) uint32_t words[kCount][kColumns];
@@ -123,8 +124,8 @@ class Generator final : public Xbyak::CodeGenerator {
   Xbyak::Xmm sum(int r, int v) const { return vector(r * vectors() + v); }
   // A line's fields as they are multiplied.
   Xbyak::Xmm weight(int v) const { return vector(sums() + (together_ ? v : 0)); }
-  // Where each vector's weights are held in a register, an element is loaded once for all of them;
-  // else the elements of all rows may be.
+  // The register of an element of A. If all weights of a line are held in registers, an element is
+  // loaded once for all of them; otherwise the elements of all rows may be held.
   Xbyak::Xmm element(int r) const { return vector(elements_at_ + (holds_elements_ ? r : 0)); }
   Xbyak::Xmm product_of_shorts() const { return vector(product_at_); }
   Xbyak::Xmm line(int v) const { return vector(lines_at_ + v); }
@@ -288,7 +289,7 @@ class Generator final : public Xbyak::CodeGenerator {
   // ------------------------------------------------------------------ lines of floats
 
   int fields() const { return 32 / f_.bits; }
-  // fn(field, field of its half), half a line after the other.
+  // Calls fn(field, field of its half) for the fields of a line, one half after the other.
   template <typename Fn>
   void each_field(int b_at, Fn&& fn) {
     if (!f_.widened)
@@ -309,7 +310,7 @@ class Generator final : public Xbyak::CodeGenerator {
     });
   }
 
-  // |b_at|: of what is widened already.
+  // Multiplies field |i| of a half; weights that are widened already are at |b_at|.
   void multiply_field(int i, int a_at, int b_at) {
     const auto of_row = [&](int r) { return rbx + static_cast<size_t>(a_at + r * 4); };
     if (together_) {
@@ -493,7 +494,7 @@ class Generator final : public Xbyak::CodeGenerator {
     }
   }
 
-  // One panel, block by block, to floats.
+  // Widens a block of one panel to floats.
   void widen_block() {
     Xbyak::Label next;
     prepare_float_zeros();
@@ -649,7 +650,7 @@ namespace {
 template <bool kWide, Dot kDot, int kBits, Zeros kZeros, bool kWidened = false>
 const NBitsMicrokernel* set() {
   alignas(4096) static uint8_t pages[kCapacity];
-  // Which encoding the machine has does not change.
+  // The machine's encoding of vpdpbusd does not change, so the first call may decide it.
   static const NBitsMicrokernelSet made(Form{kWide, kDot, kBits, kZeros, kWidened,
                                              dot_instructions() == DotInstructions::kByteVex256},
                                         pages);

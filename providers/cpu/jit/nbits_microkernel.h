@@ -19,7 +19,7 @@
 
 namespace pfrt::cpu {
 
-// How weights of a few bits lie in memory, which all instruction sets share.
+// The layout of weights of a few bits in memory, which all instruction sets share.
 struct NBitsPanel {
   enum class Zeros : uint8_t { kMiddle, kUint8, kFloat };
   static constexpr int64_t kColumns = 16;
@@ -59,12 +59,13 @@ class NBitsMicrokernel {
   // results: widening once pays where many rows share it.
   static const NBitsMicrokernel* get_widened(int64_t bits);
 
-  // What a call multiplies: the same blocks of 1 to rows() rows and of some panels.
+  // The factors of a call: equal blocks of k of 1 to rows() rows and of some panels.
   //
-  // Rows are packed together, block by block: floats k by k, of all rows each; for bytes first the
-  // scales of all rows, then their corrections, then quads of four neighbours of k, of all rows
-  // each. A correction is int32: less the sum of the row's block, times 2^(bits - 1) where that is
-  // the zero point; only its lower 16 bits, the others 0, where zero points are bytes.
+  // Rows are packed together, block by block. A block of float rows has for each k the floats of
+  // all rows. A block of int8 rows has the scales of all rows, then their corrections, then for
+  // each four neighbours of k the bytes of all rows. A correction is an int32: the sum of the row's
+  // block, negative, times the zero point if that is 2^(bits - 1). Where zero points are bytes it
+  // has only the lower 16 bits of that sum, and 0 above.
   struct Blocks {
     const void* a;
     const uint8_t* b;
@@ -87,7 +88,8 @@ class NBitsMicrokernel {
   static int64_t widened_bytes(const NBitsPanel& panel) {
     return (panel.block + 1) * NBitsPanel::kLine;
   }
-  // |blocks| blocks of a panel, from |b| and |zeros| on, as floats to |to|. Of float rows alone.
+  // Widens |blocks| blocks of a panel, from |b| and |zeros| on, to floats at |to|. Only
+  // microkernels of float rows can.
   void widen(const NBitsPanel& panel, const uint8_t* b, const uint8_t* zeros, int64_t blocks,
              float* to) const;
 

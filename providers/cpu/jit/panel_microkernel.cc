@@ -98,12 +98,13 @@ class Generator final : public Xbyak::CodeGenerator {
     const auto at = static_cast<size_t>(k * k_step_) * sizeof(float);
     return strides == 0 ? b + at : b + rbx * strides + at;
   }
-  // Where an element is for one vector alone, the multiplication broadcasts it itself: a register
-  // of its own would take a second operation for each.
+  // Whether the multiplication broadcasts an element itself, as it does for one vector alone: a
+  // register of its own would take a second operation for each element.
   bool broadcasts() const { return wide_ && vectors_ == 1; }
 
-  // |fresh|: a chain begins, and the sums of the chain before it are stored to their slot between
-  // the multiplications. Many stores at once would delay what follows.
+  // Multiplies all rows by a step of k. |fresh|: a chain begins, and the sums of the chain before
+  // it are stored to their slot between the multiplications. Many stores at once would delay what
+  // follows.
   void multiply(int k, bool fresh = false) {
     if (streams_ && vectors_ * lanes() > kPanel) return multiply_streams(k, fresh);
     if (streams_) prefetcht0(ptr[rsi + static_cast<size_t>(k * kPanel * 4 + kFetched)]);
@@ -371,7 +372,7 @@ class Generator final : public Xbyak::CodeGenerator {
 
 }  // namespace
 
-// One for a kind of vectors and elements, and the pages of its code.
+// The microkernel for a kind of vectors and elements, and the pages of its code.
 class PanelMicrokernelSet {
  public:
   // 6 x 2 sums fill 12 of 16 registers, 12 x 2 fill 24 of 32; 2 x 4 leave room for four columns.
@@ -393,7 +394,8 @@ class PanelMicrokernelSet {
   }
   const PanelMicrokernel& get() const { return microkernel_; }
 
-  // What others can be done with. Throws std::bad_alloc; what was written by then stays.
+  // Writes the code for one row, with which any number of rows can be done. Throws std::bad_alloc;
+  // what was written by then stays.
   bool write_one_row() const {
     const PanelMicrokernel& m = microkernel_;
     return write(m, PanelMicrokernel::kOne, 1) &&

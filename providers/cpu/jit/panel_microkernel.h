@@ -24,9 +24,9 @@ class PanelMicrokernel {
 
   // nullptr where the machine, or PFRT_ISA, has no AVX2, or code cannot be made executable.
   static const PanelMicrokernel* get();
-  // The same of pairs of bfloat16, with sums of float32: of each pair, the product in the high half
-  // is added first, and each sum is rounded. Numbers below the normal range count as 0. nullptr
-  // without AVX512-BF16.
+  // Returns the microkernel for pairs of bfloat16, with sums of float32. The product in the high
+  // half of a pair is added first, and each sum is rounded. Numbers below the normal range count as
+  // 0. nullptr without AVX512-BF16.
   static const PanelMicrokernel* get_bf16_dot();
 
   // Strides and offsets count elements. A's element (r, chunk c, k) is a[offsets[c] + r * a_row +
@@ -42,11 +42,11 @@ class PanelMicrokernel {
     int64_t b_panel;
     float* c;
     int64_t c_row, c_panel;
-    // What the sums are added to, 16 a panel, rows |start_row| apart; null: to what C holds.
+    // The sums are added to these, 16 a panel, rows |start_row| apart; null: to what C holds.
     const float* start;
     int64_t start_row;
-    // Fetched into the second-level cache meanwhile: kAheadLine elements a panel for every
-    // kAheadDepth of k in a chunk, until ahead_end at about; both null: nothing.
+    // Memory that is fetched into the second-level cache meanwhile: kAheadLine elements a panel for
+    // every kAheadDepth of k in a chunk, until ahead_end at about; both null: nothing.
     const float *ahead, *ahead_end;
     int64_t row_blocks;  // the number of blocks, whose rows follow each other; 0 counts as 1
   };
@@ -71,7 +71,7 @@ class PanelMicrokernel {
   // Few rows take two panels, more rows one: with two, the processor reads ahead of both.
   int64_t panels(int64_t rows) const { return rows <= rows_of_two_ ? 2 : 1; }
 
-  // One row or more in blocks of about equal size: the first |more| blocks have one row more than
+  // Rows, 1 or more, in blocks of about equal size: the first |more| blocks have one row more than
   // |rows|.
   struct RowBlocks {
     int64_t whole = 0, count = 0, rows = 0, more = 0;
@@ -104,7 +104,7 @@ class PanelMicrokernel {
   void run(const RowBlocks& row_blocks, int64_t panels, Blocks& blocks) const {
     run_form(panels == 1 ? kOne : kTwo, row_blocks, blocks);
   }
-  // The same with the first 8 columns of one panel; row blocks have 1 to half_rows() rows. Other
+  // Multiplies all row blocks, of 1 to half_rows() rows, by the first 8 columns of one panel. Other
   // columns are neither read nor written.
   void run_half(const RowBlocks& row_blocks, Blocks& blocks) const {
     run_form(kHalf, row_blocks, blocks);
@@ -112,7 +112,7 @@ class PanelMicrokernel {
 
  private:
   friend class PanelMicrokernelSet;
-  // One panel, two, half of one, several streams; one and two for packed rows.
+  // Forms of the code: a panel, two, half of one, several streams; a panel and two for packed rows.
   enum Form : uint8_t { kOne, kTwo, kHalf, kStreamed, kPacked, kTwoPacked, kForms };
   static constexpr int64_t kMostPackedRows = 8;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Machine code that does one thing as fast as the processor can: multiply and add, or read memory.
-// What it computes is thrown away. Operands are read from memory in each block, since registers
-// whose contents do not change make arithmetic look faster than it is. Immutable; thread-safe.
+// Results are thrown away. Operands are read from memory in each block, since registers whose
+// contents do not change make arithmetic look faster than it is. Immutable; thread-safe.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@
 
 namespace pfrt::cpu {
 
-// What the data must be: arithmetic on other bits may take other paths.
+// The numbers that the data must be: arithmetic on other bits may take another time.
 enum class PeakData : uint8_t { kFloat32, kBfloat16, kInt8 };
 
 struct PeakLoop {
@@ -32,7 +32,7 @@ class PeakLoops {
   enum Kind { kFma, kBf16Dot, kInt8Dot, kRead, kBf16Tiles, kInt8Tiles, kTileLoad, kKinds };
 
   virtual ~PeakLoops() = default;
-  // Those that |isa| has; with |tiles|, which takes amx_usable(), also those on tiles.
+  // Makes the loops that |isa| has; with |tiles|, which takes amx_usable(), also those on tiles.
   static Result<std::unique_ptr<PeakLoops>> make(Isa isa, bool tiles);
   // nullptr where |isa| has none.
   const PeakLoop* find(Kind kind) const { return loops_[kind].run ? &loops_[kind] : nullptr; }

@@ -12,9 +12,9 @@
 namespace pfrt::cpu {
 namespace {
 
-// |format| and |values| make the path, as for printf. One write for each call, so that lines of
-// several threads do not mix. A link that someone left in a shared folder is not followed,
-// nor is anybody waited for who reads a pipe there.
+// Writes a file whose path |format| and |values| give, as for printf. Each call is a single write,
+// so that lines of several threads do not mix. It does not follow a link that someone left in a
+// shared folder, and does not wait for a reader of a pipe there.
 template <typename... Values>
 void write_file(int flags, const void* bytes, size_t size, const char* format, Values... values) {
   char path[4096];

@@ -53,7 +53,7 @@ class Generator final : public Xbyak::CodeGenerator {
     return ptr[rsp + static_cast<size_t>((r * vectors_ + v) * 4 * lanes())];
   }
   Xbyak::Address arg(size_t offset) { return qword[rdi + offset]; }
-  // Of vector |v| of panels whose second is |panel| bytes from the first.
+  // Address in vector |v| of panels of which the second is |panel| bytes from the first.
   Xbyak::Address of_vector(const Xbyak::Reg64& base, const Xbyak::Reg64& panel, int v, int line) {
     const int offset = v * lanes() % kPanel * 4 + line * kLine;
     const auto at = static_cast<size_t>(offset);
@@ -87,7 +87,7 @@ class Generator final : public Xbyak::CodeGenerator {
       vfmadd231ps(to, b, a);
   }
 
-  // Of 16 k. A chain's first product takes the place of the sum before it.
+  // Multiplies 16 k. A chain's first product takes the place of the sum before it.
   void multiply_chunk() {
     for (int i = 0; i < kFetches; ++i) {
       prefetcht1(ptr[r15 + static_cast<size_t>(i * kLine)]);
@@ -98,7 +98,7 @@ class Generator final : public Xbyak::CodeGenerator {
       for (int r = 0; r < rows_; ++r) {
         const int offset = r * kLine + k * 4;
         const auto at = static_cast<size_t>(offset);
-        // Of one vector alone the multiplication broadcasts the element itself.
+        // With one vector alone the multiplication broadcasts the element itself.
         const bool broadcasts = wide_ && vectors_ == 1;
         if (!broadcasts) vbroadcastss(element(r), ptr[rax + at]);
         for (int v = 0; v < vectors_; ++v) {
@@ -198,7 +198,7 @@ class Generator final : public Xbyak::CodeGenerator {
 
 }  // namespace
 
-// One for a kind of vectors and a length of chains, and the pages of its code.
+// The microkernel for a kind of vectors and a length of chains, and the pages of its code.
 class ShortChainMicrokernelSet {
  public:
   // 7 x 2 sums and their totals fill 28 of 32 registers. 6 x 2 sums of AVX2 fill 12 of 16, so
@@ -213,7 +213,8 @@ class ShortChainMicrokernelSet {
   }
   const ShortChainMicrokernel& get() const { return microkernel_; }
 
-  // What others can be done with. Throws std::bad_alloc; what was written by then stays.
+  // Writes the code for one row, with which any number of rows can be done. Throws std::bad_alloc;
+  // what was written by then stays.
   bool write_one_row() const {
     const ShortChainMicrokernel& m = microkernel_;
     return write(m, ShortChainMicrokernel::kOne, 1) &&

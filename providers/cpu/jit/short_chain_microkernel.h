@@ -36,10 +36,10 @@ class ShortChainMicrokernel {
     float* c;
     int64_t c_panel;
     int64_t adds;  // to what C holds; 0: C is overwritten
-    // Fetched into the second-level cache meanwhile, until ahead_end at about, and as much b_panel
-    // elements further; both null: nothing.
+    // Memory that is fetched into the second-level cache meanwhile, until ahead_end at about, and
+    // as much b_panel elements further; both null: nothing.
     const float *ahead, *ahead_end;
-    int64_t row_blocks;  // as in PanelMicrokernel
+    int64_t row_blocks;  // see PanelMicrokernel
   };
   int64_t rows() const { return rows_; }
   int64_t panels() const { return panels_; }
@@ -49,8 +49,8 @@ class ShortChainMicrokernel {
   void run(const PanelMicrokernel::RowBlocks& row_blocks, int64_t panels, Blocks& blocks) const {
     run_form(panels == 1 ? kOne : kTwo, row_blocks, blocks);
   }
-  // The same with the first 8 columns of one panel; row blocks have 1 to half_rows() rows, which is
-  // 0 where a vector holds a whole panel. Other columns are neither read nor written.
+  // Multiplies row blocks by the first 8 columns of one panel. The blocks have 1 to half_rows()
+  // rows; that is 0 where a vector holds a whole panel. Other columns are neither read nor written.
   void run_half(const PanelMicrokernel::RowBlocks& row_blocks, Blocks& blocks) const {
     run_form(kHalf, row_blocks, blocks);
   }

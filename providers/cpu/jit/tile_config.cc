@@ -3,7 +3,7 @@
 
 namespace pfrt::cpu {
 
-// As bytes, for assemblers that do not know them.
+// The instructions are given as bytes, for assemblers that do not know them.
 void TileConfig::load() const {
   __asm__ volatile(".byte 0xc4, 0xe2, 0x78, 0x49, 0x07" ::"D"(this),
                    "m"(*this));  // ldtilecfg (%rdi)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shapes of a thread's AMX tiles, in the form of palette 1 that the processor reads. Who loads one
-// releases the tiles on the same thread: until then each switch of threads saves them. For where
-// tiles may be used (isa/amx.h).
+// Shapes of a thread's AMX tiles, in the form of palette 1 that the processor reads. A caller that
+// loads one releases the tiles on the same thread: until then each switch of threads saves them.
+// May be used where tiles may be (isa/amx.h).
 #pragma once
 
 #include <cstdint>

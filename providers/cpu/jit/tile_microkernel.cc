@@ -25,9 +25,9 @@ struct TermPair {
   int a, b;  // terms
 };
 
-// What is summed before the product of the first terms, by the number of terms; each shares a term
-// with the one before. A sum is rounded at each step according to its size. These sums are small,
-// so that only the roundings of the last product matter.
+// Products that are summed before the product of the first terms, by the number of terms. Each
+// shares a term with the one before. A sum is rounded at each step according to its size. These
+// sums are small, so that only the roundings of the last product matter.
 constexpr TermPair kOfTwo[] = {{1, 0}, {0, 1}};
 constexpr TermPair kOfThree[] = {{2, 0}, {1, 0}, {1, 1}, {0, 1}, {0, 2}};
 constexpr std::span<const TermPair> kSmall[] = {{}, kOfTwo, kOfThree};

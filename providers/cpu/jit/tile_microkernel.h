@@ -42,12 +42,12 @@ class TileMicrokernel {
     const void* ahead;
     int64_t ahead_step;
   };
-  // For 16 or 32 rows and columns.
+  // Multiplies 16 or 32 rows by as many columns, one or two tiles each.
   void run(int64_t row_tiles, int64_t col_tiles, const Blocks& blocks) const {
     code_[row_tiles - 1][col_tiles - 1](&blocks);
   }
 
-  // How many bytes a run over |chunks| fetches with a step of 64.
+  // Bytes that a run over |chunks| fetches with a step of 64.
   static int64_t bytes_ahead(int terms, int64_t row_tiles, int64_t col_tiles, int64_t chunks);
 
   // This thread's tiles are set up while the object lives. run needs one on the same thread.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the elements of a broadcast operand lie for those of the tensor that it is broadcast to,
-// when all dimensions are known. Neighbouring dimensions in which the operand behaves alike are
-// one; the innermost is a run, along which it has neighbours or stays on one element. Immutable;
+// Positions of a broadcast operand's elements for those of the tensor that it is broadcast to, when
+// all dimensions are known. Neighbouring dimensions in which the operand behaves alike are merged;
+// the innermost is a run, along which it has neighbours or stays on one element. Immutable;
 // thread-safe.
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a broadcast operand lies in the tensor that it is broadcast to, as far as symbolic dimensions
-// tell. Pure; thread-safe.
+// The pattern in which a broadcast operand is repeated in the tensor that it is broadcast to, as
+// far as symbolic dimensions tell. Pure; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ using Dims = std::span<const int64_t>;
 
 // Row-major layout does not see leading ones.
 Dims without_leading_ones(Dims dims);
-// |dims| and so many dimensions of 1 behind them.
+// Returns |dims| and so many dimensions of 1 behind them.
 std::vector<int64_t> with_ones(Dims dims, uint32_t ones);
 
 struct BroadcastPattern {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Operands of a loop with one element a channel, as a loop over images in nChw16c reads them: the
-// 16 of a block of channels, for each pixel again. Where pixels of a channel are neighbours such an
-// operand is a scalar of a run instead, so that this takes code of its own. Pure; thread-safe.
+// Operands of a loop with one element a channel. A loop over images in nChw16c reads the 16
+// elements of a block of channels again for each pixel, which takes code of its own; in row-major
+// images such an operand is a scalar of a run instead. Pure; thread-safe.
 #pragma once
 
 #include <vector>
@@ -15,8 +15,8 @@ namespace pfrt::cpu {
 // Elements of a block of channels.
 inline constexpr int64_t kChannelBlock = 16;
 
-// By input slot of |plan|: whether the value has dimensions [C, 1, ...] or [N, C, 1, ...] where the
-// loop's have [N, C, ...], and C is known and a multiple of 16.
+// Tells for each input slot of |plan| whether the value has dimensions [C, 1, ...] or [N, C, 1,
+// ...] where the loop's have [N, C, ...], and C is known and a multiple of 16.
 std::vector<bool> channel_slots(const SnapshotCopy& snapshot, const LoopPlan& plan);
 
 }  // namespace pfrt::cpu

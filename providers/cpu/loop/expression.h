@@ -58,7 +58,7 @@ enum class Prim : uint8_t {
   kShiftSigned,
   kToFloat,   // int32 to the nearest float32
   kTruncate,  // float32 to int32; the least one where that is out of range
-  kNearest,   // the same to nearest even
+  kNearest,  // float32 to the nearest int32, ties to even; the least one where that is out of range
 
   kLongAdd,  // of int64, wrapping around
   kLongSub,
@@ -94,7 +94,7 @@ struct Operation {
   pfrt_dtype type = 0;  // in memory, of inputs and scalars
 };
 
-// What is stored: |term|, or for elements of 64 bits |term| and |high|.
+// An output: |term| is stored, or for elements of 64 bits |term| and |high|.
 struct Stored {
   Term term, high;
   pfrt_dtype type;
@@ -114,12 +114,12 @@ class Expression {
   Term shift(Prim prim, Term a, uint16_t bits);
   void store(const Stored& stored) { outputs_.push_back(stored); }
 
-  // The same, with the scalars of |slots| read as neighbours.
+  // This expression with the scalars of |slots| read as neighbours.
   Expression with_neighbours(const std::vector<bool>& slots) const;
 
   const std::vector<Operation>& operations() const { return operations_; }
   const std::vector<Stored>& outputs() const { return outputs_; }
-  // As loops read them: what is of all lanes is repeated.
+  // Constants in the form that loops read: a constant of 32 or 64 bits is repeated.
   using Constant = std::array<uint64_t, 4>;
   const std::vector<Constant>& constants() const { return constants_; }
   // Equal keys mean equal code: operations and outputs, but not the constants' values.

@@ -34,7 +34,7 @@ Lanes Integers::number(int64_t value) {
   return {both, both};
 }
 
-// For 64 bits: the sum of those products of 32-bit halves that reach below 2^64.
+// A product of 64 bits is the sum of those products of 32-bit halves that reach below 2^64.
 Lanes Integers::mul(Lanes a, Lanes b) {
   if (!long_) return wrapped({e_.op(Prim::kIntMul, a.low, b.low)});
   const auto product = [&](Term x, Term y) {

@@ -11,7 +11,8 @@
 
 namespace pfrt::cpu {
 
-// Of one of kIntLanes or kLongLanes. Results are again numbers of that type, wrapped around.
+// Operations on numbers of |type|, one of kIntLanes or kLongLanes. Results are again numbers of
+// that type, wrapped around.
 class Integers {
  public:
   Integers(Expression& expression, pfrt_dtype type)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What one generated loop computes, planned from nodes: an expression, and the values it reads and
+// The plan of one generated loop, made from nodes: an expression, and the values it reads and
 // stores. Pure; thread-safe.
 #pragma once
 
@@ -32,8 +32,8 @@ struct LoopPlan {
 // Operands with shorter runs are rather copied, an element for each of a block of the whole.
 inline constexpr int64_t kShortestRun = 32;
 inline constexpr size_t kMostCopied = 6;
-// Where runs of one element turn out to be shorter than this, once dimensions are known, plain
-// kernels run.
+// The loop is left to plain kernels if, once dimensions are known, runs of one element are shorter
+// than this.
 inline constexpr int64_t kShortestScalarRun = 8;
 
 // |nodes| are in topological order. Values for which |stored| is true are the outputs. No more

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "providers/cpu/row/convert.h"
+#include "providers/cpu/elements/convert.h"
 
 namespace pfrt::cpu {
 namespace {

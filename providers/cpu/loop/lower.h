@@ -11,14 +11,14 @@
 #include <span>
 #include <string_view>
 
+#include "providers/cpu/kernel/types.h"
 #include "providers/cpu/loop/expression.h"
-#include "providers/cpu/row/types.h"
 #include "providers/kit/node.h"
 
 namespace pfrt::cpu {
 
-// What a value of a type is in vectors: floats of 32 bits and fewer are float32 and integers int32
-// with the numbers of their type, bool is a mask, and int64 has two terms.
+// A value in vectors: floats of 32 bits and fewer are float32 and integers int32 with the numbers
+// of their type, bool is a mask, and int64 has two terms.
 struct Lanes {
   Term low = kNoTerm, high = kNoTerm;
 };
@@ -30,7 +30,7 @@ inline constexpr Types kIntLanes{PFRT_DTYPE_INT32,  PFRT_DTYPE_INT16,  PFRT_DTYP
 inline constexpr Types kLongLanes{PFRT_DTYPE_INT64, PFRT_DTYPE_UINT64};
 inline constexpr Types kLoopTypes = kFloatLanes | kIntLanes | kLongLanes | kBool;
 
-// How the types of a node's values go together.
+// Relations between the types of a node's values.
 enum class Form : uint8_t {
   kAlike,       // all are one type
   kTest,        // inputs are one type, the output is bool

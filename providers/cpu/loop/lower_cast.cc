@@ -3,10 +3,10 @@
 // Casts, with the results of the reference kernels (row/convert.h).
 #include <limits>
 
+#include "providers/cpu/elements/convert.h"
 #include "providers/cpu/loop/integers.h"
 #include "providers/cpu/loop/lower.h"
 #include "providers/cpu/loop/maths.h"
-#include "providers/cpu/row/convert.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -70,7 +70,7 @@ class Caster {
 
   Term zero_extended(Prim widen, Term x) { return all_of(e_.op(widen, x), longs(kLow32)); }
 
-  // Of whole numbers in [0, 2^32).
+  // Converts whole numbers in [0, 2^32).
   Term to_unsigned(Term x) {
     const Term large = m_.less_or_equal(m_.number(0x1p31f), x);
     const Term less = m_.sub(x, all_of(large, m_.number(0x1p31f)));
@@ -129,8 +129,9 @@ class Caster {
     return m_.blend(large, any_of(all_of(x, e_.constant_bits(~0xffu)), sticky), x);
   }
 
-  // float64, beyond 2^53 likewise with the low 11 bits. The two halves of the number are put into
-  // the digits of 2^52 and of 2^84, with 2^63 for the sign, of which they are left by subtraction.
+  // Converts to float64. Beyond 2^53 the low 11 bits become one, as in rounded_to_odd. The two
+  // halves of the number are put into the digits of 2^52 and of 2^84, with 2^63 for the sign;
+  // subtracting these leaves the number.
   Term to_double(Term x, bool is_signed) {
     const Term flipped = is_signed ? longs(0x4530000080000000) : longs(0x4530000000000000);
     const Term offset = is_signed ? longs(0x4530000080100000) : longs(0x4530000000100000);

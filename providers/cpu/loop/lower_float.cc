@@ -42,7 +42,7 @@ Term unary_prim(Expression& e, const SnapshotNode&, Terms in) {
   return e.op(prim, in[0]);
 }
 
-// From left to right.
+// Applies |fn| from left to right.
 template <Term (Maths::*fn)(Term, Term)>
 Term chained(Expression& e, const SnapshotNode&, Terms in) {
   Term all = in[0];

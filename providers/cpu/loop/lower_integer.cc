@@ -7,7 +7,7 @@
 namespace pfrt::cpu {
 namespace {
 
-// Of the type of input 0, and of output 0 where that is the same.
+// Operations on the type of input 0, which may be that of output 0 too.
 Integers integers(Expression& e, const SnapshotNode& node) {
   return Integers(e, node.input_dtype(0));
 }
@@ -17,7 +17,7 @@ Lanes unary(Expression& e, const SnapshotNode& node, Operands in) {
   return (integers(e, node).*fn)(in[0]);
 }
 
-// From left to right.
+// Applies |fn| from left to right.
 template <Lanes (Integers::*fn)(Lanes, Lanes)>
 Lanes chained(Expression& e, const SnapshotNode& node, Operands in) {
   Lanes all = in[0];

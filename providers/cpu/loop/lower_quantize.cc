@@ -4,11 +4,11 @@
 // of an axis, with the results of the reference kernels (kernels/quantize/linear.cc).
 #include <optional>
 
+#include "providers/cpu/elements/convert.h"
+#include "providers/cpu/elements/step_reciprocal.h"
 #include "providers/cpu/loop/integers.h"
 #include "providers/cpu/loop/lower.h"
 #include "providers/cpu/loop/maths.h"
-#include "providers/cpu/row/convert.h"
-#include "providers/cpu/row/step_reciprocal.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -48,7 +48,8 @@ bool parameters_fit(const SnapshotNode& node) {
   const int64_t rank = node.input_rank(0), axis = node.attr_int("axis", 1);
   if (rank < 0 || axis < -rank || axis >= rank) return false;
   const int64_t length = node.input_dims(0)[static_cast<size_t>(axis < 0 ? axis + rank : axis)];
-  // What is the same everywhere is not looked at when dimensions are known: they have to be now.
+  // Scales or zero points that are all equal become constants of the code and are not checked again
+  // once dimensions are known. So with these the length has to be known now.
   if (length < 0) return same_everywhere(node, 1) == nullptr && same_everywhere(node, 2) == nullptr;
   return length == node.input_dims(1)[0];
 }
@@ -63,7 +64,7 @@ bool dequantize_fits(const SnapshotNode& node) {
   return parameters_fit(node) && (!wide || constant_zero(node) == 0);
 }
 
-// Of a constant scale of bytes.
+// The reciprocal of a constant scale, for results of bytes.
 std::optional<StepReciprocal> constant_reciprocal(const SnapshotNode& node, int64_t least,
                                                   int64_t most) {
   const void* const scale = same_everywhere(node, 1);
@@ -91,8 +92,8 @@ Term with_zero(Expression& e, Term steps, int64_t zero, Term numbers) {
   return numbers == kNoTerm ? out : e.op(Prim::kAnd, out, numbers);
 }
 
-// What is out of range is first bounded so that the zero point brings it to the range's end. NaN is
-// 0 of every type.
+// Numbers out of range are first bounded so that the zero point brings them to the range's end. NaN
+// is 0 of every type.
 Lanes quantize(Expression& e, const SnapshotNode& node, Operands in) {
   Maths m(e);
   const pfrt_dtype type = node.output_dtype(0), quotient = quotient_type(node);

@@ -66,8 +66,8 @@ Term Maths::sigmoid(Term x) {
   return div(s, fma(most, add(rest, number(1.0f)), s));
 }
 
-// x + x^3 q(x^2) for |x| < 0.8, q fitted at Chebyshev nodes to 2e-8; 1 - 2 / (e^2|x| + 1) with x's
-// sign elsewhere.
+// tanh is x + x^3 q(x^2) for |x| < 0.8, q fitted at Chebyshev nodes to 2e-8; elsewhere it is 1 - 2
+// / (e^2|x| + 1) with x's sign.
 Term Maths::tanh(Term x) {
   const Term one = number(1.0f);
   const Term size = magnitude(x);
@@ -95,8 +95,8 @@ Term Maths::erfc_above_0(Term x) {
   return mul(exp(negative(square)), fma(scaled, negative(lost), scaled));
 }
 
-// x + x q(x^2) for |x| < 0.85, q fitted at Chebyshev nodes to 6e-9; 1 - erfc|x| with x's sign
-// elsewhere.
+// erf is x + x q(x^2) for |x| < 0.85, q fitted at Chebyshev nodes to 6e-9; elsewhere it is 1 -
+// erfc|x| with x's sign.
 Term Maths::erf(Term x) {
   const Term size = magnitude(x);
   const Term large = sub(number(1.0f), erfc_above_0(size));
@@ -123,7 +123,8 @@ Term Maths::gelu(Term x) {
   return fma(mul(fma(share, rest, share), most), number(0x1p-64f), above);
 }
 
-// x + x^2 p(x) for x in (-0.5, 0), p fitted to 1e-8; e^x - 1 below. For x < 0 alone.
+// e^x - 1 is x + x^2 p(x) for x in (-0.5, 0), p fitted to 1e-8; below it is computed as it stands.
+// For x < 0 alone.
 Term Maths::expm1_below_0(Term x) {
   const Term p = polynomial(
       x, {0.5f, 0.166666567f, 0.0416653305f, 0.00832528155f, 0.0013641374f, 0.000160247364f});

@@ -49,7 +49,7 @@ class Maths {
   Term expm1_below_0(Term x);
   Term softplus(Term x);
 
-  // What a float32 result is as an element of |type|: rounded to nearest even.
+  // A float32 result as an element of |type|: rounded to nearest even.
   Term rounded(Term x, pfrt_dtype type);
 
  private:

@@ -46,8 +46,9 @@ std::string why_no_loop(PeakLoops::Kind kind, const Machine& machine) {
   }
 }
 
-// For L1 and L2, half of the cache, so that all data stays there. Beyond, much more than the level
-// below holds, since caches keep some of the data that is read repeatedly.
+// Bytes of the data of a case. In L1 and L2 it takes half of the cache, so that all of it stays
+// there. For the other levels it is much more than the caches before hold, since these keep some of
+// the data that is read repeatedly.
 struct Extent {
   int64_t alone = 0, shared = 0;
   std::string absent;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is measured: a loop, and the data that it goes through.
+// A case of a measurement: a loop, and the data that it goes through.
 #pragma once
 
 #include <string>

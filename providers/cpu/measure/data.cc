@@ -18,7 +18,7 @@ class Random {
     state_ ^= state_ >> 7;
     return state_ ^= state_ << 17;
   }
-  // From -1 to 1; never so small that products leave the normal range.
+  // Returns a number from -1 to 1, never so small that products leave the normal range.
   float number() {
     const auto magnitude = static_cast<float>((bits() >> 40) + 1) / static_cast<float>(1 << 24);
     return (bits() & 1) != 0 ? magnitude : -magnitude;

@@ -22,11 +22,11 @@ constexpr uint64_t kMemoryAByte = 5;  // ThreadSanitizer has four beside each
 constexpr uint64_t kMemoryAByte = 1;
 #endif
 
-// One case on so many threads. It takes its turn once a round.
+// A case on a number of threads. It takes its turn once a round.
 struct Trial {
   const MeasureCase* what;
   uint32_t threads;
-  int64_t bytes;       // that a thread goes through
+  int64_t bytes;       // of the data that a thread goes through
   int64_t blocks = 0;  // of a thread's burst; 0 = not known yet
   std::vector<double> rates;
 };
@@ -183,7 +183,7 @@ Status measure(const pfrt_measure_request& request, pfrt_code& stopped) {
   const double burst_ns =
       request.seconds * 1e9 / (count * static_cast<double>(rounds) * double{kBursts});
   for (Trial& trial : trials) trial.rates.reserve(rounds * (kBursts - 1));
-  // Where others want the processors too, turns take longer: later rounds are then left out.
+  // If other programs want the processors too, turns take longer: later rounds are then left out.
   const auto late = [&, start = os::monotonic_ns()] {
     return static_cast<double>(os::monotonic_ns() - start) > request.seconds * 1e9;
   };

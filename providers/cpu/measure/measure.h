@@ -10,8 +10,8 @@
 
 namespace pfrt::cpu {
 
-// As the provider table's measure. |stopped| is what progress returned, PFRT_CODE_OK when it never
-// ended the measurement; then nothing is reported.
+// Serves pfrt_provider's measure. |stopped| is what progress returned, PFRT_CODE_OK when it never
+// ended the measurement; otherwise nothing is reported.
 Status measure(const pfrt_measure_request& request, pfrt_code& stopped);
 
 }  // namespace pfrt::cpu

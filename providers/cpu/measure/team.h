@@ -17,7 +17,7 @@
 
 namespace pfrt::cpu {
 
-// Where threads wait for each other without sleeping, so that they go on at the same moment.
+// Lets threads wait for each other without sleeping, so that they go on at the same moment.
 class Barrier {
  public:
   explicit Barrier(uint32_t width) : width_(width) {}
@@ -30,7 +30,7 @@ class Barrier {
 
 class Team {
  public:
-  // One thread a processor, pinned where the system allows it.
+  // Starts a thread for each of |processors|, pinned where the system allows it.
   static Result<std::unique_ptr<Team>> make(std::span<const uint32_t> processors);
   ~Team();
   Team(const Team&) = delete;

@@ -89,7 +89,7 @@ class ProgramBuilder {
     const BroadcastLoop& loop;
     bool joined = false;
   };
-  // What the step of a node should do besides.
+  // Work that the step of a node should do besides the node.
   struct Wanted {
     WantedEpilogue* epilogue = nullptr;
     uint32_t pool = PFRT_NO_INDEX;  // a pooling whose output it gives instead of its own
@@ -97,7 +97,7 @@ class ProgramBuilder {
     bool norm_joined = false;
   };
 
-  // What the step of a node is made from.
+  // Parts that the step of a node is made from.
   struct NodeStep {
     SnapshotNode node;
     SnapshotNode last;  // the node, or the pooling whose output the step gives
@@ -182,7 +182,7 @@ class ProgramBuilder {
     return {};
   }
 
-  // |most|: the steps at the largest dimensions.
+  // Describes the step by |most|, the steps at the largest dimensions.
   static void describe_varying(Step& step, const MadeSteps& most) {
     for (const Step& made : most.steps) {
       step.name += message(step.name.empty() ? "" : ", ", made.name);
@@ -235,7 +235,7 @@ class ProgramBuilder {
     steps_.push_back(std::move(step));
   }
 
-  // What the speed of a kernel with alternatives may depend on.
+  // A text with everything that the speed of a kernel with alternatives may depend on.
   std::string tuning_key(const Step& step) const {
     const pfrt_snapshot_node& node = snapshot_.node(step.nodes.front());
     std::string key = message(step.name, "/", static_cast<int>(step.precision));
@@ -279,7 +279,7 @@ class ProgramBuilder {
                                image.blocks.empty() ? nullptr : &image);
   }
 
-  // Of a loop over nChw16c; nothing otherwise.
+  // The image that |plan| runs over, if it is a loop over nChw16c; an empty one otherwise.
   BroadcastLoop::Image image_of(const LoopPlan& plan, const LoopCode& code) const {
     BroadcastLoop::Image image;
     const auto dims = values_.dims(plan.outputs.front());
@@ -613,7 +613,7 @@ class ProgramBuilder {
   Shuffles shuffles_;
   std::unordered_map<uint32_t, uint32_t> byte_buffers_;  // buffers of a byte an element, by value
   std::deque<Step> steps_;
-  std::optional<Tuner> tuner_;  // where the session tunes
+  std::optional<Tuner> tuner_;  // set where the session tunes
   bool alone_ = false;          // values stay in the buffers that they are in
   std::shared_ptr<const KeptShapes> kept_;
 };

@@ -5,8 +5,8 @@
 #include <numeric>
 #include <optional>
 
+#include "providers/cpu/kernel/row.h"
 #include "providers/cpu/registry/registry.h"
-#include "providers/cpu/row/row.h"
 
 namespace pfrt::cpu {
 namespace {

@@ -6,7 +6,7 @@
 namespace pfrt::cpu {
 namespace {
 
-// By buffer: whether others are parts of it.
+// Whether each buffer has others as its parts.
 std::vector<bool> wholes(const std::vector<pfrt_buffer>& buffers) {
   std::vector<bool> out(buffers.size());
   for (const pfrt_buffer& b : buffers)
@@ -14,7 +14,7 @@ std::vector<bool> wholes(const std::vector<pfrt_buffer>& buffers) {
   return out;
 }
 
-// By buffer: the last step that touches it.
+// The last step that touches each buffer.
 std::vector<size_t> last_uses(const std::deque<Step>& steps, size_t buffers) {
   std::vector<size_t> out(buffers);
   for (size_t s = 0; s < steps.size(); ++s) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a program's steps allow its buffers to do. Pure functions; thread-safe.
+// Finds what a program's steps allow the host to do with its buffers. Pure functions; thread-safe.
 #pragma once
 
 #include <deque>

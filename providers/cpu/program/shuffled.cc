@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "providers/cpu/kernel/row.h"
 #include "providers/cpu/registry/registry.h"
-#include "providers/cpu/row/row.h"
 
 namespace pfrt::cpu {
 namespace {

@@ -13,8 +13,8 @@
 
 #include "providers/cpu/epilogue/broadcast_loop.h"
 #include "providers/cpu/epilogue/row_norm.h"
-#include "providers/cpu/row/kernel.h"
-#include "providers/cpu/row/types.h"
+#include "providers/cpu/kernel/kernel.h"
+#include "providers/cpu/kernel/types.h"
 
 namespace pfrt::cpu {
 
@@ -26,7 +26,7 @@ struct Step {
   std::optional<RowNorm> norm;
   std::vector<uint32_t> inputs,
       outputs;  // buffers, by position of the node's inputs and outputs; PFRT_NO_INDEX where absent
-  std::vector<uint32_t> reads, writes;  // the same without gaps and repeats
+  std::vector<uint32_t> reads, writes;  // these buffers without gaps and repeats
   std::vector<uint32_t> nodes;
   std::string name, detail, tuning;
   // Pairs (position in inputs, position in outputs) that may share memory.
@@ -41,7 +41,7 @@ struct Step {
 // The function of pfrt_step::run; |state| is a Step.
 pfrt_code run_step(void* state, const pfrt_step_context* context);
 
-// How many threads it may have; 0 = any.
+// Number of threads that the step can use; 0 = any.
 uint32_t width_of(const Step& step);
 
 // Nanoseconds a step takes, roughly: memory at 10 bytes/ns and arithmetic at 50 operations/ns.

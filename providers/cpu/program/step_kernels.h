@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "providers/cpu/epilogue/broadcast_loop.h"
-#include "providers/cpu/row/kernel.h"
+#include "providers/cpu/kernel/kernel.h"
 
 namespace pfrt::cpu {
 

@@ -7,8 +7,8 @@
 
 #include <cstdint>
 
-#include "providers/cpu/row/kernel.h"
-#include "providers/cpu/row/types.h"
+#include "providers/cpu/kernel/kernel.h"
+#include "providers/cpu/kernel/types.h"
 
 namespace pfrt::cpu {
 

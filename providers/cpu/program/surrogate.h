@@ -14,24 +14,24 @@ namespace pfrt::cpu {
 
 class Surrogate {
  public:
-  // |noise|: the standard deviation of values that are observed at one point.
+  // |noise| is the standard deviation of values that are observed at one point.
   explicit Surrogate(double noise) : noise_(noise) {}
 
   // |point| has as many coordinates as those before, each about 0 to 1.
   void observe(std::vector<double> point, double value);
-  // By how much the value at |point| is expected to be less than the least one observed; 0 or more.
-  // At least one was observed.
+  // The amount by which the value at |point| is expected to be less than the least one observed; 0
+  // or more. At least one was observed.
   double expected_improvement(std::span<const double> point);
 
  private:
   void fit();
-  // For that length scale; gives the log likelihood, less a constant.
+  // Fits with the length scale |length|; gives the log likelihood, less a constant.
   double fit(double length, std::vector<double>& factor, std::vector<double>& weights) const;
 
   const double noise_;
   std::vector<std::vector<double>> points_;
   std::vector<double> values_;
-  // Of the fit: values are scaled to mean 0 and deviation 1.
+  // The state of the fit, in which values are scaled to mean 0 and deviation 1.
   size_t fitted_ = 0;
   double mean_ = 0, deviation_ = 1, length_ = 1, least_ = 0;
   std::vector<double> factor_;   // lower triangle of the covariances' Cholesky factor, by rows

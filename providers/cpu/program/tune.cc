@@ -24,10 +24,10 @@ using namespace std::chrono_literals;
 
 constexpr auto kFirstTime = 30ms, kSecondTime = 20ms;  // of a step; slow ones take kLeastRounds
 constexpr auto kFormTime = 4ms;                        // of a form, where many are searched
-constexpr auto kProgramTime = 3s;                      // where the host does not say
+constexpr auto kProgramTime = 3s;                      // used where the host gives none
 constexpr int kLeastRounds = 3, kMostRounds = 24;
 constexpr double kHopeless = 1.25, kLeastGain = 1.03;
-constexpr size_t kFirstForms = 10;  // that a search begins with
+constexpr size_t kFirstForms = 10;  // forms that a search begins with
 constexpr double kNoise = 0.01;     // of measured times, about
 // A run of a model reads each constant from beyond the near caches. So that it is the same here,
 // copies of a constant fill more memory than those caches hold, and runs take turns among them.
@@ -129,7 +129,7 @@ uint64_t Tuner::left_ns(uint64_t spent_ns) {
 
 bool Tuner::stopped() const { return sink_ != nullptr && sink_->stop(sink_) != PFRT_CODE_OK; }
 
-// Which of a step's kernels is best: 0 is the default, the others are its alternatives in order.
+// The best of a step's kernels: 0 is the default, the others are its alternatives in order.
 struct Tuner::Choice {
   uint32_t kernel = 0;
   float gain = 1;         // the default's time by this one's
@@ -381,9 +381,9 @@ std::string_view Tuner::measure(const Step& step, std::span<const pfrt_buffer> b
   return why;
 }
 
-// What the host kept: how it was searched, the gain, and the parameters. What many forms were not
-// searched for is searched anew where that is wanted. |offered| gets all forms where it is another
-// of these.
+// Reads what the host kept for |key|: the search that found it, the gain, and the parameters.
+// Returns false where that came from a race and a search is wanted. |offered| becomes all forms
+// where the kept one is not among those that it had.
 bool Tuner::recall(const Step& step, const std::string& key, Alternatives& offered,
                    Choice& out) const {
   pfrt_string value{};

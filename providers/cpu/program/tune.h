@@ -18,13 +18,14 @@
 
 namespace pfrt::cpu {
 
-// What the host of |sink| has for tuning; null: nothing.
+// The tuning that the host of |sink| offers; null where it has none.
 const pfrt_tuning* tuning_of(const pfrt_sink& sink);
 
 class Tuner {
  public:
-  // |measure|: also what nothing is known of. |sink| is that of the call that makes the program; it
-  // outlives the tuner, and null asks and keeps nothing.
+  // |measure|: the tuner also measures steps of which nothing is known. |sink| is that of the call
+  // that makes the program; it outlives the tuner. With a null |sink| nothing is asked of the host
+  // or kept there.
   explicit Tuner(bool measure, const pfrt_sink* sink = nullptr);
   Tuner(const Tuner&) = delete;
   Tuner& operator=(const Tuner&) = delete;
@@ -79,7 +80,7 @@ class Tuner {
   const pfrt_sink* const sink_;
   const pfrt_tuning* tuning_ = nullptr;  // of |sink_|; null: there is none
   pfrt_tune_search search_ = PFRT_TUNE_RACE;
-  uint64_t own_left_ns_;     // where the host has no budget
+  uint64_t own_left_ns_;     // used where the host has no budget
   Clock::time_point end_{};  // of the measurements under way
   Memory memory_, constants_;
 };

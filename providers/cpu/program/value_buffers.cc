@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "providers/cpu/row/types.h"
+#include "providers/cpu/kernel/types.h"
 
 namespace pfrt::cpu {
 

@@ -18,7 +18,7 @@ class ValueBuffers {
  public:
   ValueBuffers(const Executable& executable, const pfrt_shapes& shapes);
 
-  // What the signature says of a value; nullopt when only the run can tell.
+  // The dimensions of a value by the signature; nullopt when only the run can tell.
   std::optional<std::span<const int64_t>> dims(uint32_t value) const;
   int64_t elements(uint32_t value) const;  // -1 when unknown
   uint64_t bytes(uint32_t value) const;    // PFRT_BYTES_UNKNOWN when unknown
@@ -36,8 +36,8 @@ class ValueBuffers {
   bool rename(const SnapshotNode& node);
   // Lets the outputs live in input 0's buffer.
   bool outputs_in_input(const SnapshotNode& node, const std::vector<uint64_t>& offsets);
-  // Lets the inputs live in output 0's buffer from the start. Those that cannot are to be copied
-  // there, and are added to |copies|; with |no_copies| there must be none.
+  // Lets the inputs live in output 0's buffer from the start. Inputs that cannot are added to
+  // |copies|, to be copied there; with |no_copies| there must be none.
   struct Copies {
     std::vector<uint32_t> from, to;
     std::vector<uint64_t> bytes;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which values of a fusion group vary from run to run, and which other groups see. Pure functions;
-// thread-safe.
+// Tells which values of a fusion group vary from run to run, and which of them other groups see.
+// Pure functions; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@
 
 namespace pfrt::cpu {
 
-// Of inputs and outputs of the group's nodes, each once.
+// The inputs and outputs of the group's nodes, each once.
 std::vector<uint32_t> values_of(const Executable& executable, const FusionGroup& group);
-// Those of |values| whose dimensions vary.
+// The values among |values| whose dimensions vary.
 std::vector<uint32_t> varying(const std::vector<uint32_t>& values, const pfrt_shapes& shapes);
-// Those of |values|, which are the group's, that are made or used elsewhere too.
+// The values among |values|, which are the group's, that are made or used elsewhere too.
 std::vector<uint32_t> seen_outside(const Executable& executable, const FusionGroup& group,
                                    const std::vector<uint32_t>& values);
 
@@ -25,8 +25,8 @@ std::vector<uint32_t> seen_outside(const Executable& executable, const FusionGro
 struct Outer {
   uint32_t value, buffer;
 };
-// |steps| of a group, which have the buffers of |values|: those of |outer| are the program's, all
-// others theirs alone.
+// Makes |steps| of a group ready to run in the program. Their buffers are those of |values|: the
+// buffers of |outer| are the program's, all others are theirs alone.
 Result<std::shared_ptr<const MadeSteps>> made_steps(std::deque<Step> steps,
                                                     const ValueBuffers& values,
                                                     const std::vector<Outer>& outer);

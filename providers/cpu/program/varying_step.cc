@@ -20,7 +20,7 @@ Memory allocate(uint64_t bytes) {
   return Memory(static_cast<char*>(::operator new(bytes, std::align_val_t(kAlignment))));
 }
 
-// What the steps of a group get: the program's context with buffers of their own.
+// The context that the steps of a group get: the program's, with buffers of their own.
 struct Within : pfrt_step_context {
   // Buffers are where |at| says, in the program's or in |own|; |memory| holds their addresses.
   Within(const pfrt_step_context& whole, const std::vector<MadeSteps::Place>& at,

@@ -19,7 +19,8 @@ namespace pfrt::cpu {
 class KeptShapes {
  public:
   explicit KeptShapes(const pfrt_shapes& shapes);
-  // With |values|' dimensions as in |dims|, by value; |pointers| holds the result's.
+  // The kept shapes, but dims[v] are the dimensions of each value v of |values|; |pointers| holds
+  // the result's.
   pfrt_shapes with(std::span<const uint32_t> values, const int64_t* const* dims,
                    std::vector<const int64_t*>& pointers) const;
   size_t rank(uint32_t value) const { return dims_[value].size(); }
@@ -33,8 +34,8 @@ class KeptShapes {
 // The group's steps at some dimensions.
 struct MadeSteps {
   std::deque<Step> steps;
-  // By buffer of the steps: one of the program, or PFRT_NO_INDEX and where it is in memory that
-  // only they use.
+  // A buffer of the steps: one of the program, or PFRT_NO_INDEX and an offset in memory that only
+  // these steps use.
   struct Place {
     uint32_t buffer = PFRT_NO_INDEX;
     uint64_t offset = 0;
@@ -46,12 +47,12 @@ struct MadeSteps {
 class VaryingStep {
  public:
   using Make = std::function<Result<std::shared_ptr<const MadeSteps>>(const pfrt_shapes&)>;
-  // |values| vary.
+  // The dimensions of |values| vary.
   VaryingStep(std::shared_ptr<const KeptShapes> shapes, std::vector<uint32_t> values, Make make)
       : shapes_(std::move(shapes)), values_(std::move(values)), make_(std::move(make)) {}
 
-  // Memory that |made| may use: a buffer of the program, and the program's scratch. Runs that need
-  // more take it elsewhere.
+  // Memory that the made steps may use: a buffer of the program, and the program's scratch. Runs
+  // that need more take it elsewhere.
   void set_memory(uint32_t own, uint64_t own_bytes, uint64_t scratch_bytes) {
     own_ = own;
     own_bytes_ = own_bytes;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Nodes without elements to work on. What has an empty operand or result runs as the reference row
-// of its operator, by itself: no other is made for dimensions of 0. What has nothing but empty
-// results runs not at all, unless it may refuse what its inputs hold. Pure functions; thread-safe.
+// Nodes without elements to work on. A node with an empty operand or result runs as the reference
+// row of its operator, by itself: no other row is made for dimensions of 0. A node with nothing but
+// empty results does not run at all, unless it may fail because of its inputs' contents. Pure
+// functions; thread-safe.
 #pragma once
 
-#include "providers/cpu/row/row.h"
+#include "providers/cpu/kernel/row.h"
 #include "providers/kit/node.h"
 
 namespace pfrt::cpu {

@@ -46,7 +46,7 @@ std::string refuse_value(const pfrt_snapshot& snapshot, uint32_t index) {
   return {};
 }
 
-// What |row| does not know of |request|, in words; nullptr when it knows all.
+// The form of |request| that |row| lacks, in words; nullptr when it has all.
 const char* missing_form(const KernelRow& row, const KernelRequest& request) {
   if (request.any_nchw16c() && !row.has(kNchw16c)) return "takes no nChw16c";
   if (request.shuffle_groups > 0 && !row.has(kShuffled)) return "takes no shuffled channels";

@@ -7,7 +7,7 @@
 namespace pfrt::wse {
 namespace {
 
-// One line of PEs in a collective.
+// A line of PEs in a collective.
 class Line {
  public:
   Line(std::span<double> times, const Machine& machine, int64_t wavelets)
@@ -62,7 +62,7 @@ int64_t group_root(int64_t begin, int64_t end, int64_t group) {
   return std::min(begin + group / 2, end - 1);
 }
 
-// Both chains of [begin, end) into |root|: from above first.
+// Runs both chains of [begin, end) into |root|: from above first.
 void join(Line& line, int64_t begin, int64_t end, int64_t root) {
   if (root + 1 < end) line.chain(end - 1, root, -1);
   if (root > begin) line.chain(begin, root, 1);
@@ -120,7 +120,8 @@ void tree_all_reduce(Grid& grid, const Machine& machine, Axis axis, int64_t grou
     const int64_t middle = (last + 1) / 2;
     const auto at = [&](int64_t i) { return roots[static_cast<size_t>(i)]; };
     double sent = 0;
-    // From above, then from below; the last group's root may be nearer than the others.
+    // The root of all receives from above first, then from below. The last group's root may be
+    // nearer than the others.
     for (int64_t i = last; i >= middle && last > middle; --i)
       sent = i == last ? line.send(at(i)) : line.receive(at(i), sent, at(i + 1) - at(i)) + 1;
     for (int64_t i = 0; i <= middle && middle > 0; ++i)

@@ -17,13 +17,14 @@ int64_t wavelets_of(int64_t elements, int64_t bytes);
 // Groups of the tree all-reduce that take the least time on a line of |length|: about its root.
 int64_t tree_group(int64_t length);
 
-// From PE 0 of each line to the last: each PE receives the whole message, then sends it on.
+// Passes a message from PE 0 of each line to the last: each PE receives the whole message, then
+// sends it on.
 void pass_along(Grid& grid, const Machine& machine, Axis axis, int64_t wavelets);
-// To PE 0 of each line.
+// Reduces to PE 0 of each line.
 void chain_reduce(Grid& grid, const Machine& machine, Axis axis, int64_t wavelets);
 void two_phase_reduce(Grid& grid, const Machine& machine, Axis axis, int64_t group,
                       int64_t wavelets);
-// From PE |root| of each line.
+// Sends from PE |root| of each line to all others.
 void multicast(Grid& grid, const Machine& machine, Axis axis, int64_t root, int64_t wavelets);
 void tree_all_reduce(Grid& grid, const Machine& machine, Axis axis, int64_t group,
                      int64_t wavelets);

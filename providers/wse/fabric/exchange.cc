@@ -7,22 +7,22 @@
 namespace pfrt::wse {
 namespace {
 
-// From when the last wavelet of a message is sent until it is there, over |hops|.
+// Cycles from the sending of a message's last wavelet until it is there, over |hops|.
 double latency(const Machine& m, int64_t hops) {
   return m.dispatch + 2 * m.ramp + static_cast<double>(hops) * m.hop + m.completion;
 }
 
-// What messages of so many wavelets take of the ramp each way, and of the datapath.
+// Cycles that messages of so many wavelets take of the ramp each way, and of the datapath.
 double exchanged(const Machine& m, int64_t wavelets) {
   return static_cast<double>(wavelets) * m.wavelet;
 }
 
-// From the start of messages of so many wavelets until the last is sent.
+// Cycles from the start of messages of so many wavelets until the last is sent.
 double sent_after(const Machine& m, int64_t wavelets) {
   return std::max(m.exchange_floor, static_cast<double>(wavelets - 1) * m.wavelet);
 }
 
-// For each place of a line: the place it receives from, and how far that is.
+// For each place of a line, the place that it receives from and the distance of that.
 struct Neighbour {
   int64_t from, hops;
 };
@@ -92,9 +92,9 @@ class Steps {
     return std::max(times_.from_x + latency(m_, middle(x_)),
                     times_.from_y + latency(m_, middle(y_)));
   }
-  // What |count| steps come to where every PE's own work is longer than any way from a neighbour: a
-  // late PE holds up those that receive from it, directly or not, the less the longer the way is,
-  // and the ways are no longer than there are steps.
+  // Moves the times on by |count| steps if every PE's own work is longer than any way from a
+  // neighbour. A late PE then holds up those that receive from it, directly or not, the less the
+  // longer the way is; and no way is longer than there are steps.
   void many(Grid& grid, int64_t count) const {
     grid.each_line(Axis::kX, [&](std::span<double> t) { settle(t, x_, times_.from_x); });
     grid.each_line(Axis::kY, [&](std::span<double> t) { settle(t, y_, times_.from_y); });
@@ -209,7 +209,7 @@ void multicast_both(Grid& grid, const Machine& m, int64_t from, int64_t a_wavele
 }
 
 void exchange_halo(Grid& grid, const Machine& m, int64_t wavelets) {
-  // Of a PE that has most of them.
+  // Counts the neighbours of a PE that has most of them.
   const int64_t neighbours =
       std::min<int64_t>(2, grid.columns() - 1) + std::min<int64_t>(2, grid.rows() - 1);
   if (neighbours == 0) return;
@@ -220,7 +220,7 @@ void exchange_halo(Grid& grid, const Machine& m, int64_t wavelets) {
 }
 
 void shift_up(Grid& grid, const Machine& m, int64_t wavelets) {
-  // Of a row that both gives and takes; of two rows each does one of them.
+  // Counts for a row that both gives and takes; with two rows each does one of these.
   const double parts = static_cast<double>(std::min<int64_t>(2, grid.rows() - 1));
   if (parts == 0) return;
   const double own = exchanged(m, wavelets);

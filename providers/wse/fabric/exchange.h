@@ -15,7 +15,7 @@ namespace pfrt::wse {
 // ...
 std::vector<int32_t> ring_order(int64_t count, bool interleaved);
 
-// What a step of a shifting product does on every PE of a square grid.
+// A step of a shifting product, which every PE of a square grid does.
 struct ShiftStep {
   double compute = 0;                      // cycles of its product
   int64_t a_wavelets = 0, b_wavelets = 0;  // of the messages along x and along y

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The phase engine's clock: for each PE of a rectangle the cycle from which it is free. Where all
-// rows (or columns) have the same times one stands for all of them, so that a phase costs as much
-// as there are PEs that differ. Phases (collectives.h, exchange.h) move the times on; what they
-// cost is in
+// The phase engine's clock: for each PE of a rectangle the cycle from which it is free. If all rows
+// (or columns) have equal times, one stands for all of them, so that a phase costs as much as there
+// are PEs that differ. Phases (collectives.h, exchange.h) move the times on; their costs are in
 // ../README.md. Not thread-safe.
 #pragma once
 

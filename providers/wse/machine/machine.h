@@ -54,7 +54,7 @@ struct Machine {
   // Bytes of a PE's memory that data may have.
   int64_t data_bytes() const { return static_cast<int64_t>(sram_bytes - program_bytes); }
   int64_t free_colors() const { return static_cast<int64_t>(colors - reserved_colors); }
-  // Who this is, for the head of each report: "wse2 0123456789abcdef, 0.850 GHz".
+  // Names the machine in the head of each report: "wse2 0123456789abcdef, 0.850 GHz".
   std::string identity() const;
 };
 

@@ -12,7 +12,7 @@ namespace pfrt::wse {
 namespace {
 
 // |value| + |error| is exact; the neighbour of |value| with an odd last bit, unless it is exact.
-// From there one more rounding to a type of at least two bits less is as good as a direct one.
+// Rounding that once more, to a type of at least two bits less, is as good as rounding directly.
 double to_odd(double value, double error) {
   if (error == 0 || !std::isfinite(value)) return value;
   const uint64_t bits = std::bit_cast<uint64_t>(value);
@@ -92,7 +92,7 @@ float chain(Arithmetic type, std::span<const float> parts, int64_t first, int64_
   return carried;
 }
 
-// Both chains into |root| of [begin, end): that from above first.
+// Joins both chains of [begin, end) into |root|: that from above first.
 float join_at(Arithmetic type, std::span<const float> parts, int64_t begin, int64_t end,
               int64_t root, Join join) {
   float out = parts[static_cast<size_t>(root)];

@@ -21,17 +21,17 @@ constexpr bool is_16_bit(Arithmetic type) {
 // Bytes of an element in a PE's memory and on the fabric.
 constexpr int64_t bytes_of(Arithmetic type) { return is_16_bit(type) ? 2 : 4; }
 
-// |value| as a value of |type|.
+// Rounds |value| to a value of |type|.
 float round_to(Arithmetic type, float value);
 void round_all(Arithmetic type, const float* from, float* to, int64_t count);
-// a * b + c with one rounding; all three are values of |type|.
+// Computes a * b + c with one rounding; all three are values of |type|.
 float fused(Arithmetic type, float a, float b, float c);
 
-// What each element of a line's all-reduce adds up to, in the order of the fabric's tree: see
-// "tree all-reduce" in ../README.md. |parts| are those of the PEs of the line.
+// The result of a line's all-reduce for each element, in the order of the fabric's tree: see "tree
+// all-reduce" in ../README.md. |parts| are those of the PEs of the line.
 enum class Join : uint8_t { kAdd, kMax };
 float tree_join(Arithmetic type, std::span<const float> parts, int64_t group, Join join);
-// In the order in which one PE adds up its own elements: from the first on.
+// The sum or maximum in the order in which one PE joins its own elements: from the first on.
 float register_join(Arithmetic type, std::span<const float> elements, Join join);
 
 }  // namespace pfrt::wse

@@ -27,7 +27,7 @@ struct TileProduct {
 };
 
 void multiply(Arithmetic type, const TileProduct& tile);
-// Without vector instructions, for tests.
+// Multiplies without vector instructions, for tests.
 void multiply_portable(Arithmetic type, const TileProduct& tile);
 
 }  // namespace pfrt::wse

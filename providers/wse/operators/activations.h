@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Functions of one element, and of two, as a PE computes them: operator by operator, each of which
-// rounds once. Arguments are values of the arithmetic at hand. What is written with < lets a NaN
-// through.
+// rounds once. Arguments are values of the arithmetic at hand. Comparisons are written with < so
+// that a NaN comes through.
 #pragma once
 
 #include <cmath>
@@ -113,7 +113,7 @@ struct Sigmoid {
   }
 };
 
-// In a form whose exponential cannot overflow.
+// Softplus in a form whose exponential cannot overflow.
 struct Softplus {
   template <typename R>
   float operator()(R round, float x) const {
@@ -202,7 +202,7 @@ struct QuickGelu : Swish {
   explicit QuickGelu(const Call& call) : Swish(call, 1.702F) {}
 };
 
-// Where the least is above the largest, the result is the largest.
+// The result is the largest if the least is above it.
 struct Clip {
   float least, largest;
   explicit Clip(const Call& call)

@@ -17,7 +17,7 @@ namespace pfrt::wse {
 namespace attention {
 namespace {
 
-constexpr int64_t kQueries = 32;  // that are worked on at a time, at most
+constexpr int64_t kQueries = 32;  // queries that are worked on at a time, at most
 constexpr int32_t kOneBlock = 0;  // a tile's depth in order
 
 // Keys or values of a head: those of the past, then the new ones.
@@ -328,7 +328,7 @@ std::string refuse(const SnapshotNode& node) {
   return first_of({refuse_input(node, 3, kFloat | kBool), refuse_attributes(node)});
 }
 
-// Of each score; the products are of another kind.
+// Work of each score; the products are of another kind.
 constexpr Work kWork{.vector_operations = 3, .exponentials = 1, .sums = 3, .all_reduces = 3};
 
 constexpr Operator kOperators[] = {

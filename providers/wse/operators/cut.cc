@@ -111,7 +111,7 @@ Range range_of(int64_t size, int64_t start, int64_t end, int64_t step) {
   const auto placed = [&](int64_t v) { return v >= 0 ? v : v < -size ? least : v + size; };
   const int64_t first = std::clamp<int64_t>(placed(start), 0, most),
                 last = std::clamp(placed(end), least, most);
-  step = std::clamp<int64_t>(step, -size, size);  // one element, as for any larger number
+  step = std::clamp<int64_t>(step, -size, size);  // takes one element, as any larger step does
   const int64_t span = step > 0 ? last - first : first - last, apart = step > 0 ? step : -step;
   return {first, span > 0 ? (span - 1) / apart + 1 : 0, step};
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where heads lie in tensors of rank 4, [batch, head, position, column], and of rank 3,
-// [batch, position, head x column].
+// The layout of heads in tensors of rank 4, [batch, head, position, column], and of rank 3, [batch,
+// position, head x column].
 #pragma once
 
 #include "providers/wse/operators/operators.h"

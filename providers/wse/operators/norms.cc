@@ -13,7 +13,7 @@ namespace pfrt::wse {
 namespace norms {
 namespace {
 
-// What is done to each line of consecutive elements.
+// Computes the norm of a line of consecutive elements.
 class Line {
  public:
   Line(const Call& call, int64_t length, float epsilon, bool centred)

@@ -2,8 +2,8 @@
 //
 // The operators that run on the wafer, a row each: which nodes of its kind are refused and why,
 // what a PE does for an element, and the values, computed in the order and with the rounding that
-// the layout on the wafer has. Products (MatMul, Gemm, Conv) are in ../products. Rows are constant;
-// functions are pure and thread-safe.
+// the layout on the wafer has. Products (MatMul, Gemm, Conv) are in ../program/product_step.cc.
+// Rows are constant; functions are pure and thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ struct Tensor {
   }
 };
 
-// How elements lie on a layer's rectangle: an axis that is summed over is in |parts| pieces of
+// The layout of an axis on a layer's rectangle. An axis that is summed over is in |parts| pieces of
 // equal size but for the last, one a PE, each summed from its first element on and then joined by
 // the tree of groups of |group| (see tree_join).
 struct Spread {
@@ -43,15 +43,15 @@ struct Spread {
 
 struct Call {
   const SnapshotNode& node;  // attributes; dimensions are those of the tensors
-  // By position, as many as the node has. Constant lists of integers (axes, pads) may have no data
-  // here: the node's are read then. No output shares memory with an input.
+  // Tensors by position, as many as the node has. Constant lists of integers (axes, pads) may have
+  // no data here: the node's are read then. No output shares memory with an input.
   std::span<const Tensor> in;
   std::span<const Tensor> out;
   Arithmetic arithmetic;
   Spread spread;
 };
 
-// What a PE does for each element of the largest tensor, beside taking and putting it.
+// Operations of a PE for each element of the largest tensor, beside taking and putting it.
 struct Work {
   double vector_operations = 1;  // an operation on whole vectors counts one for each element
   double scalars = 0, divides = 0, square_roots = 0, exponentials = 0;

@@ -22,11 +22,11 @@ struct Form {
   Heads x;
   int64_t batch = 0, half = 0;  // pairs
   int64_t positions = 0;        // of the tables, where positions are given
-  Steps cosine, sine;           // where none are
+  Steps cosine, sine;           // used where no positions are given
   bool interleaved = false, by_position = false;
 };
 
-// Of the table at |input|, whose batch and positions may be one for all.
+// Reads the steps of the table at |input|, whose batch and positions may be one for all.
 bool read_steps(const Call& call, const Form& f, uint32_t input, Steps* steps, std::string* why) {
   const Dims& table = call.in[input].dims;
   Dims wanted{f.batch, f.x.positions, f.half};

@@ -35,7 +35,7 @@ struct Rounding {
     else
       return value;
   }
-  // Of what was computed in double, with one rounding.
+  // Rounds a result that was computed in double, once.
   float wide(double value) const {
     if constexpr (is_16_bit(type))
       return (*this)(float_towards_odd(value));
@@ -49,7 +49,7 @@ struct Rounding {
   float square_root(float x) const { return wide(std::sqrt(static_cast<double>(x))); }
 };
 
-// fn(Rounding<type>()). fp32 whose sums may be in any order has them in fp32's.
+// Calls fn(Rounding<type>()). fp32 whose sums may be in any order has them in fp32's.
 template <typename Fn>
 auto with_rounding(Arithmetic type, Fn fn) {
   if (type == Arithmetic::kFp16) return fn(Rounding<Arithmetic::kFp16>());
@@ -66,7 +66,7 @@ class AxisJoin {
 
   int64_t parts() const { return static_cast<int64_t>(parts_.size()); }
   float operator()(std::span<const float> axis, Join join);
-  // Of what |parts()| pieces add up to each.
+  // Joins the results of |parts()| pieces.
   float tree(std::span<const float> pieces, Join join) const;
 
  private:

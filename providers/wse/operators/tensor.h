@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What operators share in looking at their nodes and tensors: which types are taken, whether a
+// Shared by operators in looking at their nodes and tensors: the types that are taken, whether a
 // call is sound, lists of integers. Pure functions; thread-safe.
 #pragma once
 
@@ -20,7 +20,8 @@ constexpr Types kIndex = types_of(PFRT_DTYPE_INT64) | types_of(PFRT_DTYPE_INT32)
 constexpr Types kBool = types_of(PFRT_DTYPE_BOOL);
 constexpr Types kMoved = kFloat | kIndex | kBool;
 
-// Reasons to refuse; empty where there is none. What is absent has no type and is not refused.
+// Reasons to refuse; empty where there is none. An absent input or output has no type and is not
+// refused.
 std::string refuse_input(const SnapshotNode& node, uint32_t input, Types types);
 std::string refuse_output(const SnapshotNode& node, uint32_t output, Types types);
 // Input |input| is of another type than output 0, or not of |types|.

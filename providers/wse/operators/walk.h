@@ -34,7 +34,7 @@ class Walk {
       : dims_(std::move(dims)), strides_(std::move(strides)), index_(dims_.size(), 0) {}
 
   const Offsets& at() const { return at_; }
-  // To the next position; false after the last.
+  // Moves to the next position; false after the last.
   bool next() {
     for (size_t d = dims_.size(); d-- > 0;) {
       const bool wraps = ++index_[d] == dims_[d];
@@ -76,7 +76,7 @@ void each_row(Dims dims, std::array<Dims, kTensors> strides, Fn fn) {
 struct Groups {
   std::vector<int64_t> starts, steps;
 };
-// Those along the axes that |reduced| names; both are in row-major order.
+// The groups along the axes that |reduced| names; both lists are in row-major order.
 Groups groups_of(const Dims& dims, const std::vector<bool>& reduced);
 
 }  // namespace pfrt::wse

@@ -6,7 +6,7 @@
 
 namespace pfrt::wse::oracle {
 
-// |value| rounded to fp16: subnormals are kept, what is too large becomes infinity.
+// Rounds |value| to fp16: subnormals are kept, and numbers that are too large become infinity.
 float round_to_fp16(double value);
 
 struct Arithmetic {

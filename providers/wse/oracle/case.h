@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the oracle runs, and what comes of it. Values.
+// A case that the oracle runs, and its outcome. Values.
 #pragma once
 
 #include <cstdint>

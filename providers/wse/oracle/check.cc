@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which cases are taken.
+// Refuses cases that the oracle does not take.
 #include <cmath>
 
 #include "providers/wse/oracle/plan.h"

@@ -169,7 +169,8 @@ void Core::tick_receive(double now, const Operation& operation) {
   }
 }
 
-// One wavelet out and one in share a cycle of the ramp, which the datapath loses.
+// Charges the datapath for the ramp. A wavelet out and a wavelet in share a cycle of the ramp,
+// which the datapath loses.
 void Core::charge(double now) {
   const size_t moved = std::max(moved_out_, moved_in_);
   work_until_ =
@@ -219,7 +220,7 @@ void Core::end_exchange_if_complete(const Operation& operation) {
   if (message_ < operation.out.size()) return;
   for (size_t i = 0; i < operation.in.size(); ++i)
     if (got_[i] < operation.in[i].wavelets()) return;
-  issued_ = false;  // what comes from now on is for a later step
+  issued_ = false;  // wavelets that come from now on are for a later step
   events_.push(std::max(work_until_, complete_) + operation.tasks * machine_.task,
                Event::Kind::kDone, pe_);
 }

@@ -40,7 +40,7 @@ struct Operation {
   double cycles = 0;
   int times = 1;              // one after another
   int issues = 0, tasks = 0;  // asynchronous operations and tasks of an exchange
-  bool adds = false;          // what is received is added to what is there
+  bool adds = false;          // wavelets that are received are added to the data
   std::vector<Message> out = {}, in = {};
   std::function<void()> at_end = {};  // changes of the PE's memory
 };
@@ -97,10 +97,10 @@ class Core {
   EventQueue& events_;
   std::array<Inbox, Fabric::kColors> inboxes_;
   size_t next_ = 0;  // the operation at hand
-  int times_ = 0;    // that it has been done
+  int times_ = 0;    // times that it has been done
   double free_at_ = 0;
 
-  // Of the operation at hand.
+  // State of the operation at hand.
   double start_ = 0;         // when its first wavelet may move
   size_t sent_ = 0;          // wavelets, of the message at hand where there are several
   size_t message_ = 0;       // of |out|

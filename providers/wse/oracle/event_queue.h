@@ -24,7 +24,7 @@ struct Wavelet {
   std::array<float, 2> element = {};
   uint8_t count = 0;  // of elements
   uint8_t color = 0;
-  Route route = {};  // what is left of it
+  Route route = {};  // the rest of its route
   uint8_t side = 0;  // of the router that it comes to: a direction, or the ramp
 };
 

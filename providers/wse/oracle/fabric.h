@@ -35,7 +35,7 @@ class Fabric {
   void core_took(int pe, double time);  // there is room at a core again
 
  private:
-  // What waits at a router, of a color and from a side, the first of which may go.
+  // Wavelets of a color that wait at a router, from one side; the first may go.
   struct Lane {
     std::deque<Wavelet> waiting;
     uint8_t asked = 0;  // outputs that the first one has asked for and not got
@@ -44,10 +44,10 @@ class Fabric {
   struct Server {
     double free = 0;
     bool woken = false;          // an event will come when it is free
-    std::deque<int> lanes = {};  // whose first wavelet wants it
+    std::deque<int> lanes = {};  // lanes whose first wavelet wants it
   };
   static constexpr int kSides = 5;    // four neighbours and the core
-  static constexpr int kOutputs = 5;  // likewise
+  static constexpr int kOutputs = 5;  // four neighbours and the core
   static constexpr int kRamp = 4;
 
   int lane_of(int pe, int color, int side) const { return (pe * kColors + color) * kSides + side; }

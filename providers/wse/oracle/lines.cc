@@ -57,7 +57,7 @@ std::vector<int> count(int from, int to) {
   return out;
 }
 
-// From the PE at |from| to all others up to the end of the line at |to|.
+// Multicasts from the PE at |from| to all others up to the end of the line at |to|.
 void append_multicast(Plan& plan, const Line& line, int from, int to, int color) {
   if (from == to) return;
   std::vector<float>& root = plan.memory_of(line.pe(from)).sum;

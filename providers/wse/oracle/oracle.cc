@@ -96,7 +96,7 @@ std::vector<float> read_product(const Plan& plan) {
   return out;
 }
 
-// What all PEs of a column have; on a line, what all PEs have.
+// Reads the result that all PEs of a column have; on a line, the one that all PEs have.
 Result<std::vector<float>> read_all_reduce(const Plan& plan) {
   const bool line = plan.work.algorithm == Algorithm::kTreeAllReduce;
   const size_t step = line ? 1 : static_cast<size_t>(plan.work.columns);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a case comes down to before it runs: the memory of each PE with its inputs, and its program.
-// Functions fill a plan that was made for a case that passed check().
+// A case before it runs: the memory of each PE with its inputs, and its program. Functions fill a
+// plan that was made for a case that passed check().
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ namespace pfrt::wse::oracle {
 struct Memory {
   std::vector<float> sum;                         // of a reduce; what a multicast brings
   std::vector<float> a, b, c;                     // tiles
-  std::vector<float> next_a, next_b;              // those that come while a and b are at work
+  std::vector<float> next_a, next_b;              // tiles that come while a and b are at work
   std::array<std::vector<float>, 4> edges, from;  // by side: N, E, S, W
 };
 
@@ -26,7 +26,7 @@ struct Plan {
   const Machine& machine;
   const Case& work;
   Arithmetic arithmetic;
-  std::vector<Memory> memory;  // by PE, as the next
+  std::vector<Memory> memory;  // by PE; so are programs
   std::vector<Program> programs;
 
   Plan(const Machine& machine_in, const Case& work_in);

@@ -54,14 +54,14 @@ double mapped_product_cycles(const Plan& plan) {
   return static_cast<double>(plan.work.k) * map;
 }
 
-// As above, with one call of the loop for each scalar of B, which moves an address.
+// Cycles of a product with one call of the loop for each scalar of B, which moves an address.
 double looped_product_cycles(const Plan& plan) {
   const double calls = static_cast<double>(plan.work.k) * static_cast<double>(plan.work.n);
   return calls *
          (plan.machine.loop_call + plan.machine.scalar + plan.multiply_add_cycles(plan.work.m));
 }
 
-// What every PE does before a product of matrices.
+// Cycles of every PE before a product of matrices.
 double entering_cycles(const Plan& plan) {
   return 4 * plan.machine.task + 4 * plan.machine.role_test + plan.machine.dsd_setup +
          plan.copy_cycles(plan.work.m * plan.work.n);
@@ -141,9 +141,9 @@ void clear_product(const Plan& plan, Memory& memory) {
   memory.next_b.assign(static_cast<size_t>(plan.work.k * plan.work.n), 0.0f);
 }
 
-// One multicast of SUMMA: the PE at |root| of |line| sends |own|, all take it into |copy|. Routers
-// copy to both sides, so it is sent once.
-// Reading: no role tests, which the README has for reduces only.
+// A multicast of SUMMA: the PE at |root| of |line| sends |own|, all take it into |copy|. Routers
+// copy to both sides, so it is sent once. Reading: no role tests, which the README has for reduces
+// only.
 void append_summa_multicast(Plan& plan, const Line& line, int root, int color,
                             std::vector<float> Memory::*own, std::vector<float> Memory::*copy) {
   for (int i = 0; i < line.length; ++i) {

@@ -16,7 +16,7 @@ int64_t known(std::span<const int64_t> dims, size_t i, int64_t typical) {
   return dims[i] >= 0 ? dims[i] : i == 0 ? 1 : typical;
 }
 
-// Of dimensions [begin, end).
+// The product of dimensions [begin, end).
 int64_t product_of(std::span<const int64_t> dims, int64_t typical, size_t begin = 0,
                    size_t end = SIZE_MAX) {
   int64_t out = 1;
@@ -129,8 +129,8 @@ int64_t line_of(const SnapshotNode& node, const Operator& row, int64_t typical) 
                                         : known(dims, static_cast<size_t>(axis), typical);
 }
 
-// What a Concat adds to the longer of its two inputs, as a decoder adds a token's keys to those it
-// has.
+// Elements that a Concat adds to the longer of its two inputs; a decoder adds a token's keys to
+// those it has in this way.
 int64_t added(const SnapshotNode& node, int64_t typical) {
   if (node.op() != "Concat" || node.input_count() != 2 || node.input_rank(0) < 3) return 0;
   const int64_t first = product_of(node.input_dims(0), typical);

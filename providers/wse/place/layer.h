@@ -51,7 +51,7 @@ struct Mapping {
 
   int64_t bytes() const { return weight_bytes + buffer_bytes; }
   Spread spread(const Layer& layer) const;
-  // Of the multiply-adds that the PEs could have made.
+  // The share of the multiply-adds that the PEs could have made.
   double utilisation(const Layer& layer, const Machine& machine, Arithmetic arithmetic) const;
   // "compute", "fabric", "host" or "set-up", whichever has most of the cycles.
   std::string_view bound() const;

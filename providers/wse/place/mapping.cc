@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a layer takes on a square of PEs. Products are mapped as published programs map them; what
-// nobody has measured (convolutions, elementwise chains, normalisations, moves) follows from the
-// same rules and is not validated.
+// Costs of a layer on a square of PEs. Products are mapped as published programs map them. Layers
+// that nobody has measured (convolutions, elementwise chains, normalisations, moves) follow from
+// the same rules and are not validated.
 #include <algorithm>
 #include <cmath>
 

@@ -79,7 +79,7 @@ class Placer {
     }
   }
 
-  // What all layers of |stage| take together on |side| x |side| PEs.
+  // Cycles and memory of all layers of |stage| together on |side| x |side| PEs.
   struct Sum {
     double cycles = 0;
     int64_t bytes = 0;
@@ -137,7 +137,7 @@ class Placer {
       if (side < longest_side()) add_choice(stage, side);
     add_choice(stage, longest_side());
     if (!stage.choices.empty()) return {};
-    // What follows the product finds room elsewhere.
+    // Layers that follow the product find room elsewhere.
     if (const size_t count = fitting(stage); count < stage.layers.size()) {
       Candidate rest;
       rest.layers.assign(stage.layers.begin() + static_cast<ptrdiff_t>(count), stage.layers.end());
@@ -178,7 +178,8 @@ class Placer {
   bool shelve(const std::vector<int64_t>& sides, std::vector<Stage>* stages) const {
     return shelve(sides, stages, target_.chips.count()).whole;
   }
-  // What found room on |chips|: all of it or not, the first stage that did not, and the chips.
+  // The stages that found room on |chips|: all of them or not, the first that did not, and the
+  // chips.
   struct Shelved {
     bool whole = true;
     size_t stage = 0;
@@ -240,9 +241,9 @@ class Placer {
   // The row of PEs below the shelf that |stage| stands on.
   int64_t row_below(const Stage& stage) const { return below_.at({stage.chip, stage.rect.y}); }
 
-  // From the PEs beside a rectangle, which hand on what its last column sends, down between
-  // rectangles, along below the shelf and up to those beside the reader; from shelf to shelf along
-  // the last column.
+  // The way of a stream from |from| to |to|. It begins at the PEs beside a rectangle, which hand on
+  // what its last column sends, and leads down between rectangles, along below the shelf and up to
+  // the PEs beside the reader; from shelf to shelf it follows the last column.
   std::vector<Point> way(const Stage& from, const Stage& to, int64_t lane) const {
     const auto right = [](const Stage& s) { return s.rect.x + s.rect.columns; };
     const auto door = [&](const Stage& s) { return s.rect.y + lane % s.rect.rows; };
@@ -305,7 +306,7 @@ class Placer {
       for (const uint32_t i : out_.stages[s].layers) out_.stage_of[i] = s;
   }
 
-  // One stage after another on the square that suits it, all of it on the first chip.
+  // Puts the stages one after another on the squares that suit them, all on the first chip.
   void stream() {
     out_.streaming = true;
     out_.stages.clear();
@@ -391,7 +392,7 @@ class Placer {
     const double bytes = elements * static_cast<double>(bytes_of(target_.arithmetic));
     if (from.chip != to.chip) return target_.chips.transfer(from.chip, to.chip, bytes) * m.clock_hz;
     if (out_.streaming) return 0;
-    // As wide as the smaller square, and as far as their middles are apart.
+    // The stream is as wide as the smaller square, and as long as their middles are apart.
     const double links = static_cast<double>(std::min(from.rect.rows, to.rect.rows));
     const double hops = static_cast<double>(std::abs(from.rect.center_x() - to.rect.center_x()) +
                                             std::abs(from.rect.center_y() - to.rect.center_y()));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the layers of a session lie: a square of PEs each, on one wafer or several, side by side in
-// the order in which they run (layer-pipelined), or one after another on the same PEs with weights
-// streamed in from the host where all of them do not fit. Immutable once made.
+// Places of the layers of a session: each has a square of PEs, on one wafer or several, side by
+// side in the order in which they run (layer-pipelined). If they do not all fit, they run one after
+// another on the same PEs with weights streamed in from the host. Immutable once made.
 #pragma once
 
 #include <functional>
@@ -32,7 +32,7 @@ struct Chips {
 struct Target {
   Machine machine;
   Arithmetic arithmetic = Arithmetic::kFp16;
-  Rect fabric;  // what may be used
+  Rect fabric;  // the part that may be used
   Chips chips;
   Execution execution = Execution::kAuto;
 };
@@ -79,9 +79,9 @@ std::string does_not_fit(const Target& target, const Layer& layer, const Mapping
                          int64_t fits_from);
 // Cycles in which the host moves |words| of |bytes| in all to the wafer, on all its channels.
 double load_cycles(const Machine& machine, double words, double bytes);
-// |value| without its fraction; the nearest that there is where it is none or too large.
+// Drops the fraction of |value|; gives 0 for NaN, and +-9e18 at most.
 int64_t whole(double value);
-// 58240 as "58,240".
+// Writes 58240 as "58,240".
 std::string with_commas(int64_t number);
 
 }  // namespace pfrt::wse

@@ -132,7 +132,8 @@ std::string Routes::check_pe(int64_t x, int64_t y, const Pe& pe) const {
   return {};
 }
 
-// What is sent to a neighbour has to be received there, in the same color and from that side.
+// Checks that a wavelet that is sent to a neighbour is received there, in its color and from that
+// side.
 std::string Routes::check_sent(int64_t x, int64_t y, const Pe& pe) const {
   for (const auto& [color, route] : pe.routes)
     for (const Link& link : kLinks) {
@@ -182,7 +183,7 @@ std::string Routes::check() const {
   keys.reserve(pes_.size());
   for (const auto& [at, pe] : pes_) keys.push_back(at);
   std::sort(keys.begin(), keys.end());
-  // Where a way leads is said by who sends: receivers are asked last.
+  // The senders of a way say best where it leads, so receivers are asked last.
   for (const auto check : {&Routes::check_pe, &Routes::check_sent, &Routes::check_received})
     for (const int64_t at : keys) {
       if (!fault.empty()) return fault;

@@ -40,9 +40,9 @@ class Routes {
   // A stream from the middle of one rectangle to that of another, first along x and then along y,
   // in the first color that is free all along. False where there is none: *fault says where.
   bool connect(const Rect& from, const Rect& to, std::string* fault);
-  // The same along |points|, each in a line with the one before it.
+  // Connects |points|, each in a line with the one before it, in such a color.
   bool connect(const std::vector<Point>& points, std::string* fault);
-  // Of all PEs: the first fault that breaks a rule; empty when there is none.
+  // Checks all PEs: the first fault that breaks a rule; empty when there is none.
   std::string check() const;
   // The most colors that a PE has.
   int64_t most_colors() const;

@@ -68,9 +68,9 @@ int64_t bytes_of(const Placement& plan, const Stage& stage) {
   return (weights + buffers) * stage.rect.columns * stage.rect.rows;
 }
 
-// By layer: its name and the node in the session's graph, its stage, its wafer and its cycles; by
-// stage: cycles with those to the next, and bytes of memory; then the totals: cycles of a run and
-// between results, bytes between wafers.
+// Gives, by layer: its name and the node in the session's graph, its stage, its wafer and its
+// cycles; by stage: cycles with those to the next, and bytes of memory; then the totals: cycles of
+// a run and between results, bytes between wafers.
 void give_plan(const Target& target, const Placement& plan, const pfrt_answer& out) {
   std::vector<pfrt_string> name;
   std::vector<int64_t> node, stage, chip, cycles, bytes, stage_cycles, stage_bytes;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What lies on the wafer: the placement of all regions of a session, brought up to date with the
-// dimensions of what is run. Thread-safe.
+// The plan of a wafer: the placement of all regions of a session, brought up to date with the
+// dimensions of each run. Thread-safe.
 #pragma once
 
 #include <atomic>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a bare product or a language model would take, from a description in words: cycles and
-// rates, without values. Pure functions of their arguments.
+// Estimates for a bare product or a language model from a description in words: cycles and rates,
+// without values. Pure functions of their arguments.
 #pragma once
 
 #include "providers/wse/program/options.h"

@@ -82,7 +82,8 @@ pfrt_code run(void* state, const pfrt_step_context* context) {
   }
 }
 
-// Of a value at |shapes|; -1 where its rank or a dimension is not known, or it is too large.
+// Elements of a value at |shapes|; -1 where its rank or a dimension is not known, or it is too
+// large.
 int64_t elements_of(const Executable& executable, const pfrt_shapes& shapes, uint32_t value) {
   if (value < shapes.value_count && shapes.ranks[value] >= 0)
     return element_count(shapes.dims[value], static_cast<size_t>(shapes.ranks[value]));
@@ -237,7 +238,7 @@ Result<std::unique_ptr<Program>> make_program(const Executable& executable,
     Step& step = program->steps.emplace_back(executable, *failed, shapes);
     step.mapping =
         map_layer(target.machine, target.arithmetic, step.layer, executable.plan->side_of(layer));
-    // Where only cycles are asked for, others would give values: the run is refused.
+    // If only cycles are asked for, the run is refused: another provider would give values instead.
     if (const std::string why = crowded(executable, step.layer, step.mapping); !why.empty())
       return error(
           executable.device.settings.timing_only ? Code::kINVALID_ARGUMENT : Code::kUNSUPPORTED,

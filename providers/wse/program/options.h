@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a session may ask of the wafer: the provider's options, read once when it is opened.
+// Settings that a session may ask of the wafer: the provider's options, read once when it is
+// opened.
 #pragma once
 
 #include <span>

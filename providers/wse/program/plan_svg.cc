@@ -30,7 +30,7 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
-// From pale yellow at 0 to dark red at 1.
+// A color from pale yellow at 0 to dark red at 1.
 std::string heat(double share) {
   const double s = std::clamp(std::isfinite(share) ? share : 0, 0.0, 1.0);
   char text[8];

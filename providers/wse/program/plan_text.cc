@@ -52,7 +52,7 @@ std::string algorithm_of(const Layer& layer, const Mapping& mapping) {
 
 double seconds(const Target& target, double cycles) { return cycles / target.machine.clock_hz; }
 
-// At most a few of them.
+// Lists at most a few of |nodes|.
 std::string some_of(const std::vector<std::string>& nodes) {
   constexpr size_t kMost = 4;
   const std::vector<std::string> few(

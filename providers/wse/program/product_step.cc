@@ -14,7 +14,7 @@ Floats rounded(Arithmetic type, const Tensor& tensor) {
   return out;
 }
 
-// |rows| x |columns| turned over.
+// Transposes |rows| x |columns|.
 Floats turned(const Floats& from, int64_t rows, int64_t columns) {
   Floats out(from.size());
   for (int64_t i = 0; i < rows; ++i)
@@ -32,7 +32,7 @@ GemmValues product_of(const Call& call, const Mapping& mapping) {
   return out;
 }
 
-// Where matrix |at| of a broadcast batch of |dims| is in |tensor|.
+// Offset in |tensor| of matrix |at| of a broadcast batch of |dims|.
 int64_t matrix_of(const Tensor& tensor, std::span<const int64_t> dims, int64_t at) {
   int64_t index = 0, stride = 1;
   auto d = static_cast<int64_t>(dims.size());
@@ -140,7 +140,7 @@ struct Window {
     pair("pads", pad_y, pad_x);
     const std::string_view automatic = call.node.attr_string("auto_pad", "NOTSET");
     if (!automatic.starts_with("SAME")) return;
-    // What the windows need beyond the image, half of it before.
+    // Rows or columns that the windows need before the image: half of all that they need beyond it.
     const auto before = [&](int64_t in_size, int64_t out_size, int64_t stride, int64_t dilation,
                             int64_t kernel) {
       const int64_t reach = (out_size - 1) * stride + (kernel - 1) * dilation + 1;

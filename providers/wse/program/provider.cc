@@ -194,7 +194,7 @@ void release_program(pfrt_executable*, pfrt_program* program) {
   delete static_cast<Program*>(program->handle);
 }
 
-// As much of |from| as the host's struct has room for.
+// Copies as much of |from| as the host's struct has room for.
 template <typename T>
 void put(const T& from, T* out) {
   const uint32_t size = out->struct_size;
@@ -258,7 +258,8 @@ pfrt_code copy(pfrt_provider* provider, uint64_t, const pfrt_device_copy* copies
   return PFRT_CODE_OK;
 }
 
-// What crosses to and from the wafer for a run: a word an element, whatever its type there.
+// Reports the bytes that cross to and from the wafer for a run, and their cycles: a word an
+// element, whatever its type there.
 template <typename Add>
 void add_host(const Program& program, const Machine& machine, const Add& add) {
   double to = 0, from = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The wafer-scale provider behind the plug-in ABI: WSEExecutionProvider, devices "wse", "wse2" and
-// "wse3", all simulated. What it computes and counts is in ../README.md. Thread-safe as plugin.h
+// "wse3", all simulated. ../README.md says what it computes and counts. Thread-safe as plugin.h
 // says.
 #pragma once
 

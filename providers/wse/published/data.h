@@ -80,7 +80,7 @@ inline constexpr std::array<MeshGemmPoint, 48> kMeshGemmSweep = {
      {9, 11, {2006.1, 7972.8, 14144.4}}, {9, 12, {2084.1, 7830.5, 13788.5}},
      {9, 13, {2172.9, 8176.3, 14404.3}}, {9, 14, {2259.1, 8225.7, 14438.4}},
      {9, 15, {2354.0, 8790.7, 15497.6}}, {9, 16, {2452.2, 8362.7, 14438.6}}}};
-// From the same sweep: cycles of a multiply-add on n = 1 ... 16 elements under a map.
+// Cycles of a multiply-add on n = 1 ... 16 elements under a map, from that sweep.
 inline constexpr std::array<double, 16> kMapCall = {8.44,  8.43,  8.67,  8.67,  8.67,  8.67,
                                                     8.67,  8.44,  10.33, 10.13, 10.71, 10.33,
                                                     10.81, 10.78, 11.62, 10.53};
@@ -184,7 +184,7 @@ inline constexpr Measured kSiliconFmac32 = {"multiply-add, fp32", "elements a cy
 inline constexpr Measured kHop = {"hop", "cycles", "4", 2.000};
 inline constexpr Measured kTurn = {"turn", "cycles", "4", 20};
 
-// One message of 8 wavelets over a hop, from its dispatch to the task at the receiver.
+// Cycles of a message of 8 wavelets over a hop, from its dispatch to the task at the receiver.
 inline constexpr Measured kMessage = {"message of 8 wavelets over a hop", "cycles", "10j", 19};
 
 // Whole messages of B wavelets passed on over N hops: their fit to their points (10g).

@@ -32,7 +32,7 @@ std::vector<float> random_values(int64_t count, Arithmetic arithmetic, uint32_t 
   return out;
 }
 
-// What the engine's side of a case came to.
+// The engine's outcome of a case.
 struct EngineSide {
   double cycles = 0;
   std::vector<float> values;
@@ -216,7 +216,7 @@ class Random {
   uint32_t state_;
 };
 
-// What random cases of an algorithm are like.
+// Limits of the random cases of an algorithm.
 struct Family {
   std::string_view name;
   Algorithm algorithm;

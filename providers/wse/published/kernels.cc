@@ -65,8 +65,8 @@ struct Best {
   double cycles = 0;
 };
 
-// Of those that the published program can be compiled for: groups divide the side, and a tile has
-// room on its PE.
+// The best of the squares and groups that the published program can be compiled for: groups divide
+// the side, and a tile has room on its PE.
 Best best_vector_product(const Machine& m, int64_t size) {
   constexpr int64_t kLeastSide = 64;
   Best best;

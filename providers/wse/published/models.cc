@@ -20,7 +20,7 @@ ValidationRow wafer_llm_row(std::string_view id, std::string_view source) {
   return row;
 }
 
-// As the published program has it: one head, so that keys and values are as wide as the model.
+// The model of the published program: one head, so that keys and values are as wide as the model.
 Llama one_head(const ModelRates& model) { return {model.layers, model.width, 1, 1, model.inner}; }
 
 double rate_of(const ModelRates& model, double tokens, double cycles_a_layer) {
@@ -42,7 +42,7 @@ Schedule square_of(const Machine& m, int64_t side) {
 }
 
 Status add_ratio(Rows& rows, const Machine& m, const CachePoint& p) {
-  // One layer's memory: the ratio does not depend on it.
+  // The ratio does not depend on the number of layers, so one layer's memory is enough.
   const LlamaMemory memory = llama_memory({p.layers, p.width, p.heads, p.kv_heads, p.inner},
                                           kCacheSide, Arithmetic::kFp16);
   const CacheCapacity cache =

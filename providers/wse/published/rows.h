@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the files of this folder share: the machines, the growing list of rows, and the functions
+// Shared by the files of this folder: the machines, the growing list of rows, and the functions
 // that add the rows of one kind each. Not thread-safe.
 #pragma once
 

@@ -78,7 +78,7 @@ std::string line_of(const Block& block) {
   return out;
 }
 
-// How many judged rows are evidence of each kind but predictions.
+// Numbers of judged rows that are evidence of each kind but predictions.
 std::string others_text(const Validation& validation) {
   std::string out;
   for (const Evidence kind :

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the model of ../README.md says beside what others have published, row by row. A pure
-// function of its arguments; thread-safe.
+// Compares the model of ../README.md with published figures, row by row. A pure function of its
+// arguments; thread-safe.
 #pragma once
 
 #include <functional>

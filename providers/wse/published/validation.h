@@ -19,7 +19,7 @@ enum class Verdict {
   kShown    // nobody published a number that this could be held to
 };
 
-// What a judged row is evidence of.
+// The kind of evidence that a judged row is.
 enum class Evidence : uint8_t {
   kPrediction,    // somebody measured it, and nothing was fitted on it or on a part of it
   kScaled,        // its source measured a part and scaled it up
@@ -27,7 +27,7 @@ enum class Evidence : uint8_t {
   kPartlyFitted,  // a sum, parts of which numbers were fitted on
   kConstruction,  // the rules say it whatever the numbers are
   kMedian,        // of rows that are in the table themselves
-  kOrder,         // which of several is less
+  kOrder,         // an order: which of several is less
   kInternal       // held against this project's own oracle
 };
 std::string_view name_of(Evidence evidence);
@@ -35,8 +35,8 @@ std::string_view name_of(Evidence evidence);
 struct ValidationRow {
   std::string id = {};       // "V1"
   std::string point = {};    // "P=512 B=4096 S=32"
-  std::string source = {};   // who published the target
-  std::string kind = {};     // what they measured on: "simulator", "silicon"; or "internal"
+  std::string source = {};   // publisher of the target
+  std::string kind = {};     // measured on "simulator" or "silicon"; or "internal"
   std::string machine = {};  // "wse2"
   std::string program = {};  // the kind of program: "MeshGEMM fp16"
   double target = 0, ours = 0;
@@ -44,7 +44,7 @@ struct ValidationRow {
   double tolerance_percent = 0;  // of rows that are judged
   Verdict verdict = Verdict::kMet;
   Evidence evidence = Evidence::kPrediction;
-  double baseline = 0;  // what a naive model says, named |baseline_name|; 0: there is none
+  double baseline = 0;  // a naive model's figure, named |baseline_name|; 0: there is none
   std::string baseline_name = {};
   std::string unit = {};
   std::string note = {};  // of a row that is not met: the phases that most cycles went to
@@ -55,7 +55,7 @@ struct Validation {
   // A number of a machine file, "wse2.task", and the rows that it was fitted on.
   std::vector<std::pair<std::string, std::string>> fitted;
   int met = 0, not_met = 0;
-  // Of them, rows of Evidence::kPrediction.
+  // Rows of Evidence::kPrediction among these.
   int predictions_met = 0, predictions_not_met = 0;
   // Numbers of machine files, "wse2.turn", on which no judged row depends.
   std::vector<std::string> idle;
@@ -64,7 +64,7 @@ struct Validation {
 
 // A table for people; its last line counts the verdicts.
 std::string validation_text(const Validation& validation);
-// The same as a JSON object.
+// The table as a JSON object.
 std::string validation_json(const Validation& validation);
 
 }  // namespace pfrt::wse

@@ -16,7 +16,7 @@ struct Share {
   int64_t width, keys, inner, tokens;
 };
 
-// Of a vector that lies along y.
+// Norm of a vector that lies along y.
 void norm_of_one(Schedule& s, int64_t n, int64_t group) {
   const Machine& m = s.machine();
   s.vectors("square", 1, n);
@@ -38,7 +38,7 @@ void feed_forward_of_one(Schedule& s, const Share& p, int64_t group) {
   s.vectors("residual", 1, p.width);
 }
 
-// Of the tokens of a PE, lying along y, a row of |n| elements each.
+// Norms of the tokens of a PE, which lie along y, a row of |n| elements each.
 void norm_of_many(Schedule& s, int64_t tokens, int64_t n) {
   const Machine& m = s.machine();
   s.vectors("square", 1, tokens * n);

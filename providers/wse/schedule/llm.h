@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a LLaMA-shaped language model takes on a square of PEs: one layer's phases, as the programs
-// of WaferLLM (OSDI'25) have them, and the rates that follow. Pure functions of their arguments.
+// Phases and rates of a LLaMA-shaped language model on a square of PEs, as the programs of WaferLLM
+// (OSDI'25) have them. Pure functions of their arguments.
 #pragma once
 
 #include "providers/wse/schedule/products.h"
@@ -14,10 +14,10 @@ struct Llama {
   int64_t inner;            // of the feed-forward part
 };
 
-// One token through one layer, with |context| tokens before it. |group| of the tree; 0: the
-// fastest.
+// Adds the phases of one token through one layer, with |context| tokens before it. |group| is that
+// of the tree; 0: the fastest.
 void decode_layer(Schedule& schedule, const Llama& model, int64_t context, int64_t group = 0);
-// |tokens| at once through one layer.
+// Adds the phases of |tokens| at once through one layer.
 void prefill_layer(Schedule& schedule, const Llama& model, int64_t tokens);
 
 struct LlamaMemory {

@@ -23,7 +23,7 @@ struct GemmOptions {
   int64_t repeats = 1;   // of each step's product, as a published sweep has it
 };
 
-// On a square grid. The phases of a product of two matrices that are both spread over it.
+// Adds the phases of a product of two matrices that are both spread over a square grid.
 void gemm(Schedule& schedule, const Tile& tile, const GemmOptions& options);
 // C = A B^T, of which A stays and B shifts along y; parts of C are joined along x in each step.
 void gemm_transposed(Schedule& schedule, const Tile& tile);

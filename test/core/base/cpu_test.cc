@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Quotas of cgroups, read from made-up trees.
+// Quotas of cgroups, read from trees that the tests make.
 #include "core/base/os/cpu.h"
 
 #include <gtest/gtest.h>
@@ -72,7 +72,7 @@ TEST_F(Cgroups, v1_reads_quota_and_period) {
   EXPECT_EQ(limit(), 2u);
 }
 
-// A container whose mount shows its own group as the top, while the path is the host's.
+// A container's mount shows its own group as the top, while the path is the host's.
 TEST_F(Cgroups, containers_group_is_the_top_of_the_mount) {
   write("/proc/self/cgroup", "4:cpu:/docker/0a1b\n");
   write("/proc/self/mountinfo",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Digests against the vectors of BLAKE3's authors, whatever instructions compute them and however
-// the bytes are cut.
+// Compares digests with the vectors of BLAKE3's authors, for all instructions that compute them and
+// any division of the bytes.
 #include "core/base/digest.h"
 
 #include <gtest/gtest.h>

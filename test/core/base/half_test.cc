@@ -35,7 +35,7 @@ TEST(Half, every_bfloat16_survives_the_round_trip) {
   }
 }
 
-// Of the floats between two neighbours, what lies midway goes to the even one.
+// The midpoint of two neighbours goes to the even one.
 TEST(Half, bfloat16_rounds_to_nearest_even) {
   for (uint32_t high = 0; high < 0x7f80; ++high) {
     const uint32_t base = high << 16;
@@ -62,7 +62,7 @@ void expect_like_reference(uint32_t bits) {
 TEST(Half, float16_rounds_like_the_compilers_type) {
   std::mt19937 random(16);
   for (int i = 0; i < 500000; ++i) expect_like_reference(static_cast<uint32_t>(random()));
-  // Around every float16: the neighbours of each midpoint, and of each number itself.
+  // Tests the neighbours of every float16 and of each midpoint between two of them.
   for (uint32_t half = 0; half < 0x7c00; ++half) {
     const auto low = std::bit_cast<uint32_t>(float16_to_float(static_cast<uint16_t>(half)));
     const float next =

@@ -17,7 +17,7 @@ const std::vector<int64_t> kOne = {1}, kTwo = {2}, kThree = {3};
 
 Status goes_on() { return {}; }
 
-// The value of |key|; |made| counts how often it had to be made.
+// Returns the value of |key|; |made| counts how often it had to be made.
 int value_of(Values& values, const std::vector<int64_t>& key, int* made = nullptr) {
   auto got = values.get(key, goes_on, [&]() -> Result<std::shared_ptr<int>> {
     if (made) ++*made;
@@ -46,7 +46,7 @@ TEST(MadeOnce, finds_what_is_made) {
   value_of(values, kTwo);
   ASSERT_NE(values.find(kOne), nullptr);
   EXPECT_EQ(*values.find(kOne), 10);
-  value_of(values, kThree);  // the other one was used less recently
+  value_of(values, kThree);  // pushes out kTwo, which was used less recently
   EXPECT_EQ(values.find(kTwo), nullptr);
   EXPECT_NE(values.find(kOne), nullptr);
 }
@@ -114,7 +114,7 @@ TEST(MadeOnce, waiting_for_one_ends_when_it_is_told_to_and_holds_up_no_other) {
       kOne, [] { return error(Code::kDEADLINE, "over"); },
       []() -> Result<std::shared_ptr<int>> { return std::make_shared<int>(8); });
   EXPECT_EQ(stopped.status().code(), Code::kDEADLINE);
-  values.clear();  // who makes it still gets it
+  values.clear();  // its maker still gets the value
   go_on = true;
   slow.join();
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is recorded, by how many threads at once and up to what bound, and how it is written.
+// Records of a profile: their contents with many threads at once, their bound, and the file that is
+// written.
 #include "core/base/os/profile.h"
 
 #include <gtest/gtest.h>
@@ -37,7 +38,7 @@ TEST(ProfileRecords, are_those_of_each_thread) {
       for (uint32_t i = 0; i < kEach; ++i)
         profile.add(Kind::kRun, i, i + 1, profile.name(t % 2 ? "odd" : "even"), i, t);
     });
-  while (Profile::Reading(profile).thread_count() < kThreads) {  // while they are at it
+  while (Profile::Reading(profile).thread_count() < kThreads) {  // while the threads add
   }
   for (std::thread& thread : threads) thread.join();
   const Profile::Reading reading(profile);

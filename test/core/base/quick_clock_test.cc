@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint64_t kApart = 20'000;
 
-// Whatever comes between two readings, the one in the middle is not outside them.
+// Expects a quick reading between two plain ones not to lie outside them, by more than kApart.
 void expect_agreement(int readings) {
   for (int i = 0; i < readings; ++i) {
     const uint64_t before = os::monotonic_ns(), quick = os::quick_ns(), after = os::monotonic_ns();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every code against the formulas of the standard, and conversions against a search for the nearest
-// among all values: float16 exhaustively, float32 around every boundary and at random.
+// Compares every code with the formulas of the standard, and conversions with a search for the
+// nearest of all values: float16 exhaustively, float32 around every boundary and at random.
 #include "core/base/small_float.h"
 
 #include <gtest/gtest.h>
@@ -34,7 +34,8 @@ constexpr Kind kKinds[] = {
     {PFRT_DTYPE_FLOAT4E2M1, 4, 2, 1, 1, 6, false, false, true, 0x08},
 };
 
-// The value of a code by the standard's formula; NaN and infinities where it says so.
+// Returns the value of a code by the standard's formula; NaN and infinities at the codes that it
+// gives them.
 double value_of(const Kind& k, int code) {
   const int magnitude = code & ((1 << (k.bits - 1)) - 1);
   const double sign = code >> (k.bits - 1) ? -1 : 1;
@@ -49,7 +50,8 @@ double value_of(const Kind& k, int code) {
                                : std::ldexp(1 + fraction, exponent - k.bias));
 }
 
-// Magnitudes by code, and one more: what follows the largest value decides what rounds to it.
+// Magnitudes by code. A further one, beyond the largest value, decides which numbers still round to
+// that value.
 std::vector<double> magnitudes(const Kind& k) {
   std::vector<double> out;
   for (int code = 0; code <= 1 << (k.bits - 1); ++code) {
@@ -62,7 +64,8 @@ std::vector<double> magnitudes(const Kind& k) {
   return out;
 }
 
-// The code that |x| is to become: the nearest value, of two equally near the one with an even code.
+// Returns the expected code of |x|: that of the nearest value, and the even one of two that are
+// equally near.
 int nearest(const Kind& k, const std::vector<double>& values, float x, bool saturate) {
   const int sign = std::signbit(x) ? 1 << (k.bits - 1) : 0;
   const int nan = k.has_negative_zero ? k.nan | sign : k.nan;
@@ -157,7 +160,7 @@ TEST(SmallFloat, powers_of_two_round_as_asked) {
   }
   EXPECT_TRUE(std::isnan(small_float_to_float(PFRT_DTYPE_FLOAT8E8M0, 0xff)));
   EXPECT_EQ(code(std::nanf(""), PowerRounding::kUp), 0xff);
-  // The two columns of the standard's table.
+  // These are the two columns of the standard's table.
   EXPECT_EQ(code(0, PowerRounding::kUp), 0);
   EXPECT_EQ(code(kInf, PowerRounding::kUp), 0xfe);
   EXPECT_EQ(code(3e38f, PowerRounding::kUp), 0xfe);

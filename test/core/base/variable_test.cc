@@ -24,7 +24,8 @@ TEST(Variable, is_what_the_environment_says) {
   EXPECT_STREQ(os::variable(kName), "");
 }
 
-// What the copy of this program says that belongs to another user and runs as that one.
+// The test below runs this in a copy of the program that belongs to another user and runs with that
+// user's rights.
 TEST(Variable, DISABLED_of_a_copy) {
   if (::getauxval(AT_SECURE) == 0) std::_Exit(kPlain);
   std::_Exit(*os::variable(kName) ? kSeen : kUnseen);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a folder that others may reach gives: what was checked, of files of this user's alone.
+// Cache folders that others may reach: an entry gives only contents that were checked, from files
+// of this user's alone.
 #include "core/cache/store.h"
 
 #include <fcntl.h>
@@ -52,7 +53,7 @@ class CacheFolder : public testing::Test {
   std::vector<std::string> lines_;
 };
 
-// A reader relies on the check of the head, and reads it afterwards.
+// A reader relies on the check of the head, and reads the head afterwards.
 TEST_F(CacheFolder, the_head_stays_what_was_checked) {
   const std::string head(10'000, 'h');
   ASSERT_TRUE(put(*open(), head).ok());
@@ -65,7 +66,7 @@ TEST_F(CacheFolder, the_head_stays_what_was_checked) {
   EXPECT_EQ(found->of, "test");
 }
 
-// More seconds than nanoseconds can count are for ever, not a time that has passed.
+// A lifetime of more seconds than nanoseconds can count means for ever, not a time that has passed.
 TEST_F(CacheFolder, entries_may_live_as_long_as_anybody_says) {
   for (const int64_t seconds : {int64_t{9'300'000'000}, int64_t{1} << 40, INT64_MAX}) {
     CacheStore store(cache(), {".kind"}, {.ttl_s = seconds}, &logger_);
@@ -109,7 +110,7 @@ TEST_F(CacheFolder, another_users_is_not_used) {
   EXPECT_EQ(open()->find("key", ".kind"), nullptr);
 }
 
-// What the system's user has, such as a folder that a service is given, others may use.
+// Other users may use a folder of root's, such as one that a service is given.
 TEST_F(CacheFolder, of_root_is_used_by_another_user) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can be another user";
   ASSERT_EQ(::mkdir(cache().c_str(), 0700), 0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Values by key in a file: found again by others, whole or not at all, whatever became of the file,
-// and none lost between processes.
+// Values by key in a file: others find them again, whole or not at all, whatever became of the
+// file, and none is lost between processes.
 #include "core/cache/stored_values.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ class ValuesInFile : public testing::Test {
   }
   void TearDown() override { fs::remove_all(folder_); }
 
-  // As another process has them.
+  // A store and its values, opened as another process would.
   struct Opened {
     CacheStore store;
     StoredValues values;

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "core/base/os/cpu.h"
-#include "core/session/keeper.h"
+#include "core/environment/maintenance.h"
 
 namespace pfrt {
 namespace {

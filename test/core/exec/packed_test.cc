@@ -20,8 +20,8 @@
 namespace pfrt {
 namespace {
 
-// A provider of Mul by a constant of one number, which it packs as the number's double. The
-// behaviour is that of a small plug-in; counts are its only state.
+// Counts of a provider of Mul by a constant of one number, which it packs as the number's double.
+// It behaves like a small plug-in, and has no other state.
 struct Doubler {
   std::atomic<int> packed{0};
   uint32_t alignment = 0;
@@ -123,7 +123,7 @@ std::shared_ptr<Provider> open_doubler() {
   return opened.take();
 }
 
-// y = x * w with the constant |w|.
+// A graph of y = x * w with the constant |w|.
 std::shared_ptr<const Graph> product_with(float w) {
   auto g = std::make_shared<Graph>("product");
   g->inputs.push_back(g->value("x"));
@@ -187,7 +187,7 @@ TEST_F(Packed, constants_are_known_by_what_they_hold) {
   EXPECT_EQ(run(**two, 7), 42);
 }
 
-// Memory that another constant was in does not bring the packed form of that one back.
+// A constant in memory that held another one before does not get the other's packed form.
 TEST(Contents, are_read_anew_when_another_buffer_is_at_an_address) {
   Contents contents;
   float bytes[] = {3};
@@ -229,7 +229,7 @@ Tensor bytes_of(const std::string& text) {
   return tensor.take();
 }
 
-// Whoever makes a model can give its constants the checksum of another model's.
+// The maker of a model can give its constants the checksum of another model's.
 TEST(Contents, of_one_checksum_are_compared) {
   const auto [one, other] = pfrt_test::of_one_checksum(4096);
   ASSERT_NE(one, other);
@@ -240,7 +240,7 @@ TEST(Contents, of_one_checksum_are_compared) {
   EXPECT_EQ(contents.key_of(a), contents.key_of(copy));
 }
 
-// What nobody has any more cannot be compared with, and its key does not come back.
+// The contents of a buffer that is gone cannot be compared, so its key does not come back.
 TEST(Contents, of_a_buffer_that_is_gone_are_new) {
   Contents contents;
   const std::string former = contents.key_of(bytes_of("same bytes"));
@@ -249,7 +249,7 @@ TEST(Contents, of_a_buffer_that_is_gone_are_new) {
   ASSERT_TRUE(strings.ok());
   const std::string of_strings = contents.key_of(*strings);
   EXPECT_EQ(contents.key_of(*strings), of_strings);
-  for (int i = 0; i < 100; ++i) {  // sooner or later at the same address
+  for (int i = 0; i < 100; ++i) {  // some get the same address
     strings = Tensor();
     strings = Tensor::allocate(PFRT_DTYPE_STRING, {1});
     ASSERT_TRUE(strings.ok());
@@ -280,7 +280,7 @@ TEST(Contents, of_one_file_are_alike) {
   };
   const Tensor one = mapped(), two = mapped();
   EXPECT_EQ(contents.key_of(one), contents.key_of(two));
-  // Written to, it has no constants that anybody may share.
+  // A file that was written to shares its constants with nobody.
   ASSERT_EQ(::pwrite(fd, "z", 1, 8000), 1);
   const timespec long_ago[2] = {{1, 0}, {1, 0}};
   ASSERT_EQ(::futimens(fd, long_ago), 0);

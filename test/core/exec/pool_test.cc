@@ -57,7 +57,7 @@ TEST(Pool, calls_every_index_once_with_a_worker_of_its_own) {
       }
 }
 
-// Two bodies that wait for each other: they run at once, on two threads.
+// The two bodies wait for each other, so they must run at once, on two threads.
 TEST(Pool, is_parallel) {
   Pool pool;
   struct Meeting {
@@ -96,7 +96,7 @@ TEST(Pool, has_no_more_threads_than_its_widest_loop_needs) {
   EXPECT_LE(threads_now(), before + 3);
 }
 
-// A source with |left| threads to give.
+// A source that can give |left| threads.
 struct FewThreads {
   std::atomic<int> left, asked{0};
   ThreadSource source() {

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kCases = 500;
 
-// Element |i| of a tensor as a text, whatever its type; all types here hold 0 to 15, or a text.
+// Returns element |i| of a tensor as a text, for any type; all types here hold 0 to 15, or a text.
 std::string element(const Tensor& t, int64_t i) {
   const auto at = static_cast<size_t>(i);
   if (t.dtype == PFRT_DTYPE_STRING) return std::string(view(t.strings()[at]));
@@ -41,7 +41,7 @@ Tensor tensor(pfrt_dtype dtype, const Dims& dims, std::mt19937& random) {
   return t;
 }
 
-// The place of an index in row-major order.
+// Returns the place of an index in row-major order.
 int64_t place(const Dims& dims, const Dims& index) {
   int64_t at = 0;
   for (size_t i = 0; i < dims.size(); ++i) at = at * dims[i] + index[i];

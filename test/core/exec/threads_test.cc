@@ -15,7 +15,7 @@ namespace {
 struct Loop {
   explicit Loop(uint64_t n, uint32_t width) : calls(n), busy(width) {}
   std::vector<std::atomic<int>> calls;
-  std::vector<std::atomic<int>> busy;  // by worker: never two calls at once
+  std::vector<std::atomic<int>> busy;  // by worker; never two calls at once
   std::atomic<int> wrong{0};
 
   static void body(void* arg, uint64_t i, uint32_t worker) {
@@ -94,15 +94,15 @@ TEST(ParallelFor, starts_anew_after_its_threads_were_released) {
 }
 
 #if defined(PFRT_SANITIZE_THREAD)
-// ThreadSanitizer sees what loop bodies do: a planted race between two of them is reported, and
-// ends the process with the sanitizer's code.
+// ThreadSanitizer sees the accesses of loop bodies: it reports a planted race between two of them,
+// and ends the process with its own code.
 TEST(RaceDeathTest, between_bodies_is_reported) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   EXPECT_EXIT(
       {
         struct Shared {
           std::atomic<int> there{0};
-          // Of each 8 bytes ThreadSanitizer remembers four accesses: none of |there|'s here.
+          // ThreadSanitizer remembers four accesses to each 8 bytes; |there| must not use them up.
           alignas(64) int racy = 0;
         } shared;
         parallel_for(

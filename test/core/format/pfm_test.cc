@@ -15,7 +15,7 @@
 namespace pfrt {
 namespace {
 
-Progress nobody;  // listens to these
+Progress nobody;  // does not listen
 
 std::string save(const Graph& graph, const InfoList& info = {}) {
   std::string bytes;
@@ -30,7 +30,7 @@ std::string save(const Graph& graph, const InfoList& info = {}) {
   return bytes;
 }
 
-// From memory aligned as a mapped file is.
+// Loads from memory that is aligned as a mapped file is.
 Result<PfmModel> load(const std::string& bytes) {
   auto buffer = Buffer::allocate(bytes.size() + 1, false).take();
   std::memcpy(buffer->data(), bytes.data(), bytes.size());
@@ -56,7 +56,7 @@ ValuePtr sparse() {
   return value;
 }
 
-// Every kind of thing a graph can hold.
+// A graph that holds every kind of thing that a graph can hold.
 std::shared_ptr<Graph> everything() {
   auto g = std::make_shared<Graph>("everything");
   g->doc = "a graph with one of each";
@@ -246,7 +246,7 @@ TEST(Pfm, loads_from_memory_of_any_alignment) {
   }
 }
 
-// What is read of a graph is what was checked, though somebody writes to the file meanwhile.
+// The graph is read from the bytes that were checked, though somebody writes to the file meanwhile.
 TEST(Pfm, bytes_that_are_overwritten_while_they_are_read) {
   std::string bytes = save(*everything());
   struct Head {
@@ -282,7 +282,7 @@ TEST(Pfm, changed_payload_is_data_loss_naming_the_initializer) {
   }
 }
 
-// y = x + w with w = [1.5, -2], as the writer of version 1 left it.
+// A file of y = x + w with w = [1.5, -2], written by the writer of version 1.
 constexpr std::string_view kVersion1 =
     "50464d0001000000bc020000100000000000000008000c0004000800080000002400000004000000000000000000"
     "16002800040008000c001000140018001c002000240016000000780000006c000000580000004400000030000000"
@@ -325,7 +325,7 @@ TEST(Pfm, files_of_version_1_are_read) {
   expect_equal(graph, *again->graph);
 }
 
-// As if its version had been changed, which no checksum of version 1 covers.
+// The version in the file is changed to 1, and checksums of version 1 do not cover it.
 TEST(Pfm, files_of_version_2_are_none_of_version_1) {
   std::string bytes = save(*everything());
   bytes[4] = 1;
@@ -407,7 +407,7 @@ TEST(PfmDamage, every_changed_byte_is_noticed) {
     EXPECT_FALSE(load(good + std::string(more, '\0')).ok()) << more;
 }
 
-// Gives changed bytes the checksum that they should have: then the parser is on its own.
+// Gives changed bytes the checksum that they should have, so that only the parser can refuse them.
 std::string sealed(std::string bytes) {
   pfm::Header header{};
   uint32_t size = 0;
@@ -433,7 +433,7 @@ TEST(PfmDamage, flipped_bytes_with_the_right_checksum) {
   }
 }
 
-// A file without constants whose graph is what |builder| was given.
+// Returns a file without constants, with |graph| of |builder|.
 std::string file_of(flatbuffers::FlatBufferBuilder& builder,
                     flatbuffers::Offset<pfm::Graph> graph) {
   builder.FinishSizePrefixed(pfm::CreateModel(builder, graph));
@@ -447,7 +447,7 @@ std::string file_of(flatbuffers::FlatBufferBuilder& builder,
   return sealed(std::move(bytes));
 }
 
-// 16,384 attributes that are the same one of 64 KB: 1 GB from 128 KB.
+// The file names one attribute of 64 KB 16,384 times: 1 GB from 128 KB.
 TEST(PfmDamage, parts_that_are_named_over_and_over) {
   flatbuffers::FlatBufferBuilder builder;
   const std::vector<int64_t> numbers(8 << 10);
@@ -465,7 +465,7 @@ TEST(PfmDamage, parts_that_are_named_over_and_over) {
       << loaded.status().message();
 }
 
-// Each of 40 bodies stands twice in the one around it.
+// Each of 40 bodies occurs twice in the body around it.
 TEST(PfmDamage, bodies_that_are_named_twice_at_every_depth) {
   flatbuffers::FlatBufferBuilder builder;
   const auto text = builder.CreateString("x");

@@ -68,7 +68,7 @@ TEST(Buffers, keep_the_texts_they_are_given) {
   const auto text = [](uint64_t i, uint64_t turn) {
     return std::string((i * 37 + turn * 101) % 2000, static_cast<char>('a' + (i + turn) % 26));
   };
-  // Others stay where they are when one is set anew, longer or shorter, and a NUL follows each.
+  // A string that is set anew, longer or shorter, moves no other, and a NUL follows each.
   for (uint64_t turn = 0; turn < 3; ++turn)
     for (uint64_t i = turn; i < kCount; i += turn + 1)
       ASSERT_TRUE(buffer.set_string(i, text(i, turn)).ok());

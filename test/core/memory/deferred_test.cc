@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tensors whose bytes are made when somebody needs them.
+// Tensors whose bytes are made at the first use.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -16,7 +16,7 @@
 namespace pfrt {
 namespace {
 
-constexpr int64_t kCount = 40000;  // float32: more than what is filled at once
+constexpr int64_t kCount = 40000;  // float32: more than is filled at once
 
 struct Counted {
   std::atomic<int> fills{0};
@@ -68,7 +68,7 @@ TEST(Deferred, reading_leaves_bytes_deferred) {
   EXPECT_TRUE(tensor.deferred());
   EXPECT_EQ(counted.fills, 2);
   const void* const data = tensor.data();
-  EXPECT_EQ(tensor.readable()->data(), data);  // no copy of what is there
+  EXPECT_EQ(tensor.readable()->data(), data);  // bytes that exist are not copied
   std::fill(own.begin(), own.end(), 0.0f);
   tensor.copy_to(own.data());
   EXPECT_TRUE(counts_up(own.data()));

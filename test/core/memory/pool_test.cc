@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pools of memory: which blocks they give, what they refuse, and what they keep.
+// Pools of memory: the blocks that they give, refuse, and keep.
 #include "core/memory/pool.h"
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ void* taken(MemoryPool& pool, uint64_t bytes, uint64_t alignment = 0) {
   return got.ok() ? got.take() : nullptr;
 }
 
-// Gives |most| bytes at a time, and counts.
+// Gives at most |most| bytes at a time, and counts bytes and calls.
 struct Base final : Allocator {
   uint64_t most, used = 0, calls = 0;
   explicit Base(uint64_t bytes) : most(bytes) {}

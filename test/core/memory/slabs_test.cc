@@ -18,7 +18,7 @@
 namespace pfrt {
 namespace {
 
-// Large pages behind the last byte are given back with the rest.
+// Large pages may reach beyond the last byte, and are given back with the rest.
 TEST(Pages, mappings_of_all_sizes_are_zero_and_go_as_a_whole) {
   constexpr uint64_t kPage = 4096, kLarge = 2u << 20;
   const std::pair<uint64_t, uint64_t> cases[] = {

@@ -75,7 +75,7 @@ TEST(Staging, a_copy_that_failed_leaves_room_for_the_next) {
   EXPECT_TRUE(is_all(staging.readable(tensor).take(), 6));
 }
 
-// As an environment's own allocator, of which an allocation may fail.
+// Counts allocations, like an environment's own allocator.
 class Counting final : public Allocator {
  public:
   explicit Counting(bool lasts) : lasts_(lasts) {}

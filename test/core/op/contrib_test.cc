@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What operators of com.microsoft become, what is known of their shapes, and what is said of
-// malformed ones. Their numbers are in test/recorded and test/providers/cpu.
+// Operators of com.microsoft: the operators that they become, the shapes that are known, and the
+// errors of malformed nodes. test/recorded and test/providers/cpu have their numbers.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -13,7 +13,7 @@
 namespace pfrt {
 namespace {
 
-// One node of com.microsoft on inputs x0, x1, ...; outputs are y0, y1, ...
+// A graph of a single node of com.microsoft on inputs x0, x1, ... with outputs y0, y1, ...
 struct Model {
   std::shared_ptr<Graph> graph = std::make_shared<Graph>("g");
   NodeId id = kNoId;
@@ -48,7 +48,7 @@ struct Model {
     graph->set_constant(value, Value::of(tensor.take()));
     return *this;
   }
-  // What canonicalise says; empty when it succeeds.
+  // Returns the error of canonicalise; empty when it succeeds.
   std::string run() {
     const Status status = canonicalise(*graph);
     if (!status.ok()) return std::string(status.message());

@@ -55,7 +55,7 @@ class OpTest : public testing::Test {
   std::string type(const std::string& name) const {
     return type_text(graph->at(graph->find(name)).type, *graph->symbols);
   }
-  // The only node with this operator.
+  // Returns the only node with this operator.
   const Node* find(const std::string& op) const {
     const Node* found = nullptr;
     for (NodeId id : graph->node_ids())
@@ -106,7 +106,8 @@ TEST_F(Canonicalise, old_softmax_flattens_and_new_softmax_does_not) {
     ASSERT_NE(softmax, nullptr);
     const Type& in = graph->at(softmax->inputs[0]).type;
     const int64_t axis = softmax->attr_int("axis", -1);
-    // Along one axis of 12 where the old one took the rest as a row, of 3 in the new meaning.
+    // The old operator took the rest as a row, so it becomes one along an axis of 12; the new one
+    // has an axis of 3.
     ASSERT_LT(static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(in.shape.size()) : axis),
               in.shape.size());
     const auto at = axis < 0 ? axis + static_cast<int64_t>(in.shape.size()) : axis;
@@ -135,7 +136,7 @@ TEST_F(Canonicalise, unsqueeze_axes_become_an_input) {
   EXPECT_EQ(numbers(*find("Unsqueeze"), 1), (std::vector<int64_t>{0, 2}));
 }
 
-// Counting from the end twice would make -4 of rank 3 the last axis.
+// Adding the rank to -4 twice would make it the last axis of rank 3.
 TEST_F(Canonicalise, axes_before_the_first_are_refused) {
   for (const char* op : {"Unsqueeze", "CenterCropPad"}) {
     start(18);
@@ -194,7 +195,7 @@ TEST_F(Canonicalise, old_batch_normalizations_have_the_inference_form) {
   }
 }
 
-// spatial = 0: statistics of every element of an image.
+// With spatial = 0 there are statistics for every element of an image.
 TEST_F(Canonicalise, batch_normalization_by_position_goes_over_flat_images) {
   for (const int64_t length : {4 * 8 * 8, 4}) {
     SCOPED_TRACE(length);
@@ -308,7 +309,7 @@ TEST_F(Canonicalise, twice_changes_nothing) {
 
 using Infer = OpTest;
 
-// As exporters cut a table of positions; the sum exists only where nothing is left to broadcast.
+// Exporters cut a table of positions so. The sum is valid only where no dimension is broadcast.
 TEST_F(Infer, a_table_cut_to_a_length_has_that_length_in_a_sum) {
   start(17);
   input("x", PFRT_DTYPE_FLOAT32, {symbol("N")});
@@ -405,7 +406,7 @@ TEST_F(Infer, numbers_of_a_run_replace_symbols) {
   EXPECT_EQ(type_text(state.types[graph->find("y")], *graph->symbols), "float32[1,20]");
 }
 
-// Of [4, 3] it must not make [3, 4], which would fit the coefficients.
+// An input of [4, 3] must not be taken for [3, 4], which would fit the coefficients.
 TEST_F(Infer, a_linear_models_input_keeps_its_rows) {
   start(17);
   graph->opsets["ai.onnx.ml"] = 3;
@@ -430,7 +431,7 @@ TEST_F(Infer, a_linear_models_input_keeps_its_rows) {
   }
 }
 
-// Made to count from the front, it must not pass for one that counts from the end.
+// An axis below the first, counted from the front, must not pass for one that counts from the end.
 TEST_F(Infer, an_axis_before_the_first_is_refused) {
   struct {
     const char* op;
@@ -458,7 +459,7 @@ TEST_F(Infer, an_axis_before_the_first_is_refused) {
       }
 }
 
-// What a model may contain: odd ranks, axes and sizes must be answered, whatever the answer is.
+// A model may contain odd ranks, axes and sizes: each must get an answer, whichever it is.
 TEST_F(Infer, odd_parameters_are_answered) {
   const std::vector<Shape> shapes = {
       {}, {0}, {1}, {2, 3}, {0, 3, 4}, {2, 3, 4, 5}, {1, 1, 1, 1, 1}};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Canonical graphs on their way out: the opset they are stamped with, what is left out for it, and
-// the host's own operators.
+// Canonical graphs made standard again: the opset that they get, the attributes that are left out
+// for it, and the host's own operators.
 
 #include "core/op/defs/standardise.h"
 
@@ -42,7 +42,7 @@ ValueId add(Graph& graph, std::string op, std::vector<ValueId> inputs, const std
   return out;
 }
 
-// One node on inputs x0, x1, ... gives y.
+// A graph of a single node, with inputs x0, x1, ... and output y.
 std::shared_ptr<Graph> one(std::string op, const std::vector<In>& inputs,
                            std::vector<Attribute> attrs = {}, std::string domain = "") {
   auto graph = empty_graph();
@@ -54,7 +54,7 @@ std::shared_ptr<Graph> one(std::string op, const std::vector<In>& inputs,
   return graph;
 }
 
-// Through canonical form and back.
+// Makes the graph canonical, and standard again.
 void there_and_back(Graph& graph) {
   ASSERT_TRUE(graph.bind_captures().ok());
   const Status made = canonicalise(graph);
@@ -159,10 +159,10 @@ TEST(Standardise, other_domains_have_theirs) {
   EXPECT_EQ(opset_of(one("Scaler", {{kFloat, {2}}},
                          {Attribute::of_floats("offset", {1}), Attribute::of_floats("scale", {2})},
                          "ai.onnx.ml")),
-            18);  // a formula of ai.onnx
+            18);  // becomes a formula of ai.onnx
   auto graph = one("FastGelu", {{kFloat, {2}}}, {}, "com.microsoft");
   there_and_back(*graph);
-  EXPECT_EQ(graph->opsets.count("ai.onnx.ml"), 0u);  // nothing of it is left
+  EXPECT_EQ(graph->opsets.count("ai.onnx.ml"), 0u);  // the graph has no such node
   const std::vector<Attribute> tree{Attribute::of_ints("classlabels_int64s", {0, 1}),
                                     Attribute::of_ints("nodes_nodeids", {0}),
                                     Attribute::of_ints("nodes_treeids", {0})};
@@ -171,7 +171,7 @@ TEST(Standardise, other_domains_have_theirs) {
       3);
 }
 
-// If |c| then Gelu(x) else x itself; both branches name their value as the graph names another.
+// A graph of c ? Gelu(x) : x, whose branches both name their value like another value of the graph.
 std::shared_ptr<Graph> branching() {
   auto graph = empty_graph();
   const ValueId condition = add_input(*graph, "c", {PFRT_DTYPE_BOOL, {}});

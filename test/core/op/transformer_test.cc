@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Operators of transformers before any run: shapes with symbols, what com.microsoft's become, and
-// what is said of nodes that cannot be.
+// Operators of transformers before any run: shapes with symbols, the operators that com.microsoft's
+// become, and the errors of impossible nodes.
 #include <gtest/gtest.h>
 
 #include "core/ir/verify.h"
@@ -13,7 +13,7 @@ namespace {
 
 constexpr char kMs[] = "com.microsoft";
 
-// One node; an input without a type is absent.
+// A graph of a single node; an input without a type is absent.
 class Transformer : public testing::Test {
  protected:
   Transformer() { graph->opsets = {{"", 25}, {kMs, 1}, {"ai.onnx.preview", 1}}; }

@@ -8,7 +8,7 @@
 namespace pfrt::test {
 namespace {
 
-// What is left of |op| with |constant| as operand |side|, between an Exp and a Sqrt.
+// Returns the operators left of |op| with |constant| as operand |side|, between an Exp and a Sqrt.
 std::string left_of(const std::string& op, double constant, size_t side, const Dims& dims = {},
                     pfrt_dtype dtype = PFRT_DTYPE_FLOAT32,
                     const std::vector<std::map<std::string, int64_t>>& sizes = {{{"N", 2}},
@@ -39,10 +39,10 @@ TEST(Algebra, what_changes_numbers_or_shapes_stays) {
   EXPECT_EQ(left_of("Div", 1, 0), "Exp, Div, Sqrt");
   EXPECT_EQ(left_of("Pow", 1, 0), "Exp, Pow, Sqrt");
   EXPECT_EQ(left_of("Sub", 0, 0), "Exp, Sub, Sqrt");
-  // -0 + 0 is 0.
+  // -0 + 0 is 0, so the sum changes a number.
   EXPECT_EQ(left_of("Add", 0.0, 1), "Exp, Add, Sqrt");
   EXPECT_EQ(left_of("Mul", 1, 1, {4, 1, 3}), "Exp, Mul, Sqrt");
-  // N may be 1, and the result then has 2 rows.
+  // N may be 1, and then the result has 2 rows.
   EXPECT_EQ(left_of("Mul", 1, 1, {2, 1}, PFRT_DTYPE_FLOAT32, {{{"N", 2}}, {{"N", 1}}}),
             "Exp, Mul, Sqrt");
 }
@@ -88,7 +88,7 @@ TEST(Algebra, a_sum_of_two_is_an_addition) {
   EXPECT_EQ(g.optimised({{{"N", 3}}}), "Exp, Add, Sqrt, Sum");
 }
 
-// Not only a convolution takes what scales and shifts its channels.
+// A normalisation takes scales and shifts of its channels, as a convolution does.
 TEST(Algebra, scales_and_shifts_move_into_a_normalisation) {
   PassGraph g;
   const std::string x = g.node("Exp", {g.input("x", {"N", "3", "4"})});
@@ -98,7 +98,7 @@ TEST(Algebra, scales_and_shifts_move_into_a_normalisation) {
   y = g.node("Sub", {g.weights({1, 3, 1}), y});
   g.output(g.node("Relu", {y}));
   EXPECT_EQ(g.optimised({{{"N", 2}}}), "Exp, BatchNormalization, Relu");
-  // A number for each pixel is none for each channel.
+  // A factor for each pixel is not one for each channel.
   PassGraph h;
   const std::string n =
       h.node("BatchNormalization", {h.input("x", {"N", "3", "3"}), h.weights({3}), h.weights({3}),

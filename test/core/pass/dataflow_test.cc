@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products of one input that become one where a provider says that this takes less time, with
-// providers made up: what each asks for a node is all that is known of it.
+// Products of one input, which become a single product where a provider estimates that this takes
+// less time. The providers are made up: only their estimates are known.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -28,7 +28,7 @@ class Dataflow : public testing::Test {
  protected:
   Dataflow() {
     graph->opsets[""] = 17;
-    // What a step takes, and each column of a product: a longer product costs less than two.
+    // Each step has a cost, and each column of a product, so a wider product costs less than two.
     context.cost = [this](const Graph& of, std::span<const Node* const> nodes,
                           std::string_view target) -> Result<std::optional<double>> {
       asked.emplace_back(target);
@@ -90,7 +90,7 @@ class Dataflow : public testing::Test {
     for (NodeId id : *order) out += (out.empty() ? "" : ", ") + graph->node(id)->op;
     return out;
   }
-  // The outputs on the CPU.
+  // Computes the outputs on the CPU.
   std::vector<std::vector<double>> outputs_of(const std::shared_ptr<Graph>& of) {
     ProviderSource source;
     source.name = "CPUExecutionProvider";
@@ -211,13 +211,13 @@ TEST_F(Dataflow, other_products_stay_as_they_are) {
   input("x", {3, 8});
   input("z", {8, 4});
   input("batch", {2, 2, 3, 8});
-  // One matrix that two use, one that is none of the graph's, and one by itself.
+  // Two products share a matrix, one has a fed matrix, and one has no partner.
   constant("shared", {8, 4});
   node("MatMul", {"x", "shared"}, "a");
   node("MatMul", {"x", "shared"}, "b");
   node("MatMul", {"x", "z"}, "c");
   product("x", "d", 8, 4);
-  // Of rank 4.
+  // These have rank 4.
   product("batch", "e", 8, 4);
   product("batch", "f", 8, 4);
   for (const char* name : {"a", "b", "c", "d", "e", "f"}) output(name);

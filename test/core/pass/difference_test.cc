@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What verification compares, with what inputs, and what it lets pass.
+// Comparisons of verification: the inputs that it tries, and the differences that it lets pass.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <set>
 
 #include "core/pass/rules/numbers.h"
-#include "core/session/trial_inputs.h"
-#include "core/session/verify.h"
+#include "core/verify/trial_inputs.h"
+#include "core/verify/verify.h"
 #include "test/core/pass/writer.h"
 
 namespace pfrt::test {
@@ -59,7 +59,8 @@ TEST(Difference, what_is_random_is_left_and_said) {
   EXPECT_NE(difference(noisy("Relu"), noisy("Abs")), "");
 }
 
-// x * a * b, then quantised: rounding in another order tips values that lie between two steps.
+// x * a * b, then quantised. Another order of rounding changes the steps of values that lie between
+// two.
 Writer quantised(bool folded, double factor = 1) {
   Writer w;
   w.input("x", {"N", "5000"});
@@ -81,7 +82,7 @@ TEST(Difference, rounding_may_tip_steps_but_not_many) {
   EXPECT_NE(difference(quantised(false), quantised(true, 1.01)), "");
 }
 
-// x times the difference of two matrices that are nearly the same.
+// x times the difference of two nearly equal matrices.
 Writer cancelling(bool merged) {
   Writer w;
   w.input("x", {"N", "64"});
@@ -112,7 +113,7 @@ TEST(Difference, nan_and_infinity) {
     return w.output("y");
   };
   EXPECT_EQ(difference(made("Identity"), made("Identity")), "");
-  // Equal but where the logarithm of what is negative is no number.
+  // The graphs are equal except where the logarithm of a negative number is NaN.
   const auto zeroed = [](bool wrong) {
     Writer w;
     w.input("x", {"N"}).node("Log", {"x"}, {"l"}).node("IsNaN", {"l"}, {"n"}).floats("z", {}, {0});
@@ -161,7 +162,7 @@ TEST(Difference, sizes_follow_names_and_their_sums) {
       EXPECT_GE(v, 0);
       EXPECT_LT(v, 100);
     }
-    // The same again, and other values of the same shape.
+    // A repeated seed gives equal values, and another seed other values of equal shape.
     auto again = trial.make(variant, 0), other = trial.make(variant, 1);
     EXPECT_EQ(to_doubles(&(*made)[0]->tensor), to_doubles(&(*again)[0]->tensor));
     EXPECT_NE(to_doubles(&(*made)[0]->tensor), to_doubles(&(*other)[0]->tensor));

@@ -9,7 +9,7 @@
 namespace pfrt::test {
 namespace {
 
-// By name, of every value that something in the graph makes or takes.
+// Describes every value that some node makes or takes, by name.
 std::string known(Editor& editor) {
   const SymbolTable& symbols = *editor.graph().symbols;
   std::string text;
@@ -34,7 +34,7 @@ std::string known_anew(Graph& graph) {
   return editor.ok() ? known(*editor) : editor.status().message();
 }
 
-// Whether a second visit, after |edit|, knows what a new editor would.
+// Expects a second visit, after |edit|, to know the facts that a new editor would.
 void expect_same_after(Graph& graph, const std::function<void(Editor&)>& edit) {
   Editors editors;
   ASSERT_TRUE(editors
@@ -105,7 +105,7 @@ TEST(Editors, know_nodes_that_came_and_went) {
   });
 }
 
-// Of a body, the type of what it captures.
+// A body must see the new type of a value that it captures.
 TEST(Editors, tell_bodies_what_has_changed_around_them) {
   Writer w;
   w.input("c", {}, PFRT_DTYPE_BOOL).input("a", {"2"}).input("b", {"5"});
@@ -141,7 +141,7 @@ TEST(Editors, tell_bodies_what_has_changed_around_them) {
                                             "float32[5]", "float32[5]"}));
 }
 
-// The node that made it stands behind the body's in the graph.
+// The captured value's producer comes after the node with the body.
 TEST(Editors, remove_what_only_a_body_used_wherever_it_stands) {
   Writer w;
   w.input("c", {}, PFRT_DTYPE_BOOL).input("a", {"2"});

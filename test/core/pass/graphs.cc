@@ -48,7 +48,7 @@ Tensor filled(pfrt_dtype dtype, const Dims& dims, double low, double high, uint6
   return *made;
 }
 
-// The outputs for inputs that depend on their names alone.
+// Computes the outputs for inputs that depend on their names alone.
 Result<std::vector<ValuePtr>> outputs_of(const std::shared_ptr<Graph>& graph,
                                          const std::vector<Candidate>& providers,
                                          const std::map<std::string, int64_t>& symbols) {

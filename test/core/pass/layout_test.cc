@@ -10,7 +10,7 @@
 namespace pfrt {
 namespace {
 
-// Two convolutions of a network in NCHW, with what follows them.
+// Two convolutions in NCHW, with an activation and a pooling.
 class LayoutTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -57,7 +57,7 @@ class LayoutTest : public testing::Test {
     for (NodeId id : *order) out += (out.empty() ? "" : ", ") + graph->node(id)->op;
     return out;
   }
-  // A provider that has the operators of |domain| beside ai.onnx's.
+  // Makes the provider support the operators of |domain| and ai.onnx.
   void provider_with(const std::string& domain) {
     context.refuses = [domain](const Graph&, const Node& node, std::span<const Node* const>,
                                std::string_view) -> std::string {

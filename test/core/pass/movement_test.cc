@@ -32,7 +32,7 @@ TEST(Movement, nodes_that_move_nothing_go) {
   EXPECT_EQ(g.optimised(kBatches), "Exp, Sqrt");
 }
 
-// Whether a dimension has the size only a run knows, and it refuses another.
+// Only a run can tell whether the dimension has the size, and Split refuses any other.
 TEST(Movement, a_piece_of_a_size_that_may_not_fit_stays) {
   PassGraph g;
   const std::string x = g.node("Exp", {g.input("x", {"N"})});
@@ -40,7 +40,7 @@ TEST(Movement, a_piece_of_a_size_that_may_not_fit_stays) {
   EXPECT_EQ(g.optimised({{{"N", 4}}}), "Exp, Split, Sqrt");
 }
 
-// What is joined may take away the last user of sizes that were seen before.
+// Joining pieces may remove the last user of a size that was seen before.
 TEST(Movement, sizes_that_nobody_makes_any_more_are_not_joined_with) {
   PassGraph g;
   const std::string x = g.input("x", {"N", "C"}), y = g.input("y", {"C", "N"});
@@ -126,7 +126,7 @@ TEST(Reshape, what_was_put_in_is_taken_out_whatever_the_dimensions) {
   EXPECT_EQ(g.optimised({{{"N", 3}, {"M", 2}}}), "Compress, Exp");
 }
 
-// Exported by PyTorch: x.view(x.size(0), -1), and x.view(x.size(0), x.size(1), 2, 6).
+// PyTorch exports x.view(x.size(0), -1) and x.view(x.size(0), x.size(1), 2, 6) so.
 TEST(Reshape, shapes_computed_in_the_graph_become_constants) {
   PassGraph g;
   const std::string x = g.node("Exp", {g.input("x", {"N", "C", "12"})});
@@ -141,7 +141,7 @@ TEST(Reshape, shapes_computed_in_the_graph_become_constants) {
             "Exp, Reshape, Reshape, Sqrt");
 }
 
-// With N of 0 the elements would not tell it.
+// With N = 0 the number of elements would not determine M.
 TEST(Reshape, a_dimension_of_another_input_stays_computed) {
   PassGraph g;
   const std::string x = g.input("x", {"N", "5", "8"}), y = g.input("y", {"M"});
@@ -218,7 +218,7 @@ TEST(Pieces, what_is_joined_and_cut_again_stays_in_pieces) {
   EXPECT_EQ(g.optimised(kBatches), "Exp, Abs, Neg, Sqrt, Floor");
 }
 
-// Exported by PyTorch: x.chunk(2, 1) by slices, x.unbind(1) by Gathers.
+// PyTorch exports x.chunk(2, 1) as slices and x.unbind(1) as Gathers.
 TEST(Pieces, slices_that_take_everything_are_one_split) {
   PassGraph g;
   const std::string x = g.node("Exp", {g.input("x", {"N", "4", "3"})});
@@ -269,7 +269,7 @@ TEST(Pieces, a_slice_across_pieces_stays) {
   EXPECT_EQ(g.optimised(kBatches), "Exp, Abs, Concat, Slice, Neg");
 }
 
-// The indices of data[:, begin:end] of a tensor of [rows, columns, 3], an index for each element as
+// Indices of data[:, begin:end] of a tensor of [rows, columns, 3]: an index for each element, as
 // PyTorch exports it, or for each row of three.
 Tensor slab_indices(int64_t rows, int64_t begin, int64_t end, bool each) {
   std::vector<int64_t> dims{rows, end - begin};
@@ -340,7 +340,7 @@ TEST(Scatter, other_indices_and_reductions_stay) {
   }
 }
 
-// ConvTranspose of 4 channels to 6 in two groups by 3 x 2 taps.
+// A network with a ConvTranspose of 4 channels to 6, in two groups, with 3 x 2 taps.
 std::string transposed_network(std::vector<Attribute> attrs) {
   PassGraph g;
   attrs.push_back(Attribute::of_int("group", 2));
@@ -360,12 +360,12 @@ TEST(Conv, a_transposed_one_of_stride_1_is_a_plain_one) {
   EXPECT_EQ(transposed_network({ints("pads", {3, 1, 4, 0}), ints("dilations", {2, 1})}),
             "Conv, Neg");
   EXPECT_EQ(transposed_network({ints("strides", {2, 1})}), "ConvTranspose, Neg");
-  // It cuts off more than zeros.
+  // These pads cut off more than zeros.
   EXPECT_EQ(transposed_network({ints("pads", {3, 0, 0, 0})}), "ConvTranspose, Neg");
   EXPECT_EQ(transposed_network({ints("output_shape", {5, 6})}), "ConvTranspose, Neg");
 }
 
-// The convolution's window would be larger than its input.
+// The window of the plain convolution would be larger than its input.
 TEST(Conv, a_transposed_one_without_elements_ends) {
   PassGraph g;
   const std::string x = g.input("x", {"1", "1", "3", "1"});
@@ -374,7 +374,7 @@ TEST(Conv, a_transposed_one_without_elements_ends) {
   EXPECT_EQ(g.optimised({}), "ConvTranspose, Neg");
 }
 
-// A Conv multiplies the padding's zeros with all weights, a ConvTranspose with none.
+// A Conv multiplies the padding's zeros by weights, and a ConvTranspose does not.
 TEST(Conv, infinite_weights_stay_with_their_padding) {
   constexpr double kInf = std::numeric_limits<double>::infinity();
   for (const double last : {2.0, kInf, std::numeric_limits<double>::quiet_NaN()}) {
@@ -390,7 +390,7 @@ TEST(Conv, infinite_weights_stay_with_their_padding) {
   }
 }
 
-// Padding larger than the kernel's reach cuts off the ends: of a short input all is cut.
+// Padding beyond the kernel's reach cuts off the ends, and a short input is cut off whole.
 TEST(Conv, of_transposed_with_an_unknown_size_that_may_be_cut_stays) {
   for (const int64_t pad : {1, 2}) {
     PassGraph g;
@@ -426,7 +426,8 @@ TEST(Pool, maxima_are_taken_before_activations) {
   EXPECT_EQ(pooled_network(a, "Relu", {}, {0, 1, 0, 1}), "Conv, MaxPool, Relu, Neg");
   EXPECT_EQ(pooled_network(b, "LeakyRelu", {Attribute::of_float("alpha", 0.2f)}, {0, 0, 0, 0}),
             "Conv, MaxPool, LeakyRelu, Neg");
-  // A falling one turns maxima into minima; what is rounded apart is not moved.
+  // A decreasing activation turns maxima into minima. Sigmoid is not moved either, as its rounding
+  // could differ.
   EXPECT_EQ(pooled_network(c, "LeakyRelu", {Attribute::of_float("alpha", -0.2f)}, {0, 0, 0, 0}),
             "Conv, LeakyRelu, MaxPool, Neg");
   EXPECT_EQ(pooled_network(d, "Sigmoid", {}, {0, 0, 0, 0}), "Conv, Sigmoid, MaxPool, Neg");
@@ -440,7 +441,7 @@ TEST(Epilogues, a_convolution_takes_its_pooling_and_what_follows) {
   EXPECT_EQ(g.applied("FusedConvMaxPool"), 1u);
 }
 
-// The sum is normalised and goes on to the next layer.
+// The sum is normalised, and is also an input of the next layer.
 TEST(Epilogues, a_product_takes_the_normalisation_of_its_rows) {
   PassGraph g;
   const std::string x = g.input("x", {"N", "6"});
@@ -508,7 +509,7 @@ TEST(Cast, a_chain_that_loses_nothing_is_one) {
   EXPECT_EQ(left(PFRT_DTYPE_FLOAT32, PFRT_DTYPE_INT32, PFRT_DTYPE_FLOAT32), "Abs, Cast, Cast, Neg");
   EXPECT_EQ(left(PFRT_DTYPE_INT64, PFRT_DTYPE_INT32, PFRT_DTYPE_INT64), "Abs, Cast, Cast, Neg");
   EXPECT_EQ(left(PFRT_DTYPE_INT64, PFRT_DTYPE_FLOAT32, PFRT_DTYPE_INT64), "Abs, Cast, Cast, Neg");
-  // 200 becomes 127 of int8 by way of a float, -56 without.
+  // 200 becomes 127 of int8 through a float, and -56 directly.
   EXPECT_EQ(left(PFRT_DTYPE_INT16, PFRT_DTYPE_FLOAT32, PFRT_DTYPE_INT8), "Abs, Cast, Cast, Neg");
   EXPECT_EQ(left(PFRT_DTYPE_INT8, PFRT_DTYPE_FLOAT32, PFRT_DTYPE_INT16), "Abs, Cast, Neg");
 }

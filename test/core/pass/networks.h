@@ -7,11 +7,12 @@
 
 namespace pfrt::test {
 
-// Convolutions, each normalised, with residual sums x1, x2, ... from sum0, sum1, ..., to classes.
+// A network of |blocks| normalised convolutions, each with a residual sum: x1, x2, ... are the Relu
+// of sum0, sum1, ... It ends in classes.
 Writer convolutions(const std::string& batch, int blocks);
 // Three normalised layers r0, r1 and r2 of a transformer without attention.
 Writer layers();
-// A loop over |trips| whose body adds to what it carries, with branches inside.
+// A loop over |trips| whose body adds to the value that it carries, with branches inside.
 Writer loop();
 
 }  // namespace pfrt::test

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The order in which passes run: that of their registration, but that each follows those that it
-// says.
+// The order of passes: that of their registration, except that each follows the passes that it
+// names.
 #include "core/pass/engine/pipeline.h"
 
 #include <gtest/gtest.h>
@@ -50,7 +50,7 @@ TEST(Pipeline, passes_follow_those_that_they_say) {
   Names ran;
   for (const PassReport& report : pipeline.reports()) ran.push_back(report.pass);
   EXPECT_EQ(ran, pipeline.names());
-  // One of the same name takes the first one's place, with its own wishes.
+  // A pass with a name that is taken replaces the first one, and its own order holds.
   ASSERT_TRUE(add(pipeline, "other", {"last"}).ok());
   EXPECT_EQ(pipeline.names(), (Names{"first", "middle", "last", "other"}));
 }
@@ -75,7 +75,7 @@ TEST(Pipeline, built_in_passes_are_listed_in_the_order_that_they_ask_for) {
   PipelineConfig config;
   config.level = OptLevel::kAll;
   EXPECT_EQ(Pipeline::standard(config).names(), listed);
-  // Whatever the order of their registration.
+  // The order does not depend on that of their registration.
   Pipeline reversed(config);
   for (size_t i = listed.size(); i-- > 0;) {
     std::unique_ptr<Pass> pass = built_in_pass(listed[i], options);

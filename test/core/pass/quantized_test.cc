@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Quantized graphs as exporters write them, DequantizeLinear and QuantizeLinear around operators on
-// float32, become operators on integers where that means the same.
+// Quantized graphs as exporters write them, with DequantizeLinear and QuantizeLinear around
+// operators on float32. They become operators on integers where the result stays the same.
 #include <gtest/gtest.h>
 
 #include "core/pass/engine/pipeline.h"
 #include "core/pass/rules/numbers.h"
-#include "core/pass/rules/quantized_report.h"
+#include "core/pass/rules/quantized/report.h"
 #include "core/session/optimise.h"
-#include "core/session/verify.h"
+#include "core/verify/verify.h"
 #include "test/core/pass/writer.h"
 
 namespace pfrt::test {
@@ -21,10 +21,10 @@ Tensor whole(pfrt_dtype dtype, const Dims& dims, const std::vector<int64_t>& val
   return made;
 }
 
-// A graph whose values are quantized with one scale and zero point a name.
+// A graph with quantized values, whose scale and zero point are chosen by name.
 class Quantized : public Writer {
  public:
-  // Parameters |name|_s and |name|_z.
+  // Adds the parameters |name|_s and |name|_z.
   void parameters(const std::string& name, double scale, int64_t zero,
                   pfrt_dtype dtype = PFRT_DTYPE_UINT8) {
     floats(name + "_s", {}, {scale});
@@ -37,7 +37,7 @@ class Quantized : public Writer {
   void dequantize(const std::string& in, const std::string& out, const std::string& by) {
     node("DequantizeLinear", {in, by + "_s", by + "_z"}, {out});
   }
-  // int8 weights, a scale an index of |axis| or one for all (-1), as |name|.
+  // Adds int8 weights |name|, with a scale for each index of |axis|, or one for all (-1).
   void weights8(const std::string& name, const Dims& dims, int64_t axis = -1) {
     std::vector<int64_t> values;
     const int64_t count = element_count(dims.data(), dims.size());
@@ -53,7 +53,7 @@ class Quantized : public Writer {
     std::vector<std::string> inputs{name + "_q", name + "_s"};
     node("DequantizeLinear", inputs, {name}, attrs);
   }
-  // int32 in steps of the product of the scales of |x| and |w|.
+  // Adds an int32 bias |name| in steps of the product of the scales of |x| and |w|.
   void bias32(const std::string& name, const std::string& x, const std::string& w, int64_t count) {
     std::vector<int64_t> values;
     for (int64_t i = 0; i < count; ++i) values.push_back(400 * i - 700);
@@ -68,8 +68,8 @@ class Quantized : public Writer {
   }
 };
 
-// The operators left in order, after both graphs were found to give the same; in |lines| what
-// became of quantized groups.
+// Returns the operators left in order, or the error or the difference of results. |lines| gets the
+// report about quantized groups.
 std::string optimised(Writer& w, std::vector<std::string>* lines = nullptr,
                       std::vector<std::string> skip_passes = {}) {
   const std::shared_ptr<Graph> before = w.canonical();
@@ -100,7 +100,7 @@ std::string optimised(Writer& w, std::vector<std::string>* lines = nullptr,
   for (NodeId id : *order) {
     const Node& node = *after->node(id);
     ops += (ops.empty() ? "" : ", ") + node.op;
-    // The schema of com.microsoft has none.
+    // The schema of com.microsoft has no dilations.
     EXPECT_TRUE(node.domain.empty() || !node.attr("dilations")) << node.op;
   }
   return ops;
@@ -111,9 +111,9 @@ Attribute pads(std::vector<int64_t> values) {
 }
 
 struct ConvForm {
-  int64_t axis = -1;  // of the scales of weights
+  int64_t axis = -1;  // axis of the weights' scales
   bool bias = true, relu = true;
-  int64_t zero = 0;  // of the result
+  int64_t zero = 0;  // zero point of the result
   pfrt_dtype dtype = PFRT_DTYPE_UINT8;
   bool bias_of_numbers = false, used_twice = false;
 };
@@ -212,7 +212,7 @@ TEST(QuantizedRules, transposed_convolutions) {
   EXPECT_EQ(optimised(dense), "QuantizeLinear, QLinearConv, DequantizeLinear");
 }
 
-// Most taps would not be there; a bias that is no steps.
+// Most taps would be zeros, or the bias is not a multiple of the step.
 TEST(QuantizedRules, transposed_convolutions_that_stay) {
   for (const TransposedForm& form :
        {TransposedForm{.taps = 1, .stride = 2, .pad = 0},
@@ -226,7 +226,8 @@ TEST(QuantizedRules, transposed_convolutions_that_stay) {
   }
 }
 
-// A bias that is no steps, or somebody else who wants the result: sums of integers, then float32.
+// With a bias that is not a multiple of the step, or with another user of the result, integers are
+// summed and the rest stays float32.
 TEST(QuantizedRules, convolutions_in_sums_of_integers) {
   Quantized numbers = conv({.axis = 0, .bias_of_numbers = true});
   EXPECT_EQ(optimised(numbers),
@@ -239,7 +240,7 @@ TEST(QuantizedRules, convolutions_in_sums_of_integers) {
             "QuantizeLinear, ConvInteger, Cast, Mul, Add, QuantizeLinear, DequantizeLinear");
 }
 
-// Weights whose scales are not those of channels, and numbers that are not steps at all.
+// The weights' scales do not belong to output channels.
 TEST(QuantizedRules, convolutions_that_stay) {
   Quantized axis = conv({.axis = 1});
   EXPECT_NE(optimised(axis).find(", Conv,"), std::string::npos);
@@ -295,7 +296,7 @@ TEST(QuantizedRules, products_of_matrices) {
     EXPECT_EQ(optimised(w), sums);
 }
 
-// Weights that are too large to be folded are transposed as well, when they are packed.
+// Weights that are too large to be folded are transposed too, when they are packed.
 TEST(QuantizedRules, swapped_constants_are_transposed_without_folding) {
   Quantized w = product(true, true, false, 0), sums = product(true, true, true, 0);
   EXPECT_EQ(optimised(w, nullptr, {"ConstantFoldingPass"}),
@@ -321,7 +322,7 @@ TEST(QuantizedRules, what_moves_elements_moves_integers) {
   w.output("y");
   EXPECT_EQ(optimised(w), "MaxPool, Flatten");
 
-  // Other parameters: the numbers change, the integers move.
+  // With other parameters the numbers change, so the integers are moved before that.
   Quantized v;
   v.input("x", {"N", "4"}, PFRT_DTYPE_UINT8).input("z", {"N", "4"}, PFRT_DTYPE_UINT8);
   v.parameters("q", 0.02, 7);
@@ -344,7 +345,7 @@ TEST(QuantizedRules, pieces_of_other_scales_are_quantized_before_they_are_joined
   v.node("Concat", {"r", "s"}, {"j"}, {Attribute::of_int("axis", 1)});
   v.quantize("j", "y", "other");
   v.output("y");
-  // The second has the parameters of the result.
+  // The second piece already has the parameters of the result.
   EXPECT_EQ(optimised(v), "DequantizeLinear, QuantizeLinear, Concat");
 }
 
@@ -364,7 +365,7 @@ TEST(QuantizedRules, splits_resizes_and_pads_move_integers) {
   w.output("y").output("z");
   EXPECT_EQ(optimised(w), "Split, Resize, Pad");
 
-  // Of what is around there may be no step.
+  // The padding's value may not be a step.
   Quantized v;
   v.input("x", {"N", "4"}, PFRT_DTYPE_UINT8);
   v.parameters("q", 0.02, 7);
@@ -411,7 +412,7 @@ TEST(QuantizedReport, counts_groups) {
   optimised(numbers, &lines);
   EXPECT_EQ(lines, Lines{"quantized groups: 1 in integers, 0 in float"});
 
-  // One loop from bytes to bytes, and one that ends in numbers.
+  // Both are one loop: the first goes from bytes to bytes, the second ends in float32.
   for (const bool quantized : {true, false}) {
     Quantized v;
     v.input("x", {"N", "4"}, PFRT_DTYPE_UINT8).input("z", {"N", "4"}, PFRT_DTYPE_UINT8);
@@ -437,7 +438,8 @@ TEST(QuantizedReport, counts_groups) {
   EXPECT_TRUE(lines.empty());
 }
 
-// |global| or over a window of bytes of |from|; a Relu may follow, or somebody else use the result.
+// A mean of bytes of |from|, |global| or over a window. A Relu may follow, or another node may use
+// the result.
 Quantized averaged(bool global, pfrt_dtype from, bool relu = false, bool used_twice = false,
                    int64_t dilation = 1) {
   Quantized w;

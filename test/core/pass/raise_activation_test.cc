@@ -12,7 +12,7 @@ namespace {
 constexpr pfrt_dtype kHalf = PFRT_DTYPE_FLOAT16;
 const std::vector<std::map<std::string, int64_t>> kActivationShapes = {{{"n", 1}}, {{"n", 7}}};
 
-// What the optimiser makes of an expression of one input.
+// Returns the operators that the optimiser makes of an expression of one input.
 using Expression = std::function<std::string(PassGraph& g, const std::string& x)>;
 std::string raised(const Expression& expression, double tolerance = 1e-5,
                    pfrt_dtype dtype = PFRT_DTYPE_FLOAT32) {

@@ -18,7 +18,7 @@ std::string transposed(PassGraph& g, const std::string& x, std::vector<int64_t> 
   return g.node("Transpose", {x}, {perm(std::move(order))});
 }
 
-// Dimension |i| of |x| as int64 [1], as PyTorch takes it.
+// Returns dimension |i| of |x| as int64 [1], as PyTorch exports it.
 std::string size(PassGraph& g, const std::string& x, int64_t i) {
   const std::string one = g.node("Gather", {g.node("Shape", {x}), g.ints({i})});
   return g.node("Reshape", {one, g.ints({1})});
@@ -28,7 +28,7 @@ std::string concat(PassGraph& g, const std::vector<std::string>& parts, int64_t 
   return g.node("Concat", parts, {Attribute::of_int("axis", axis)});
 }
 
-// [b, s, heads x 4] to [b, heads, s, 4] or what |order| says.
+// Makes [b, heads, s, 4], or the order that |order| gives, of [b, s, heads x 4].
 std::string by_head(PassGraph& g, const std::string& x, int64_t heads,
                     std::vector<int64_t> order = {0, 2, 1, 3}) {
   const std::string shape = concat(g, {size(g, x, 0), size(g, x, 1), g.ints({heads}), g.ints({4})});
@@ -49,7 +49,7 @@ std::string softmax(PassGraph& g, const std::string& x) {
   return g.node("Softmax", {x}, {Attribute::of_int("axis", -1)});
 }
 
-// What BERT does to [b, s, 8] with two heads.
+// BERT's attention over [b, s, 8] with two heads.
 std::string self_attention(PassGraph& g, const std::string& x, const std::string& mask) {
   const std::string q = by_head(g, projected(g, x), 2);
   const std::string kt = by_head(g, projected(g, x), 2, {0, 2, 3, 1});
@@ -155,7 +155,7 @@ TEST(RaiseAttention, conditions_with_minus_infinity_become_numbers) {
   EXPECT_EQ(g.optimised(kAttentionShapes), "EyeLike, Or, Where, ReduceMax, Sub, Add, Attention");
 }
 
-// Whether a query sees no key only the run tells: NaN then, as without the operator.
+// Only a run can tell whether a query sees no key. Its result is then NaN, as without the operator.
 TEST(RaiseAttention, a_query_without_keys_is_nan) {
   for (const bool adds : {false, true}) {
     PassGraph g;
@@ -171,7 +171,7 @@ TEST(RaiseAttention, a_query_without_keys_is_nan) {
   }
 }
 
-// A test for NaN behind the softmax says that such a query gives zeros.
+// A test for NaN behind the softmax gives such a query zeros.
 TEST(RaiseAttention, a_mask_of_bool_with_a_test_for_nan) {
   PassGraph g;
   const Heads h = heads(g);
@@ -217,7 +217,7 @@ TEST(RaiseAttention, a_constant_triangle_is_causal) {
   }
 }
 
-// What the last key's score is made of only the run tells; some queries see it, some do not.
+// The last key's score is not finite, and only a run can tell which queries see it.
 TEST(RaiseAttention, hidden_scores_that_are_not_finite) {
   const std::vector<std::vector<double>> last_keys = {
       {NAN, 0, 0, 0}, {kInf, 0, 0, 0}, {-kInf, 1, 0, 0}, {1e37, 1e37, 1e37, 1e37}, {9, 9, 9, 9}};
@@ -384,7 +384,7 @@ TEST(RaiseAttention, joined_keys_that_others_use_stay) {
 TEST(RaiseAttention, heads_in_another_order_stay) {
   PassGraph g;
   const std::string x = g.input("x", {"b", "2", "s", "4"});
-  const std::string q = transposed(g, x, {0, 2, 1, 3});  // no heads: positions are
+  const std::string q = transposed(g, x, {0, 2, 1, 3});  // positions take the place of heads
   const Heads h = {q, q, q};
   g.output(weighted(g, h, scores_of(g, h)));
   EXPECT_EQ(g.optimised(kAttentionShapes), "Transpose, Attention");

@@ -19,7 +19,7 @@ struct Parts {
   std::string centred, root;
 };
 
-// As PyTorch writes it, with axes as an attribute.
+// Writes the parts as PyTorch does, with axes as an attribute.
 Parts torch_parts(PassGraph& g, const std::string& x, std::vector<int64_t> list,
                   pfrt_dtype dtype = PFRT_DTYPE_FLOAT32, double epsilon = 1e-5) {
   const std::string centred = g.node("Sub", {x, g.node("ReduceMean", {x}, axes(list))});
@@ -200,8 +200,8 @@ TEST(RaiseNorm, declines_other_axes_and_exponents) {
   }
 }
 
-// The mean is taken over one axis and the squares over another: what is left is an RMSNorm of the
-// difference.
+// The mean is taken over one axis and the squares over another, so an RMSNorm of the difference is
+// left.
 TEST(RaiseNorm, different_axes_leave_the_difference) {
   PassGraph g;
   g.output(torch_norm_with(g, g.input("x", {"n", "4", "8"}), {1}, {2}, 2));

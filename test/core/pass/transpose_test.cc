@@ -5,7 +5,7 @@
 #include <numeric>
 #include <random>
 
-#include "core/pass/rules/min_cut.h"
+#include "core/pass/rules/layout/min_cut.h"
 #include "test/core/pass/graphs.h"
 
 namespace pfrt::test {
@@ -40,7 +40,7 @@ TEST(MinCut, parts_where_it_is_cheapest) {
   EXPECT_TRUE(cut.sink_side()[b]);
 }
 
-// As tf2onnx writes a network in NHWC.
+// This is a network in NHWC as tf2onnx writes it.
 TEST_F(Islands, a_network_keeps_the_transposes_at_its_ends) {
   std::string x = first(g.input("x", {"N", "8", "8", "4"}));
   x = last(conv(x, 4, 6));
@@ -79,7 +79,7 @@ TEST_F(Islands, what_can_work_in_any_order_does) {
   const std::string cut = g.node("Split", {x, g.ints({1, 3})}, {axis(1)}, 2);
   x = g.node("Concat", {cut + "_1", cut, g.weights({2, 4, 3, 5})}, {axis(1)});
   g.output(last(g.node("Where", {g.node("Less", {x, g.weights({4, 1, 5})}), x, g.constant({2})})));
-  // The batch is 2 where a constant joins.
+  // A constant of batch 2 is joined, so the batch is 2.
   EXPECT_EQ(g.optimised({{{"N", 2}}}).find("Transpose"), std::string::npos);
 }
 
@@ -125,7 +125,7 @@ TEST_F(Islands, a_row_that_is_no_constant_is_left_alone) {
 }
 
 TEST_F(Islands, fewer_bytes_decide) {
-  // One side of the sum is transposed, the other is not; the sum is transposed back.
+  // Only one side of the sum is transposed, and the sum is transposed back.
   const std::string x = first(g.input("x", {"N", "8", "8", "4"}));
   const std::string y = g.node("Relu", {g.input("y", {"N", "4", "8", "1"})});
   g.output(last(g.node("Add", {x, y})));
@@ -149,7 +149,7 @@ TEST(Products, of_batches_keep_their_transposes) {
   EXPECT_EQ(g.optimised(kTransposeBatches, 1e-4), "Transpose, MatMul");
 }
 
-// Networks of random operators that could work in any order, between transposes of random orders.
+// Networks of random operators that work in any order of dimensions, between random transposes.
 TEST(RandomIslands, give_the_same_numbers) {
   constexpr int kNetworks = 300;
   for (int seed = 0; seed < kNetworks; ++seed) {
@@ -262,7 +262,7 @@ TEST(RandomIslands, give_the_same_numbers) {
           }
       }
     }
-    // Some are read here and there, too.
+    // Some values are also read in the middle.
     for (size_t i = 3; i + 1 < values.size(); ++i)
       if (pick(6) == 0) g.output(values[i].name);
     g.output(values.back().name);

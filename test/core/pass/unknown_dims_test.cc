@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Dimensions of which nothing is known, not even that two are equal, as inner values have them
-// where contents decide: "?" here. What is right whatever they are is done, the rest is not.
+// Dimensions about which nothing is known, not even that two are equal, written "?" here; contents
+// decide those of inner values. Rewrites that are right for any dimensions are made, and no others.
 #include <gtest/gtest.h>
 
 #include "test/core/pass/graphs.h"
@@ -33,10 +33,10 @@ TEST(UnknownDims, what_may_be_more_than_a_row_is_added_apart) {
     return g.optimised(kSizes);
   };
   EXPECT_EQ(left({"1"}), "Gemm");
-  // Makes the product wider, or may.
+  // Such a bias makes the product wider, or may.
   EXPECT_EQ(left({"5"}), "MatMul, Add");
   EXPECT_EQ(left({"?"}), "MatMul, Add");
-  // Has as many rows as the product, or one, or makes more of one.
+  // Such a bias may have more rows than the product, or adds a dimension.
   EXPECT_EQ(left({"?", "1"}), "MatMul, Add");
   EXPECT_EQ(left({"1", "1", "1"}), "MatMul, Add");
 }

@@ -10,7 +10,7 @@
 #include "core/pass/rules/numbers.h"
 #include "core/pass/rules/rule_tables.h"
 #include "core/session/optimise.h"
-#include "core/session/trial_inputs.h"
+#include "core/verify/trial_inputs.h"
 #include "test/core/pass/networks.h"
 
 namespace pfrt::test {
@@ -18,9 +18,9 @@ namespace {
 
 // ---- rules, right and wrong ----
 
-// What the rule at hand looks for; tests run one after another.
+// The value that a rule looks for; tests run one after another.
 struct Plant {
-  std::string at;  // name of the value it spoils
+  std::string at;  // name of the value that it spoils
   double factor = 1;
 } plant;
 
@@ -28,7 +28,7 @@ bool here(const Editor& editor, const Node& node) {
   return node.has_output(0) && editor.graph().at(node.outputs[0]).name == plant.at;
 }
 
-// Marks what it has rewritten, so that it ends.
+// True for a node that a rule has rewritten, so that rewriting ends.
 bool done(const Node& node) { return node.doc == "planted"; }
 
 Result<ValueId> number(Editor& editor, double value, pfrt_dtype dtype = PFRT_DTYPE_FLOAT32) {
@@ -36,7 +36,7 @@ Result<ValueId> number(Editor& editor, double value, pfrt_dtype dtype = PFRT_DTY
   return editor.add_constant("planted", std::move(made));
 }
 
-// |node|'s output becomes |make| of what it was.
+// Replaces |node|'s output by |make| of it.
 template <typename Make>
 Result<bool> spoil(Editor& editor, Node& node, Make make) {
   if (!here(editor, node) || done(node)) return false;
@@ -57,7 +57,7 @@ Result<bool> other_factor(Editor& editor, Node& node, const RuleContext&) {
   });
 }
 
-// Multiplies by dimension 0 modulo 2, plus 1: wrong where that is odd.
+// Multiplies by 1 + dimension 0 modulo 2, which is wrong where the dimension is odd.
 Result<bool> odd_batch(Editor& editor, Node& node, const RuleContext&) {
   return spoil(editor, node, [&](ValueId was) -> Result<ValueId> {
     PFRT_ASSIGN(const ValueId shape,
@@ -75,7 +75,8 @@ Result<bool> odd_batch(Editor& editor, Node& node, const RuleContext&) {
   });
 }
 
-// Takes the largest along dimension 0 for the value itself, which it is where that is 1.
+// Takes the largest along dimension 0 in place of the value, which is right only where the
+// dimension is 1.
 Result<bool> only_one(Editor& editor, Node& node, const RuleContext&) {
   return spoil(editor, node, [&](ValueId was) -> Result<ValueId> {
     PFRT_ASSIGN(const ValueId axes, editor.int64s("axes", {0}));
@@ -96,7 +97,7 @@ Result<bool> double_precision(Editor& editor, Node& node, const RuleContext&) {
   });
 }
 
-// The first two outputs change places, with a factor under their old names.
+// Exchanges the first two outputs, and with a factor other than 1 their names too.
 Result<bool> swap_outputs(Editor& editor, Node& node, const RuleContext&) {
   Graph& graph = editor.graph();
   if (!here(editor, node) || graph.depth > 0 || graph.doc == "planted") return false;
@@ -108,7 +109,7 @@ Result<bool> swap_outputs(Editor& editor, Node& node, const RuleContext&) {
   return true;
 }
 
-// A sum in a body becomes a difference.
+// Turns a sum in a body into a difference.
 Result<bool> in_body(Editor& editor, Node& node, const RuleContext&) {
   if (editor.graph().depth == 0 || !here(editor, node)) return false;
   PFRT_ASSIGN(const ValueId made, editor.add("Sub", node.name, {node.inputs[0], node.inputs[1]}));
@@ -116,7 +117,7 @@ Result<bool> in_body(Editor& editor, Node& node, const RuleContext&) {
   return true;
 }
 
-// Right where it stands, but what it makes is what other_sqrt looks for.
+// This rewrite is right, but makes a node that other_sqrt rewrites wrongly.
 Result<bool> abs_of_square(Editor& editor, Node& node, const RuleContext&) {
   if (!here(editor, node)) return false;
   PFRT_ASSIGN(const ValueId square, editor.add("Mul", node.name, {node.inputs[0], node.inputs[0]}));
@@ -138,7 +139,7 @@ Result<bool> breaks_the_graph(Editor& editor, Node& node, const RuleContext&) {
 
 using Apply = Result<bool> (*)(Editor&, Node&, const RuleContext&);
 
-// The rules of the fusion and dead-code passes, and one that is wrong.
+// Runs the rules of convolutions and identities, and wrong ones.
 class PlantedPass : public Pass {
  public:
   explicit PlantedPass(std::vector<Rule> wrong) : wrong_(std::move(wrong)) {}
@@ -161,7 +162,7 @@ Rule rule(std::string_view name, std::string_view op, Apply apply) {
   return {name, op, "", OptLevel::kBasic, false, apply};
 }
 
-// One graph through a pipeline with verification, and what came of it.
+// A graph that goes through a pipeline with verification, and the results of that.
 class Verified {
  public:
   explicit Verified(std::shared_ptr<Graph> canonical) : graph(std::move(canonical)) {}
@@ -230,7 +231,7 @@ std::vector<ValuePtr> outputs_of(const std::shared_ptr<const Graph>& graph, uint
   return outputs;
 }
 
-// Results are those of level none, at several shapes.
+// Expects equal results of both graphs at several shapes.
 void expect_same(const std::shared_ptr<const Graph>& before,
                  const std::shared_ptr<const Graph>& after) {
   for (const uint32_t variant : {0u, 1u, 2u, 4u, 7u}) {
@@ -325,7 +326,7 @@ TEST(Verify, outputs_in_another_order) {
 }
 
 TEST(Verify, in_a_subgraph) {
-  plant = {"small", 1};  // what the sum is called once the node after it is gone
+  plant = {"small", 1};  // name of the sum once the node after it is gone
   Verified v(loop());
   const std::shared_ptr<const Graph> before = v.graph->clone();
   ASSERT_TRUE(v.run({rule("InBody", "Add", in_body)}, true).ok());
@@ -349,7 +350,7 @@ TEST(Verify, several_wrong_ones_and_one_that_another_makes_room_for) {
   expect_same(before, v.graph);
 }
 
-// Every sigmoid is wrong: the rule is given up, what is right stays.
+// This rewrite is wrong at every Sigmoid, so the rule is given up and right rewrites stay.
 Result<bool> every_sigmoid(Editor& editor, Node& node, const RuleContext&) {
   PFRT_ASSIGN(const ValueId made, editor.add("Tanh", node.name, {node.inputs[0]}));
   editor.replace(node.outputs[0], made);
@@ -376,7 +377,7 @@ TEST(Verify, a_rule_that_is_wrong_everywhere_is_given_up) {
   expect_same(before, v.graph);
 }
 
-// Asks nobody.
+// A pass that changes the graph without asking the gate.
 class SecretPass : public Pass {
  public:
   std::string_view name() const override { return "SecretPass"; }

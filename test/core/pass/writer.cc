@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "core/model/model.h"
 #include "core/pass/rules/numbers.h"
-#include "core/session/model.h"
 #include "providers/cpu/provider.h"
 
 namespace pfrt::test {

@@ -18,15 +18,15 @@ Logger& silent_logger();
 std::vector<Candidate> cpu_alone();
 PackedStore* packed();
 
-// |dims| of inputs are numbers, symbols, or "?".
+// Builds a graph. |dims| of inputs are numbers, symbols, or "?".
 class Writer {
  public:
   Writer();
-  explicit Writer(Graph& outer);  // of a body
+  explicit Writer(Graph& outer);  // writes a body of |outer|
 
   Writer& input(const std::string& name, const std::vector<std::string>& dims,
                 pfrt_dtype dtype = PFRT_DTYPE_FLOAT32);
-  // Of numbers between |low| and |high| that look arbitrary.
+  // Adds a constant of pseudo-random numbers between |low| and |high|.
   Writer& weights(const std::string& name, const Dims& dims, double low = -1, double high = 1);
   Writer& floats(const std::string& name, const Dims& dims, const std::vector<double>& values,
                  pfrt_dtype dtype = PFRT_DTYPE_FLOAT32);
@@ -37,7 +37,7 @@ class Writer {
                const std::string& domain = {});
   Writer& output(const std::string& name);
   Graph& graph() { return *graph_; }
-  Attribute as(const std::string& name) const;  // the body that this is
+  Attribute as(const std::string& name) const;  // this body as an attribute
   std::shared_ptr<Graph> canonical();
 
  private:

@@ -9,7 +9,7 @@
 namespace pfrt {
 namespace {
 
-int device;  // what handles point to
+int device;  // all handles point to it
 
 std::shared_ptr<Provider> provider(const std::string& name, bool simulated = false) {
   static const pfrt_provider_table table = [] {
@@ -33,7 +33,7 @@ std::shared_ptr<Provider> provider(const std::string& name, bool simulated = fal
   return opened.take();
 }
 
-// Nodes are given as lists of the nodes they read from.
+// A graph whose nodes are given as lists of the nodes that they read from.
 struct Plan {
   explicit Plan(const std::vector<std::vector<uint32_t>>& reads) {
     for (uint32_t i = 0; i < reads.size(); ++i) {
@@ -48,7 +48,7 @@ struct Plan {
     host.assign(reads.size(), false);
     splits.assign(reads.size(), false);
   }
-  // A provider's estimate for each node; negative = refused.
+  // Adds a provider with its estimate for each node; negative = refused.
   void add(const std::vector<double>& ns, bool simulated = false) {
     const std::string name = message("P", candidates.size());
     candidates.push_back({name, provider(name, simulated), {}});
@@ -105,7 +105,7 @@ TEST(Assign, by_priority_the_first_that_accepts_has_the_node) {
   EXPECT_EQ(out.nodes[0].reason, "the first of the list that accepts it");
 }
 
-// Who has the nodes of a chain that go by turns, all values of 4 MiB.
+// Assigns a chain of which the second provider takes every other node, with values of 4 MiB.
 Assignment by_turns(double saved, TransferCost transfer) {
   Plan s({{}, {0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}, {8}});
   for (ValueId v = 0; v < s.graph.value_count(); ++v)
@@ -121,7 +121,7 @@ Assignment by_turns(double saved, TransferCost transfer) {
 TEST(Assign, nodes_stay_together_where_crossing_costs_more_than_is_saved) {
   const Owners together(10, 0), apart{0, 1, 0, 1, 0, 1, 0, 1, 0, 1};
   EXPECT_EQ(by_turns(900, {}).owner, apart);
-  // There and back but for the last, which nobody reads.
+  // Values cross there and back, except the last, which nobody reads.
   EXPECT_EQ(by_turns(900, {400, 0}).owner, apart);
   const Assignment latency = by_turns(900, {1000, 0});
   EXPECT_EQ(latency.owner, together);
@@ -209,7 +209,7 @@ TEST(Assign, overlapping_groups_yield_to_the_one_that_saves_more) {
 }
 
 TEST(Assign, order_keeps_owners_and_groups_together) {
-  // Two chains side by side, one for each provider.
+  // Two chains stand side by side, with a provider for each.
   Plan s({{}, {}, {0}, {1}, {2}, {3}});
   s.add({1, -1, 1, -1, 1, -1});
   s.add({-1, 1, -1, 1, -1, 1});

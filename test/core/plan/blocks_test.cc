@@ -11,7 +11,7 @@ namespace {
 
 uint64_t aligned(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
 
-// Most bytes alive at one step: no placement needs less.
+// The most bytes alive at one step; no placement needs less.
 uint64_t lower_bound(const std::vector<BlockItem>& items, uint32_t steps) {
   uint64_t most = 0;
   for (uint32_t s = 0; s < steps; ++s) {

@@ -15,7 +15,7 @@ TEST(StepLevels, steps_wait_for_what_they_read) {
 }
 
 TEST(StepLevels, writers_wait_for_readers_and_writers) {
-  // The second writer of 1 comes after the reader of the first's.
+  // The second writer of buffer 1 comes after the reader of the first writer's contents.
   EXPECT_EQ(levels({{{}, {1}}, {{1}, {2}}, {{}, {1}}, {{1}, {3}}}), (Levels{0, 1, 2, 3}));
   EXPECT_EQ(levels({{{}, {1}}, {{}, {1}}}), (Levels{0, 1}));
   EXPECT_EQ(levels({{{1}, {1}}, {{1}, {1}}}), (Levels{0, 1}));

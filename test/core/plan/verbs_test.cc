@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What providers say of themselves, as the host takes it, with the provider of test/plugins/verbs.
+// Answers of providers about themselves, and how the host takes them, with the provider of
+// test/plugins/verbs.
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstring>
 
-#include "core/plan/provider.h"
+#include "core/provider/provider.h"
 
 extern "C" pfrt_code pfrt_plugin_query(const pfrt_host_info* host, pfrt_plugin_desc* out);
 
@@ -35,7 +36,7 @@ std::shared_ptr<Provider> opened(const Options& options = {}) {
   return provider.take();
 }
 
-// y = |-x|, a region for each node.
+// Regions of y = |-x|, one for each node.
 struct Regions {
   Regions() {
     const char* const ops[] = {"Neg", "Abs"};
@@ -77,7 +78,7 @@ Executables compiled(Provider& provider, const Regions& regions) {
   return made.take();
 }
 
-// A program of |executable| for two elements, and what it makes of {1, -2} when it is run.
+// A program of |executable| for two elements; run() computes {1, -2}.
 struct Prepared {
   explicit Prepared(Executable& e) : executable(e) {
     const int32_t ranks[] = {1, 1, 1};
@@ -328,8 +329,8 @@ TEST(ExportDamage, is_always_told) {
   EXPECT_EQ(code_of(std::string(4096, '\xff')), Code::kDATA_LOSS);
 }
 
-// With a checksum that is right, as only intent makes it. Words: magic, checksum, regions, bytes of
-// the identity, bytes of the payload.
+// Changes a word of an export and gives it the right checksum, as only intent would. The words are:
+// magic, checksum, regions, bytes of the identity, bytes of the payload.
 std::string with_word(std::string bytes, size_t word, uint64_t value) {
   std::memcpy(&bytes[word * 8], &value, 8);
   uint64_t hash = 14695981039346656037u;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An entry that is not written to its end leaves nothing; and who counts with whom.
+// The cache of compiled models: unfinished entries leave nothing, caches of one folder share
+// counts, and keys depend on the bytes.
 #include "core/session/compiled_cache.h"
 
 #include <gtest/gtest.h>
@@ -86,10 +87,10 @@ TEST_F(CompiledCaches, other_limits_go_on_counting) {
   EXPECT_EQ(open()->entries().statistics().hits, 0u);
 }
 
-// A model that somebody else made to be taken for another has an entry of its own.
+// A model that was made to be taken for another has an entry of its own.
 TEST_F(CompiledCaches, models_of_one_checksum_have_other_keys) {
   const auto [one, other] = pfrt_test::of_one_checksum(8192);
-  // What is hashed before the bytes of memory: two texts with their sizes, "memory" and this.
+  // The hash covers two texts with their sizes before the bytes of memory: "memory" and this.
   const std::string load_key(1024 - 8 - 6 - 8, 'k');
   const auto of_memory = [&](const std::string& bytes) {
     model_->set_memory(bytes.data(), bytes.size(), load_key);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The same through the C++ API.
+// Does what run.c does, through the C++ API.
 #include <iostream>
 #include <pyflame_rt/pyflame_rt.hpp>
 

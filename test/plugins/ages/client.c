@@ -149,7 +149,7 @@ static int run(pfrt_session* session) {
 
 int main(void) {
   pfrt_abi_info info = {.struct_size = sizeof info};
-  /* The oldest that has what is called here. */
+  /* The oldest version that has the functions called here. */
   api = pfrt_get_api(PFRT_MAKE_ABI(PFRT_ABI_MAJOR, 0), &info);
   REQUIRE(api != NULL);
   pfrt_env* env = NULL;

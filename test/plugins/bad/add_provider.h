@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A provider that adds two float32 tensors of one shape, and does it right unless the file that
- * includes this says what is to be spoilt: #define SPOIL .writes_past = 1
+ * A provider that adds two float32 tensors of one shape. It is right unless the file that includes
+ * this spoils something: #define SPOIL .writes_past = 1
  */
 #pragma once
 
@@ -23,26 +23,26 @@ struct spoils {
   int leaks;            /* never frees a program */
   int impure_claim;     /* each claim estimates another time */
   int silent;           /* refuses to open without a word */
-  int undeclared;       /* reads what its step does not list */
+  int undeclared;       /* reads a buffer that its step does not list */
   int rounds_up;        /* leaves another rounding mode */
   int reads_past;       /* looks one element ahead */
-  int new_fingerprint;  /* another for each device that is opened */
-  int odd_fingerprint;  /* Latin-1 */
+  int new_fingerprint;  /* is another for each device that is opened */
+  int odd_fingerprint;  /* is in Latin-1 */
   int knows_all_verbs;  /* answers whatever it is asked */
   int nameless_counter; /* counts something and does not say what */
-  int counts_early;     /* before there was a run */
-  int counts_step_7;    /* of one that the program has not */
-  int forgets;          /* what it imports adds the first input to itself */
-  int odd_group;        /* makes a group of nodes that there are not */
+  int counts_early;     /* counts before there was a run */
+  int counts_step_7;    /* counts for a step that is not there */
+  int forgets;          /* an import adds the first input to itself */
+  int odd_group;        /* makes a group of nodes that do not exist */
   int silent_word;      /* lists a device that it does not open, without a word */
   int one_size;         /* takes a range, and computes its least size */
-  int trusts_bytes;     /* takes what it imports for what it exported */
+  int trusts_bytes;     /* takes any import for its own export */
   int writes_to_lent;   /* marks the nodes of a snapshot */
-  int starts_threads;   /* one for each device, and does not say so */
+  int starts_threads;   /* starts one for each device, undeclared */
   int answers_twice;    /* accepts each node two times */
-  int names_node_7;     /* as what its step computes */
+  int names_node_7;     /* names it as the node of its step */
   int counts_threads;   /* the last bit of a result says whether there are many */
-  int crashes_unloaded; /* after a device was open */
+  int crashes_unloaded; /* crashes after a device was open */
 };
 static const struct spoils spoil = {SPOIL};
 
@@ -143,8 +143,8 @@ struct program {
   _Atomic int ran;
 };
 struct executable {
-  uint32_t inputs[2]; /* of the region */
-  uint32_t result;    /* the value */
+  uint32_t inputs[2]; /* values of the region */
+  uint32_t result;    /* a value too */
   struct program* last;
 };
 
@@ -246,7 +246,7 @@ static pfrt_code specialise_add(pfrt_executable* executable, const pfrt_shapes* 
   made->last = p;
   return PFRT_CODE_OK;
 }
-/* ---- what it says of itself ---- */
+/* ---- answers about itself ---- */
 
 static pfrt_code fingerprint_add(pfrt_provider* provider, const pfrt_sink* sink, pfrt_string* out) {
   (void)sink;

@@ -13,9 +13,9 @@
 #define SPOIL 0
 #endif
 struct spoils {
-  int beyond_100;    /* what it answers to probe */
-  int takes_junk;    /* as a model without nodes */
-  int saves_nothing; /* but its name */
+  int beyond_100;    /* gives probe an answer beyond 100 */
+  int takes_junk;    /* takes junk for a model without nodes */
+  int saves_nothing; /* saves only the name */
 };
 static const struct spoils spoil = {SPOIL};
 

@@ -19,7 +19,7 @@ static uint32_t probe(const void* data, uint64_t size) {
   return size >= 4 && memcmp(data, "LEND", 4) == 0 ? 100 : 0;
 }
 
-/* Takes the status. */
+/* Reports and releases the status. */
 static pfrt_code report(const pfrt_api* api, const pfrt_sink* sink, pfrt_status* status) {
   if (!status) return PFRT_CODE_OK;
   const pfrt_code code = api->status->code(status);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A device that does what is queued when somebody waits, and does it right unless the file that
-// includes this says what is to be spoilt: #define SPOIL .late_copy = true
+// A device that does queued work when somebody waits. It is right unless the file that includes
+// this spoils something: #define SPOIL .late_copy = true
 #pragma once
 
 #include <deque>
@@ -21,8 +21,8 @@ namespace {
 
 struct Spoils {
   bool late_copy = false;  // reads the source of a copy when the device comes to it
-  bool goes_on = false;    // what was queued for a run that was given up is done later
-  bool one_run = false;    // forgets the work of all runs but the one that is waited for
+  bool goes_on = false;    // does the queued work of a given-up run all the same
+  bool one_run = false;    // forgets the work of all other runs when one is waited for
 };
 constexpr Spoils kSpoil = {SPOIL};
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A plug-in of operators: Twice of float32, done right unless the file that includes this says what
- * is to be spoilt: #define SPOIL .writes_past = 1
+ * A plug-in of operators: Twice of float32. It is right unless the file that includes this spoils
+ * something: #define SPOIL .writes_past = 1
  */
 #pragma once
 
 #include "pyflame_rt/custom.h"
 
 struct spoils {
-  int writes_past; /* one element more than there are */
+  int writes_past; /* writes an element more than there are */
   int same_twice;  /* lists the operator twice */
 };
 static const struct spoils spoil = {SPOIL};

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A device with all that a provider may have: a thread that works through a queue, memory at
-// addresses that nobody else can touch, its processors divided among all regions of a session,
-// dimensions that vary, counters, questions, a fingerprint, exported executables, and one signature
-// that it refuses (a first dimension of 13). What it computes is in loops.h.
+// A device with everything that a provider may have: a thread that works through a queue, memory at
+// addresses that nobody else can touch, processors that are divided among all regions of a session,
+// dimensions that vary, counters, questions, a fingerprint, exported executables, and a signature
+// that it refuses (a first dimension of 13). Its computations are in loops.h.
 #include <sys/mman.h>
 
 #include <atomic>
@@ -28,8 +28,8 @@ namespace {
 using elementwise::text;
 using loops::fail, loops::region_at;
 
-constexpr uint64_t kBytes = uint64_t{4} << 30;  // of addresses
-constexpr uint32_t kRows = 64;                  // of processors
+constexpr uint64_t kBytes = uint64_t{4} << 30;  // address space
+constexpr uint32_t kRows = 64;                  // rows of processors
 
 struct Chip {
   struct Job {
@@ -47,7 +47,7 @@ struct Chip {
     worker.join();
     if (addresses) munmap(addresses, kBytes);
   }
-  // What stands at an address of the device's.
+  // Returns the host's memory for an address of the device.
   char* at(const void* address) {
     const std::lock_guard lock(mutex);
     const auto* const byte = static_cast<const char*>(address);
@@ -87,21 +87,21 @@ struct Chip {
 
   const std::string name;
   std::atomic<uint64_t> copied[4] = {};  // bytes, by pfrt_direction
-  std::mutex mutex;                      // guards what follows
+  std::mutex mutex;                      // guards the members below
   std::condition_variable changed;
   char* addresses = nullptr;
-  uint64_t used = 0;                                // of the addresses; none comes again
+  uint64_t used = 0;                                // addresses used so far; none is used again
   std::map<const char*, std::vector<char>> blocks;  // by address
   std::deque<Job> jobs;
   uint64_t queued = 0, done = 0, at_work_for = 0;
   std::map<uint64_t, std::string> faults;  // by run
-  bool closing = false;                    // the worker's own
+  bool closing = false;                    // only the worker uses it
   std::thread worker;
 };
 
-// Where a region is on the chip, as it is written to bytes too.
+// The place of a region on the chip; exports contain it.
 struct Place {
-  uint64_t region;  // of its nodes
+  uint64_t region;  // hash of its nodes
   uint32_t first_row, rows;
 };
 
@@ -114,10 +114,10 @@ struct Executable {
 struct Step {
   Chip* chip;
   const loops::Node* node;
-  std::vector<uint32_t> reads, values;  // buffers, then the values of inputs and output
+  std::vector<uint32_t> reads, values;  // buffers; values of the inputs and the output
   uint32_t write = 0;
   std::vector<loops::Tensor> tensors;  // by |values|, without data
-  std::atomic<int64_t> elements{-1};   // of the last run
+  std::atomic<int64_t> elements{-1};   // elements of the last run
 };
 
 struct Program {
@@ -154,7 +154,7 @@ pfrt_executable* make(pfrt_provider* p, const pfrt_region& region, const Place& 
   return reinterpret_cast<pfrt_executable*>(new std::shared_ptr(std::move(made)));
 }
 
-// The rows are divided by how many nodes each region has.
+// Divides the rows by the number of nodes in each region.
 pfrt_code compile(pfrt_provider* p, const pfrt_region* regions, size_t region_size, size_t count,
                   const pfrt_sink* sink, pfrt_executable** out, size_t* out_region) {
   uint64_t nodes = 0;
@@ -277,7 +277,7 @@ pfrt_code signal(pfrt_provider* p, uint64_t run, const pfrt_sink*, pfrt_fence** 
   *out = new pfrt_fence{run, of(p).queued};
   return PFRT_CODE_OK;
 }
-// When the sink says stop, nothing of the run is done any more.
+// When the sink says stop, the rest of the run's work is dropped.
 pfrt_code wait(pfrt_provider* p, pfrt_fence* fence, const pfrt_sink* sink) {
   Chip& chip = of(p);
   std::unique_lock lock(chip.mutex);

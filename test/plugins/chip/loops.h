@@ -21,7 +21,7 @@ namespace loops {
 
 using Dims = std::vector<int64_t>;
 
-// Elements of a snapshot's arrays, whose strides it says.
+// Elements of a snapshot's arrays, read with the strides that it gives.
 inline const pfrt_snapshot_node& node_at(const pfrt_snapshot& s, uint32_t i) {
   return *static_cast<const pfrt_snapshot_node*>(pfrt_at(s.nodes, s.node_size, i));
 }
@@ -60,17 +60,17 @@ struct Tensor {
   T* as() const {
     return reinterpret_cast<T*>(data);
   }
-  // Of the last |n| dimensions left out.
+  // Number of rows, when the last |n| dimensions are a row.
   int64_t rows(size_t n) const { return count_of(dims.data(), dims.data() + rank() - n); }
   size_t axis(int64_t a) const {
     return static_cast<size_t>(a < 0 ? a + static_cast<int64_t>(rank()) : a);
   }
-  // Elements before, and after, an axis.
+  // Number of elements before, and after, an axis.
   int64_t outer(size_t a) const { return count_of(dims.data(), dims.data() + a); }
   int64_t inner(size_t a) const { return count_of(dims.data() + a + 1, dims.data() + rank()); }
 };
 
-// A node's own copy.
+// A copy of a node, which outlives the snapshot.
 struct Node {
   Node() = default;
   Node(const pfrt_snapshot& snapshot, uint32_t at) : index(at) {
@@ -113,7 +113,7 @@ struct Node {
 using Inputs = std::vector<Tensor>;
 using Loop = void (*)(const Node& node, const Inputs& in, const Tensor& out);
 
-// Element |at| of |out| in |in|, which is broadcast to it.
+// Index in |in| of the element that is broadcast to element |at| of |out|.
 inline int64_t broadcast_index(const Tensor& in, const Tensor& out, int64_t at) {
   int64_t index = 0, stride = 1;
   for (size_t d = out.rank(), k = in.rank(); k > 0; --d, --k) {
@@ -180,7 +180,7 @@ inline void gemm(const Node& node, const Inputs& in, const Tensor& out) {
     }
 }
 
-// Each tap of each window: fn(output element, input element of a channel, tap).
+// Calls fn(output element, input element of a channel, tap) for each tap of each window.
 template <typename Fn>
 void windows(const Node& node, const Tensor& in, const Tensor& out, const Dims& kernel, Fn fn) {
   const Dims strides = node.list("strides", {1, 1}), pads = node.list("pads", {0, 0, 0, 0}),
@@ -237,7 +237,7 @@ inline void softmax(const Node& node, const Inputs& in, const Tensor& out) {
   }
 }
 
-// Over the last axis.
+// Takes the mean over the last axis.
 inline void reduce_mean(const Node&, const Inputs& in, const Tensor& out) {
   const int64_t n = in[0].dims.back();
   for (int64_t r = 0; r < out.count(); ++r) {
@@ -318,7 +318,7 @@ inline const std::map<std::string_view, Loop>& table() {
   return kTable;
 }
 
-// Why no loop takes the node; empty when one does.
+// Returns why no loop takes the node; empty when one does.
 inline std::string refusal(const pfrt_snapshot& snapshot, uint32_t at) {
   const Node node(snapshot, at);
   const pfrt_snapshot_node& raw = node_at(snapshot, at);
@@ -374,7 +374,7 @@ struct Region {
       }
     }
   }
-  // Without data.
+  // Returns the value's tensor without data.
   Tensor tensor(const pfrt_shapes& shapes, uint32_t value) const {
     if (value == PFRT_NO_INDEX) return {};
     Tensor out{dtypes[value], {}, nullptr};
@@ -400,7 +400,7 @@ struct Region {
   std::map<uint32_t, Dims> constants;  // by value
 };
 
-// The buffers of a region's values, all in |memory|, and the buffer of each value.
+// Returns the buffers of a region's values, all in |memory|, and the buffer of each value.
 inline std::vector<pfrt_buffer> buffers_of(const Region& region, const pfrt_shapes& shapes,
                                            pfrt_memory_kind memory,
                                            std::map<uint32_t, uint32_t>& home) {
@@ -433,7 +433,7 @@ inline void claim(const pfrt_snapshot& snapshot, const pfrt_claims* claims) {
   }
 }
 
-// A step that reads and writes what a node does; |state| has lists of buffers.
+// Returns a step that reads and writes the node's values; |state| has lists of buffers.
 template <typename Step>
 pfrt_step row_of(Step& state, pfrt_code (*run)(void*, const pfrt_step_context*)) {
   pfrt_step row{};

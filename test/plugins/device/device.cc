@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A device with memory of its own: pages that nobody may touch but its own calls, which open them
-// for their duration. A host that reads or writes there crashes. It computes Add, Mul and Neg, and
-// refuses Abs. Compiled twice: as is, everything is done when a call returns; with PFRT_FENCED,
-// steps and copies are queued and done when the host waits, and not before.
+// A device with memory of its own, in pages that only its own calls open, for their duration: a
+// host that reads or writes there crashes. It computes Add, Mul and Neg, and refuses Abs. It is
+// compiled twice. Plain, all work is done when a call returns; with PFRT_FENCED, steps and copies
+// are queued and done when the host waits, and not before.
 #include "test/plugins/device/device.h"
 
 #include <sys/mman.h>
@@ -52,7 +52,7 @@ class Device {
   }
   bool good() const { return pages_ != nullptr; }
 
-  // First fit; 0 = no room.
+  // Allocates by first fit; null = no room.
   void* allocate(uint64_t bytes) {
     std::lock_guard lock(mutex_);
     bytes = (bytes + 63) / 64 * 64;
@@ -72,7 +72,7 @@ class Device {
       taken_.erase(static_cast<uint64_t>(static_cast<char*>(memory) - pages_));
     });
   }
-  // Runs |job| now, or when the host waits.
+  // Runs |job| now or, with PFRT_FENCED, when the host waits.
   void enqueue(uint64_t run, std::function<void()> job, bool to_host = false) {
     std::lock_guard lock(mutex_);
     jobs_.push_back({std::move(job), run, to_host});
@@ -92,7 +92,7 @@ class Device {
     for (Job& job : jobs_)
       if (job.to_host && job.run == run) job.work = [] {};
   }
-  // Called by jobs.
+  // Marks the run as failed; called by jobs.
   void fail_run(uint64_t run) { failed_.insert(run); }
   bool has_failed(uint64_t run) {
     std::lock_guard lock(mutex_);
@@ -100,7 +100,7 @@ class Device {
   }
   void begin_run(uint64_t run) {
     std::lock_guard lock(mutex_);
-    if (!runs_.insert(run).second) std::abort();  // numbers never come again
+    if (!runs_.insert(run).second) std::abort();  // numbers are never used again
     ++counters->runs;
   }
   void end_run(uint64_t run) {
@@ -109,7 +109,7 @@ class Device {
     failed_.erase(run);
     --counters->runs;
   }
-  // What is queued, or called, is of a run that has begun.
+  // Ends the process when no run with this number has begun.
   void expect(uint64_t run) {
     std::lock_guard lock(mutex_);
     if (!runs_.count(run)) std::abort();
@@ -150,7 +150,7 @@ class Device {
 struct Executable {
   Device* device;
   elementwise::Region region;
-  std::deque<uint32_t> sources;  // of the packed constants, which point here
+  std::deque<uint32_t> sources;  // packed constants point into it
   std::deque<uint64_t> sizes;
   std::vector<pfrt_packed_constant> packed;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the fake device counts, and which call it is to fail next, in memory that the test lends it
-// by address (its option "counters"). Thread-safe.
+// Counters of the fake device, and the call that is to fail next. They are in memory that the test
+// lends it by address (its option "counters"). Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -14,13 +14,13 @@ namespace fake_device {
 enum Failure { kNone, kCopyLost, kWaitLost, kNoMemory, kStepLate };
 
 struct Counters {
-  // By pfrt_direction: calls of copy that had such copies, and how many and how large they were.
+  // Calls of copy that had such copies, and the copies' number and size; by pfrt_direction.
   std::atomic<int64_t> calls[4] = {}, copies[4] = {}, bytes[4] = {};
   std::atomic<int64_t> opens{0}, closes{0}, steps{0}, waits{0};
   std::atomic<int64_t> allocations{0}, fences{0}, runs{0};  // alive
-  std::atomic<bool> stalled{false};                         // what is queued makes no progress
-  std::atomic<int> failure{kNone};  // of the next call of its kind (or, kStepLate, when its work is
-                                    // done); back to kNone when it has happened
+  std::atomic<bool> stalled{false};                         // queued work makes no progress
+  std::atomic<int> failure{kNone};  // fails the next call of its kind, kStepLate when its work is
+                                    // done, and goes back to kNone
 
   void reset() {
     for (auto* list : {&calls, &copies, &bytes})

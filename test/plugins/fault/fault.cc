@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A provider that works like any other until its options say: |stage| is the call that fails,
-// |code| how, after |after| calls that succeed, |times| times (0 = from then on). A step that fails
-// has already spoilt its output; with |throws|, it does so by an exception in a body of its loop.
-// |delay_ms|: the call takes so long and then succeeds. |alignment|: what temporaries shall have.
+// A provider that fails when its options say so, and works otherwise. |stage| is the call that
+// fails, |code| its error; it fails after |after| calls that succeed, |times| times (0 = from then
+// on). A step that fails has already spoilt its output; with |throws|, a body of its loop throws.
+// With |delay_ms| the call takes so long and then succeeds. |alignment| is that of temporaries.
 #include "test/plugins/fault/fault.h"
 
 #include <charconv>
@@ -51,7 +51,7 @@ constexpr OptionRow kOptions[] = {
      "cancelled deadline new"},
     {"after", PFRT_OPTION_INT, "0", ""},
     {"times", PFRT_OPTION_INT, "0", ""},
-    {"name_node", PFRT_OPTION_BOOL, "false", ""},  // compile says which node it is about
+    {"name_node", PFRT_OPTION_BOOL, "false", ""},  // compile names the node at fault
     {"counters", PFRT_OPTION_INT, "0", ""},
     {"delay_ms", PFRT_OPTION_INT, "0", ""},
     {"throws", PFRT_OPTION_BOOL, "false", ""},
@@ -207,7 +207,7 @@ pfrt_code option_at(size_t index, pfrt_option_info* out) {
   return PFRT_CODE_OK;
 }
 
-// Member by member: what a later header adds stays zero, which is "not there".
+// Member by member, so that a member of a later header stays zero, which is "not there".
 constexpr pfrt_provider_table kTable = [] {
   pfrt_provider_table table{};
   table.struct_size = sizeof(pfrt_provider_table);

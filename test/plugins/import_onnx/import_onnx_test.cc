@@ -53,7 +53,8 @@ Graph add_three() {
   return g;
 }
 
-// Every kind of thing a file holds: attributes of all sorts, a body, strings, a function.
+// A model with every kind of thing that a file holds: attributes of all sorts, a body, strings, a
+// function.
 Message rich_model() {
   Graph body;
   body.name = "body";
@@ -88,7 +89,7 @@ Message rich_model() {
   return model(g, {{"", 17}, {"local", 1}}, {twice});
 }
 
-// A folder of this test that goes away with it.
+// A folder for this test, which is removed in the end.
 class TempFolder {
  public:
   TempFolder() {
@@ -257,7 +258,7 @@ TEST_F(ImportOnnx, other_files_are_not_taken_for_models) {
   }
 }
 
-// The IR version of |bytes| saved again: the file's first field.
+// Saves models again and reads their IR version, the file's first field.
 class SaveOnnx : public ImportOnnx {
  protected:
   int64_t saved_version(const Message& message, const char* by_way_of = nullptr) {
@@ -274,7 +275,7 @@ class SaveOnnx : public ImportOnnx {
     }
     return written(made.get());
   }
-  // Of the graph alone, which no file gave a version.
+  // Saves the graph alone, which has no file's version.
   int64_t version_of_graph(const Message& message) {
     Handle<pfrt_model> read;
     EXPECT_TRUE(ok(load(env.get(), message, &read)));
@@ -306,7 +307,7 @@ TEST_F(SaveOnnx, models_keep_their_ir_version) {
     EXPECT_EQ(saved_version(file, "between.pfm"), version);
     EXPECT_EQ(saved_version(file, "between.onnx"), version);
   }
-  // Initializers that are no inputs came with version 4.
+  // Version 4 was the first with initializers that are no inputs.
   Graph listed = add_three();
   listed.inputs.push_back(value_info("b", kFloat, {3}));
   EXPECT_EQ(saved_version(model(listed, {{"", 8}}, {}, 3)), 4);
@@ -333,7 +334,7 @@ TEST_F(SaveOnnx, graphs_get_the_ir_version_of_their_opset) {
 
 class ImportOnnxExternal : public ImportOnnx {
  protected:
-  // The model in the folder "model", its 3 floats wherever |location| says.
+  // Loads the model of the folder "model", whose 3 floats are in |location|.
   Failure load_with(const std::string& location,
                     const std::vector<std::pair<std::string, std::string>>& more = {},
                     Handle<pfrt_model>* out = nullptr) {
@@ -416,7 +417,7 @@ TEST_F(ImportOnnxExternal, needs_a_folder) {
   EXPECT_TRUE(fails(load(env.get(), model(g)), PFRT_CODE_UNSUPPORTED, {"'b'", "w.bin"}));
 }
 
-// Damage: whatever the bytes say, the answer is a model or one clear error.
+// Any damaged bytes give a model or one clear error.
 class ImportOnnxDamage : public ImportOnnx {
  protected:
   void load_and_use(const std::string& bytes) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A provider that takes questions, counts, has a fingerprint and exports what it compiles. The verb
-// of a question, and its options "report", "fingerprint" and "export", say what it does badly:
-// whatever it gives then, the host has to live with. Option "build" is part of the fingerprint.
+// A provider that answers questions, counts, has a fingerprint and exports its executables. The
+// verb of a question, and its options "report", "fingerprint" and "export", say what it does badly,
+// and the host has to cope. Option "build" is part of the fingerprint.
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -38,10 +38,10 @@ struct Provider {
 struct Executable {
   Provider* provider;
   elementwise::Region region;
-  std::string form;  // exported: the operators
+  std::string form;  // the exported text: the operators
 };
 
-// The base comes first: fill() and the host hand it around.
+// The base comes first, since fill() and the host use pointers to it.
 struct Program : elementwise::Program {
   std::atomic<int> steps_run{0};
 };
@@ -133,7 +133,7 @@ pfrt_code report(pfrt_executable* e, const pfrt_program* program, const pfrt_cou
   }
   if (p.steps_run == 0) return PFRT_CODE_OK;
   counters->add(counters, text("cycles"), 1, text("cycles"), 0);
-  counters->add(counters, text("cycles"), 40, text("cycles"), 0);  // the later one counts
+  counters->add(counters, text("cycles"), 40, text("cycles"), 0);  // the later value counts
   counters->add(counters, text("steps run"), p.steps_run, {}, PFRT_NO_INDEX);
   return PFRT_CODE_OK;
 }
@@ -153,7 +153,7 @@ pfrt_code fingerprint(pfrt_provider* p, const pfrt_sink* sink, pfrt_string* out)
 
 // ---- ask ----
 
-// One tensor that the host must not take, or must take as it is, by name.
+// Answers with a tensor that the host must refuse, or must take unchanged; |how| says which.
 void answer_tensor(std::string_view how, const pfrt_answer* answer) {
   static const float kData[] = {1, 2};
   static const int64_t kDims[] = {2}, kNegative[] = {-2}, kHuge[] = {int64_t{1} << 62, 8};
@@ -200,7 +200,7 @@ pfrt_code echo(const pfrt_question& question, const pfrt_answer* answer) {
   return PFRT_CODE_OK;
 }
 
-// Until it is told to stop.
+// Waits until it is told to stop.
 pfrt_code wait(const pfrt_sink* sink) {
   double done = 0;
   sink->progress(sink, std::numeric_limits<double>::quiet_NaN());
@@ -282,7 +282,7 @@ pfrt_code import_all(pfrt_provider* p, const pfrt_region* regions, size_t region
   return code;
 }
 
-// Member by member: what a later header adds stays zero, which is "not there".
+// Member by member, so that a member of a later header stays zero, which is "not there".
 constexpr pfrt_provider_table kTable = [] {
   pfrt_provider_table table{};
   table.struct_size = sizeof(pfrt_provider_table);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attention has more forms than kernels_test draws: many more of its cases, those of com.microsoft,
-// and what the kernels turn away. A failure prints its seed.
+// Attention has more forms than kernels_test draws. This tests many more of its cases, those of
+// com.microsoft, and the cases that the kernels refuse. A failure prints its seed.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -14,7 +14,7 @@
 #include "providers/cpu/isa/isa.h"
 #include "providers/cpu/kernels/matmul/split_matmul.h"
 #include "providers/cpu/registry/registry.h"
-#include "test/providers/cpu/cases.h"
+#include "test/providers/cpu/cases/cases.h"
 #include "test/sanitized.h"
 
 namespace pfrt::test {
@@ -51,7 +51,7 @@ TEST(Attention, hundreds_of_forms_against_plain_loops) {
   check_many("MatMulNBits", PFRT_DTYPE_FLOAT32, 150);
 }
 
-// Several blocks of keys, of which windows see parts.
+// The sequences have several blocks of keys, and windows see parts of them.
 TEST(Attention, long_sequences_against_plain_loops) {
   check_many("Attention", PFRT_DTYPE_FLOAT32, kSanitized ? 4 : 16, kVeryLarge);
   check_many("Attention", PFRT_DTYPE_FLOAT16, kSanitized ? 1 : 4, kVeryLarge);
@@ -77,7 +77,7 @@ TEST(AttentionThreads, com_microsoft_gives_the_same_bits_on_any_number) {
   }
 }
 
-// What a row says of a case that makes no sense.
+// Returns the row's error for a case that makes no sense.
 std::string fault_of(std::string_view op, const Case& c) {
   const Outcome outcome = run(row_of(op), c);
   return outcome.refused + outcome.fault;
@@ -91,7 +91,8 @@ Case small_attention() {
   return c;
 }
 
-// As in the formula, where hidden keys weigh 0: 0 * NaN. A single query sees the first key alone.
+// The formula gives hidden keys the weight 0, and 0 * NaN is NaN. A single query sees the first key
+// alone.
 TEST(Attention, nan_in_a_hidden_value_is_in_the_result) {
   for (const int64_t queries : {1, 2}) {
     Case c;
@@ -108,7 +109,7 @@ TEST(Attention, nan_in_a_hidden_value_is_in_the_result) {
   }
 }
 
-// 2 heads of 70 queries and 301 keys, with what |odd| changes of the values.
+// 2 heads of 70 queries and 301 keys; with |odd| in place of a value's element, unless it is 0.
 Case case_of_pairs(double odd = 0) {
   Random random(3);
   Case c;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attributes of cases as snapshots have them. Borrows what it is made from; not movable.
+// Attributes of cases, in the form that snapshots have. Borrows the case's data; not movable.
 #pragma once
 
 #include <deque>

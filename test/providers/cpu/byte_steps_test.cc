@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What DynamicQuantizeLinear is made of, with each set of instructions, element by element between
+// The parts of DynamicQuantizeLinear, with each set of instructions, element by element between
 // guard pages: the range, and the nearest steps by quotients and by products.
 #include "providers/cpu/kernels/quantize/byte_steps.h"
 
@@ -11,7 +11,7 @@
 #include <limits>
 #include <vector>
 
-#include "test/providers/cpu/cases.h"
+#include "test/providers/cpu/cases/cases.h"
 #include "test/providers/cpu/guarded.h"
 
 namespace pfrt::test {
@@ -27,7 +27,7 @@ class ByteStepsTest : public testing::TestWithParam<Isa> {
   }
 };
 
-// Ties of |scale| and their neighbours, what is out of range, and what has no number.
+// Ties of |scale| and their neighbours, numbers out of range, infinities and NaN.
 std::vector<float> floats(Random& random, int64_t n, float scale) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   std::vector<float> out;
@@ -117,7 +117,7 @@ TEST(StepReciprocal, is_not_made_of_scales_out_of_range) {
     EXPECT_FALSE(StepReciprocal::make(scale, 0, 255).has_value()) << scale;
 }
 
-// All ties and their neighbours, by many scales: mantissas of a few bits and of all.
+// Tests all ties and their neighbours with many scales, whose mantissas have a few bits or all.
 TEST(StepReciprocal, leads_to_the_steps_of_quotients) {
   Random random(1);
   int64_t made = 0;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Functions of bytes by tables: alone, between guard pages, and as loops from bytes to bytes become
-// ones, whose bits do not change.
+// Functions of bytes by tables: alone, between guard pages, and in place of loops from bytes to
+// bytes, whose bits do not change.
 #include "providers/cpu/epilogue/byte_table.h"
 
 #include <gtest/gtest.h>
 
 #include <numeric>
 
-#include "test/providers/cpu/cases.h"
+#include "test/providers/cpu/cases/cases.h"
 #include "test/providers/cpu/graph.h"
 #include "test/providers/cpu/guarded.h"
 
@@ -46,7 +46,7 @@ INSTANTIATE_TEST_SUITE_P(Isa, ByteTables,
                          testing::Values(Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vnni),
                          [](const auto& each) { return std::string(cpu::isa_name(each.param)); });
 
-// A graph of many elements against its first ones alone, which are too few for a table.
+// Compares a graph of many elements with a graph of the first ones, which are too few for a table.
 TEST(ByteTableLoops, have_the_bits_of_loops) {
   for (const pfrt_dtype from : {PFRT_DTYPE_UINT8, PFRT_DTYPE_INT8})
     for (const pfrt_dtype to : {PFRT_DTYPE_UINT8, PFRT_DTYPE_INT8})
@@ -82,8 +82,8 @@ TEST(ByteTableLoops, have_the_bits_of_loops) {
       }
 }
 
-// Bytes plus a row, to bytes; then |op| of those, to bytes. The loop is not divided where the bytes
-// between are an output too.
+// Adds a row to bytes, and applies |op| to the sum in bytes. Where the sum is an output too, the
+// loop is not divided.
 Graph sum_and_function(const char* op, bool gives_sum) {
   constexpr int64_t kRows = 40, kColumns = 52;
   Graph g;
@@ -121,7 +121,7 @@ TEST(ByteTableLoops, go_on_from_bytes_within_a_loop) {
     }
     EXPECT_EQ(divided.outputs[0], whole.outputs[0]) << op;
   }
-  // Few operations stay where they are.
+  // A loop of few operations gets no table.
   EXPECT_EQ(run(sum_and_function("Relu", false)).kernels.size(),
             cpu::isa() >= Isa::kAvx2 ? 1U : 6U);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Kernels with epilogues: one step gives the bits that the nodes give apart, for every row that
-// takes epilogues, with what supports() promises. PFRT_TEST_CASE="ROW TYPE SEED", as a failure
-// prints it, runs that case alone.
+// Kernels with epilogues: a step gives the bits of its separate nodes, for every row that takes
+// epilogues, and supports() agrees. PFRT_TEST_CASE="ROW TYPE SEED", as a failure prints it, runs
+// that case alone.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 #include "core/base/dtype.h"
 #include "providers/cpu/isa/isa.h"
 #include "providers/cpu/registry/registry.h"
-#include "test/providers/cpu/cases.h"
+#include "test/providers/cpu/cases/cases.h"
 #include "test/providers/cpu/graph.h"
 #include "test/sanitized.h"
 
@@ -30,7 +30,7 @@ constexpr const char* kUnary[] = {
     "Ceil", "Round",   "Erf",  "Gelu",      "Elu",         "Softplus", "Mish"};
 constexpr const char* kBinary[] = {"Add", "Sub", "Mul", "Div", "Max", "Min", "Sum"};
 
-// What an epilogue may take besides what it follows.
+// Adds a second operand for a node of an epilogue, or returns |value| itself.
 uint32_t operand(Graph& graph, Random& random, const Dims& dims, uint32_t value) {
   Dims own = dims;
   switch (random.below(6)) {
@@ -75,7 +75,7 @@ uint32_t follow(Graph& graph, uint32_t head, std::string op, std::vector<uint32_
   return value;
 }
 
-// To elements of another type: quantized, back, or cast.
+// Adds a node that quantizes, dequantizes or casts.
 uint32_t convert(Graph& graph, Random& random, uint32_t head, uint32_t value) {
   const Dims dims = graph.values[value].dims;
   const pfrt_dtype from = graph.values[value].dtype;
@@ -100,7 +100,7 @@ uint32_t convert(Graph& graph, Random& random, uint32_t head, uint32_t value) {
                 {{"axis", axis}, {"block_size", int64_t{0}}});
 }
 
-// |count| nodes after node |head|, whose output is |value|.
+// Adds |count| nodes behind node |head|, whose output is |value|.
 void add_epilogue(Graph& graph, Random& random, uint32_t head, uint32_t value, int64_t count) {
   const Dims dims = graph.values[value].dims;
   const uint32_t first = value;
@@ -130,8 +130,8 @@ void add_epilogue(Graph& graph, Random& random, uint32_t head, uint32_t value, i
   graph.outputs = {value};
 }
 
-// The case as a node of a graph with an epilogue, now and then behind another node; false when a
-// provider sees it otherwise.
+// Builds a graph with the case as a node that has an epilogue, now and then behind another node.
+// Returns false when a provider would see it otherwise.
 bool build(Graph& graph, Random& random, const KernelRow& row, const Case& c) {
   const Data& out = c.outputs.front();
   if (!cpu::kEpilogueTypes.has(out.dtype)) return false;
@@ -152,7 +152,7 @@ bool build(Graph& graph, Random& random, const KernelRow& row, const Case& c) {
   graph.nodes.push_back(
       {std::string(row.op), inputs, {value}, c.attrs, 0, std::string(row.domain)});
   add_epilogue(graph, random, head, value, random.from_to(1, 4));
-  // A residual that dies here, of the memory that the output would like to have.
+  // This residual dies here, and its memory suits the output.
   if (!inputs.empty() && inputs[0] != PFRT_NO_INDEX && random.once_in(2) &&
       c.inputs[0].dtype == graph.values[graph.outputs[0]].dtype && c.inputs[0].dims == out.dims) {
     graph.outputs = {
@@ -161,7 +161,7 @@ bool build(Graph& graph, Random& random, const KernelRow& row, const Case& c) {
   return true;
 }
 
-// Symbols for dimensions above 1, equal ones for equal numbers.
+// Replaces dimensions above 1 by symbols, and equal ones by equal symbols.
 void hide_dimensions(Graph& graph) {
   for (uint32_t v = 0; v < graph.values.size(); ++v) {
     if (graph.values[v].constant) continue;
@@ -176,7 +176,7 @@ Graph apart(Graph graph) {
   return graph;
 }
 
-// NaN equals NaN, whatever its bits.
+// Compares bits, except that all NaNs are equal.
 std::string difference(const std::vector<char>& got, const std::vector<char>& want,
                        pfrt_dtype dtype = PFRT_DTYPE_FLOAT32) {
   if (got.size() != want.size()) return message(got.size(), " bytes, not ", want.size());
@@ -189,7 +189,8 @@ std::string difference(const std::vector<char>& got, const std::vector<char>& wa
   return {};
 }
 
-// Whether one step does all nodes from |first| on; a head that only moves addresses needs none.
+// True when one step does all nodes from |first| on; a head that only moves addresses needs no
+// step.
 bool has_joined(const GraphOutcome& outcome, size_t first, size_t nodes) {
   if (outcome.nodes.size() <= first + 1) return true;
   for (const std::vector<uint32_t>& list : outcome.nodes) {
@@ -204,7 +205,7 @@ struct Tally {
   int ran = 0, supported = 0;
 };
 
-// What works on nothing has a step of its own, or none.
+// A node without elements has a step of its own, or none.
 bool has_empty_value(const Graph& graph) {
   return std::ranges::any_of(graph.values, [](const Data& value) {
     return std::ranges::find(value.dims, 0) != value.dims.end();
@@ -252,7 +253,7 @@ void for_each_row_with_epilogue(Fn&& fn) {
           fn(row, found->second);
 }
 
-// |count| seeds from |first| on, of which every eighth is large.
+// Checks |count| seeds from |first| on; every eighth case is large.
 void check_rows(uint64_t first, uint64_t count, uint32_t most_workers) {
   const bool loops = cpu::isa() >= cpu::Isa::kAvx2;
   const char* wanted = std::getenv("PFRT_TEST_CASE");
@@ -326,11 +327,11 @@ TEST_F(Epilogue, runs_in_the_step_of_its_head) {
   EXPECT_EQ(got.kernels, std::vector<std::string>{"conv_pointwise+mul+add+hard_swish"});
   EXPECT_EQ(got.nodes, (std::vector<std::vector<uint32_t>>{{0, 1, 2, 3}}));
   EXPECT_EQ(difference(got.outputs[0], want.outputs[0]), "");
-  // Read: x, w, scale, rest; written: the output. What is between is neither.
+  // The step reads x, w, scale and rest, and writes the output; inner values are neither.
   EXPECT_EQ(got.bytes, 4u * (2 * 5 * 42 + 4 * 5 + 4 + 2 * (2 * 4 * 42)));
 }
 
-// A residual of bytes: no float32 tensor is made of it, unless somebody else wants that.
+// A residual of bytes is not turned into a float32 tensor unless another node wants that.
 TEST_F(Epilogue, dequantizes_its_operands) {
   for (const bool wanted : {false, true}) {
     Convolution g;
@@ -354,12 +355,12 @@ TEST_F(Epilogue, dequantizes_its_operands) {
     for (size_t i = 0; i < g.outputs.size(); ++i)
       EXPECT_EQ(difference(got.outputs[i], want.outputs[i], g.values[g.outputs[i]].dtype), "");
     if (wanted) continue;
-    // Read: x, w, the residual's bytes; written: sums and steps.
+    // The step reads x, w and the residual's bytes, and writes sums and steps.
     EXPECT_EQ(got.bytes, 4u * (2 * 5 * 42 + 4 * 5) + (1 + 4 + 1) * (2 * 4 * 42));
   }
 }
 
-// The epilogue needs what is computed after its head.
+// The epilogue needs a value that is computed after its head.
 TEST_F(Epilogue, waits_for_its_operands) {
   Convolution g;
   const uint32_t late = g.add("Cos", {g.add(floats(g.dims))}, g.dims);
@@ -370,7 +371,7 @@ TEST_F(Epilogue, waits_for_its_operands) {
   EXPECT_EQ(difference(got.outputs[0], want.outputs[0]), "");
 }
 
-// A residual that dies in the step is read after the head has written: they share no memory.
+// A residual that dies in the step is read after the head has written, so they share no memory.
 TEST_F(Epilogue, takes_no_memory_of_its_operands) {
   Graph g;
   const Dims dims{3, 32};
@@ -396,7 +397,8 @@ TEST_F(Epilogue, ends_where_something_else_is_wanted) {
   EXPECT_EQ(run(g).nodes, (std::vector<std::vector<uint32_t>>{{0}, {1, 2}}));
 }
 
-// What it was compiled for fits the loop, what it is made for does not: one channel a pixel.
+// The dimensions at compilation fit the loop, but those of the run do not: one pixel for each
+// channel.
 TEST_F(Epilogue, falls_back_where_dimensions_do_not_fit) {
   for (int64_t pixels : {5, 1}) {
     Graph g;
@@ -444,7 +446,7 @@ TEST_F(Epilogue, is_refused_with_a_reason) {
       << refused_epilogue(g, 0);
 }
 
-// Loops of their own take the same operands; against a loop over indices.
+// Separate loops take the same operands, and are compared with a loop over indices.
 TEST_F(Epilogue, broadcast_operands_lie_where_they_should) {
   const Dims dims{3, 4, 2, 5};
   const Dims kOwn[] = {{3, 4, 2, 5}, {5},          {2, 5},       {4, 1, 1}, {3, 4, 1, 1},

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lines of float16 and bfloat16 have the bits of single conversions, and touch nothing else.
-#include "providers/cpu/row/float_16bit.h"
+// Conversions of lines of float16 and bfloat16 have the bits of single conversions, and touch
+// nothing else.
+#include "providers/cpu/elements/float_16bit.h"
 
 #include <gtest/gtest.h>
 

@@ -19,7 +19,7 @@ pfrt_code report(const pfrt_sink* sink, pfrt_code code, uint32_t, pfrt_string te
   return code;
 }
 
-// The graph as the provider is given it.
+// The snapshot of a graph that the provider is given.
 class GraphSnapshot {
  public:
   explicit GraphSnapshot(const Graph& graph) {
@@ -93,7 +93,7 @@ class GraphSnapshot {
   pfrt_snapshot snapshot_{};
 };
 
-// An opened provider and what was made in it, in the order they are released.
+// An opened provider and everything made in it, in the order of release.
 class Session {
  public:
   explicit Session(std::string& fault, const pfrt_tuning* tuning = nullptr)
@@ -126,7 +126,7 @@ class Session {
   pfrt_provider* provider = nullptr;
   pfrt_executable* executable = nullptr;
   pfrt_program program{};
-  std::vector<uint32_t> inputs;  // of the region
+  std::vector<uint32_t> inputs;  // inputs of the region
 
  private:
   void release_program() {
@@ -188,7 +188,7 @@ bool Session::specialise(const Graph& graph) {
   return table.specialise(executable, &shapes, &sink_, &program) == PFRT_CODE_OK;
 }
 
-// The session's program, of |graph|.
+// Runs the session's program for |graph|.
 GraphOutcome run_program(const Session& session, const Graph& graph, uint32_t workers) {
   GraphOutcome outcome;
   const GraphSnapshot snapshot(graph);
@@ -198,7 +198,7 @@ GraphOutcome run_program(const Session& session, const Graph& graph, uint32_t wo
   for (uint32_t b = 0; b < program.buffer_count; ++b) {
     const pfrt_buffer& buffer = program.buffers[b];
     const bool unaligned = buffer.kind == PFRT_BUFFER_INITIALIZER && buffer.alignment == 1;
-    // A byte more puts them at an odd address.
+    // An additional byte moves such constants to an odd address.
     Guarded& own = memory.emplace_back(static_cast<size_t>(buffer.bytes) + unaligned);
     outcome.unaligned += unaligned;
     buffers.push_back(own.data());
@@ -215,7 +215,7 @@ GraphOutcome run_program(const Session& session, const Graph& graph, uint32_t wo
     own.make_read_only();
   }
   for (uint32_t b = 0; b < program.buffer_count; ++b) {
-    // An output may only take the place of an input whose memory it was given.
+    // An output may take the place of an input only where it was given that input's memory.
     if (program.buffers[b].may_alias == 0 || program.buffers[b].kind != PFRT_BUFFER_TEMP) continue;
     buffers[b] = buffers[program.buffers[b].may_alias - 1];
     ++outcome.aliases;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A few connected nodes through the provider's table of functions, compile to run, with buffers
-// between guard pages. Plain data, and a function that may be called from any thread.
+// Runs a few connected nodes through the provider's table of functions, from compile to run, with
+// buffers between guard pages. Plain data, and functions that may be called from any thread.
 #pragma once
 
 #include <map>
@@ -15,27 +15,27 @@ namespace pfrt::test {
 
 struct GraphNode {
   std::string op;
-  std::vector<uint32_t> inputs, outputs;  // values; PFRT_NO_INDEX where absent
+  std::vector<uint32_t> inputs, outputs;  // value ids; PFRT_NO_INDEX where absent
   std::vector<Attr> attrs;
-  uint32_t tail_of = 0;  // as in snapshots
+  uint32_t tail_of = 0;  // the same as in snapshots
   std::string domain;
 };
 
-// Nodes in topological order. Values that no node puts out are inputs, unless they are constants.
+// Nodes in topological order. A value that no node outputs is an input, unless it is constant.
 struct Graph {
   std::vector<Data> values;
   std::vector<GraphNode> nodes;
   std::vector<uint32_t> outputs;
-  // What compile is told of a value's dimensions where that is not what they are: symbols.
+  // Dimensions that compile is told of a value, where symbols replace the real ones.
   std::map<uint32_t, Dims> told;
   pfrt_compile_hints hints = 0;
-  const pfrt_tuning* tuning = nullptr;  // what specialise is given
+  const pfrt_tuning* tuning = nullptr;  // given to specialise
 
   uint32_t add(Data data) {
     values.push_back(std::move(data));
     return static_cast<uint32_t>(values.size() - 1);
   }
-  // Gives the output's value.
+  // Adds a node and returns its output.
   uint32_t add(std::string op, std::vector<uint32_t> inputs, Dims dims,
                std::vector<Attr> attrs = {}, uint32_t tail_of = 0);
   std::string text() const;
@@ -43,21 +43,21 @@ struct Graph {
 
 struct GraphOutcome {
   std::string fault;                                   // why it was not compiled, made or run
-  std::vector<std::string> kernels, details, tunings;  // of each step
+  std::vector<std::string> kernels, details, tunings;  // by step
   std::vector<std::vector<uint32_t>> nodes;
-  uint64_t bytes = 0;    // of all steps
+  uint64_t bytes = 0;    // moved by all steps
   size_t aliases = 0;    // buffers in another's memory
   size_t unaligned = 0;  // constants that need not be aligned
   std::vector<std::vector<char>> outputs;
 };
 
 GraphOutcome run(const Graph& graph, uint32_t workers = 1);
-// Graphs that differ in the dimensions and values of inputs alone, each run by the executable of
-// the first.
+// Runs each graph with the executable of the first. The graphs differ only in dimensions and values
+// of inputs.
 std::vector<GraphOutcome> run_each(std::span<const Graph> graphs, uint32_t workers = 1);
 
-// What supports() says of node |head| of the graph with those after it as its epilogue: empty, or
-// why not.
+// Returns the reason for which supports() refuses node |head| with the nodes behind it as its
+// epilogue; empty when it takes them.
 std::string refused_epilogue(const Graph& graph, uint32_t head);
 
 }  // namespace pfrt::test

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory between two pages that nobody may touch, so that a kernel that reads or writes past its
-// buffer faults, in generated code too. Movable, owns its pages; not thread-safe.
+// Memory between two pages that nobody may touch, so that code faults, generated code too, when it
+// reads or writes past its buffer. Movable, owns its pages; not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@ enum class Placed { kAtEnd, kAtStart };  // which guard page the bytes touch
 
 class Guarded {
  public:
-  // |bytes| filled with 0xcd, at a multiple of |alignment| (as near to the end page as that
-  // allows).
+  // |bytes| are filled with 0xcd, and start at a multiple of |alignment| (as near to the end page
+  // as that allows).
   explicit Guarded(size_t bytes, Placed placed = Placed::kAtEnd, size_t alignment = 1);
   Guarded(Guarded&& other) noexcept;
   Guarded& operator=(Guarded&& other) noexcept;

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Concat, Split, Slice and Gather that are nothing but addresses: what lies in another value's
-// memory is what copies would be, and no step makes it.
+// Concat, Split, Slice and Gather that only compute addresses. Values in another value's memory
+// equal copies, and no step makes them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstring>
 
 #include "core/base/status.h"
-#include "test/providers/cpu/cases.h"
+#include "test/providers/cpu/cases/cases.h"
 #include "test/providers/cpu/graph.h"
 
 namespace pfrt::test {
 namespace {
 
-// A graph with the elements that each value should have.
+// A graph, with the expected elements of each value.
 class Expected {
  public:
   Graph graph;
@@ -82,7 +82,7 @@ class Expected {
   static int64_t outer(const Dims& dims, int64_t axis) {
     return count(Dims(dims.begin(), dims.begin() + axis));
   }
-  // Elements [begin, end) along |axis| of one outer index.
+  // Returns elements [begin, end) along |axis| at outer index |o|.
   Values lines(uint32_t v, int64_t axis, int64_t o, int64_t begin, int64_t end) const {
     const Dims& dims = dims_.at(v);
     const int64_t inner = count(Dims(dims.begin() + axis + 1, dims.end()));
@@ -147,7 +147,7 @@ TEST(InPlace, random_slices_and_concats) {
           values.push_back(e.neg(x));
       }
     }
-    // Some of what nodes made; the rest is used inside, or not at all.
+    // Some results of nodes are outputs; the others are used inside, or not at all.
     for (const GraphNode& node : e.graph.nodes)
       for (uint32_t v : node.outputs)
         if (random.once_in(3)) e.graph.outputs.push_back(v);
@@ -157,7 +157,7 @@ TEST(InPlace, random_slices_and_concats) {
   }
 }
 
-// Of a network's branches nothing is copied together.
+// Joining a network's branches copies nothing.
 TEST(InPlace, branches_are_written_where_they_are_concatenated) {
   Expected e;
   Random random(3);
@@ -175,7 +175,7 @@ TEST(InPlace, branches_are_written_where_they_are_concatenated) {
   for (const std::string& kernel : got.kernels) EXPECT_NE(kernel, "concat_copy");
 }
 
-// What is concatenated with something from outside is copied alone.
+// Only the part from outside is copied.
 TEST(InPlace, only_what_comes_from_outside_is_copied) {
   Expected e;
   Random random(4);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Convolutions of bytes with what follows them in quantized models, in one step or apart, in
-// nChw16c or row-major: the same bits.
+// Convolutions of bytes and the nodes behind them in quantized models, in one step or several, in
+// nChw16c or row-major: the bits are equal.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <string>
 
 #include "providers/cpu/isa/isa.h"
-#include "test/providers/cpu/cases.h"
+#include "test/providers/cpu/cases/cases.h"
 #include "test/providers/cpu/graph.h"
 
 namespace pfrt::test {
@@ -38,14 +38,14 @@ class IntegerChain {
   Dims dims() const { return {batch_, channels_, height_, width_}; }
   void set_channels(int64_t channels) { channels_ = channels; }
 
-  // Taps and groups of a convolution that keeps the image's size.
+  // Attributes of a convolution of |taps| x |taps| that keeps the image's size.
   std::vector<Attr> window(int64_t taps, int64_t groups) {
     return {{"kernel_shape", Dims{taps, taps}},
             {"pads", Dims{taps / 2, taps / 2, taps / 2, taps / 2}},
             {"group", groups}};
   }
 
-  // As models have it that are quantized while they run: to float32.
+  // Adds a convolution of a model that is quantized while it runs; it gives float32.
   uint32_t dynamic(uint32_t x) {
     const uint32_t bytes = typed(PFRT_DTYPE_UINT8, dims()), scale = typed(PFRT_DTYPE_FLOAT32, {}),
                    zeros = typed(PFRT_DTYPE_UINT8, {});
@@ -88,7 +88,7 @@ class IntegerChain {
                  zero(PFRT_DTYPE_INT8), number(depthwise ? 0.2 : 2), zero(PFRT_DTYPE_UINT8)},
                 window(taps, depthwise ? channels_ : 1));
   }
-  // The sum of two branches that are convolutions, or one and what they are of: in bytes.
+  // Adds two branches in bytes: two convolutions, or a convolution and its input.
   uint32_t residual(uint32_t x) {
     const uint32_t a = qlinear(x);
     const auto head = static_cast<uint32_t>(graph.nodes.size());
@@ -103,7 +103,7 @@ class IntegerChain {
         {"QuantizeLinear", {y, number(0.04), zero(PFRT_DTYPE_UINT8)}, {out}, {}, head, {}});
     return out;
   }
-  // A maximum, in other steps.
+  // Adds a maximum, and quantizes it by other steps.
   uint32_t pooled(uint32_t x) {
     const uint32_t most = step("MaxPool", PFRT_DTYPE_UINT8, {x},
                                {{"kernel_shape", Dims{3, 3}}, {"pads", Dims{1, 1, 1, 1}}});
@@ -142,7 +142,8 @@ class IntegerChain {
           height_ = random_.from_to(1, 12), width_ = random_.from_to(1, 20);
 };
 
-// The same with every value put out, so that nothing is fused and images are row-major.
+// Compares with the graph whose every value is an output, so that nothing is fused and images are
+// row-major.
 void compare_apart(const Graph& graph, uint64_t seed, bool& joined, bool& nchw16c) {
   Graph all = graph;
   for (const GraphNode& node : graph.nodes)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every row of the kernel table against plain references: random types and shapes, buffers between
-// guard pages, in place, on several threads. PFRT_TEST_CASE="ROW TYPE SEED", as a failure prints
-// it, runs that case alone; PFRT_TEST_SEEDS=N takes N seeds a row and type in place of 16 (8 under
-// a sanitizer).
+// Compares every row of the kernel table with plain references: random types and shapes, buffers
+// between guard pages, in place, on several threads. PFRT_TEST_CASE="ROW TYPE SEED", as a failure
+// prints it, runs that case alone; PFRT_TEST_SEEDS=N takes N seeds for each row and type in place
+// of 16 (8 under a sanitizer).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 #include "providers/cpu/jit/dot_microkernel.h"
 #include "providers/cpu/kernels/matmul/split_matmul.h"
 #include "providers/cpu/registry/registry.h"
-#include "test/providers/cpu/cases.h"
+#include "test/providers/cpu/cases/cases.h"
 #include "test/sanitized.h"
 
 namespace pfrt::test {
@@ -37,7 +37,7 @@ constexpr pfrt_dtype kTypes[] = {
     PFRT_DTYPE_FLOAT8E5M2FNUZ, PFRT_DTYPE_FLOAT4E2M1,   PFRT_DTYPE_INT4,
     PFRT_DTYPE_UINT4,          PFRT_DTYPE_INT2,         PFRT_DTYPE_UINT2};
 
-// A case of |row|, from a text that names it.
+// Names a case of |row|.
 struct Named {
   const KernelRow& row;
   pfrt_dtype dtype;
@@ -47,7 +47,7 @@ struct Named {
   }
 };
 
-// Whether PFRT_TEST_CASE is unset or names the case.
+// True when PFRT_TEST_CASE is unset or names the case.
 bool is_wanted(const Named& named) {
   const char* wanted = std::getenv("PFRT_TEST_CASE");
   return wanted == nullptr || named.text() == std::string("PFRT_TEST_CASE=\"") + wanted + "\"";
@@ -60,11 +60,11 @@ uint64_t wanted_seed(uint64_t otherwise) {
   return otherwise;
 }
 
-// Seeds from here on give NaN, infinities and denormals too.
+// Cases of later seeds have NaN, infinities and denormals too.
 constexpr uint64_t kFirstSpecial = 500;
 
-// Whether the reference says what becomes of these. Products are left out: a padding's zero times
-// an infinite weight is NaN by some kernels and not there by others.
+// True when the reference defines the results of such numbers. For products it does not: a
+// padding's zero times an infinite weight is NaN in some kernels and left out by others.
 bool defines_specials(const Generators& generators, std::string_view op) {
   return &generators == &elementwise_cases() || &generators == &reduce_cases() ||
          (&generators == &window_cases() && op.find("Pool") != op.npos);
@@ -72,14 +72,14 @@ bool defines_specials(const Generators& generators, std::string_view op) {
 
 constexpr uint64_t kSeeds = 16;
 
-// Products take a sanitizer minutes, and one finds in few of them what it finds in many.
+// Products take minutes under a sanitizer, which finds as much in few of them as in many.
 uint64_t seeds_of_a_type(const Generators& generators) {
   const char* wanted = std::getenv("PFRT_TEST_SEEDS");
   if (wanted != nullptr) return std::strtoull(wanted, nullptr, 10);
   return !kSanitized ? kSeeds : &generators == &matmul_cases() ? 3 : 8;
 }
 
-// What every element being the same could hide: a row that writes one number everywhere would pass.
+// True when all elements are equal: a row that writes one number everywhere would pass.
 bool is_trivial(const Case& c) {
   return std::ranges::all_of(c.outputs, [](const Data& out) {
     return std::ranges::adjacent_find(out.values, std::not_equal_to<>()) == out.values.end();
@@ -99,11 +99,11 @@ void for_each_row(const Generators& generators, Fn fn) {
         fn(row, found->second);
 }
 
-// Whether the row rounds factors of float32 to bfloat16, where precision allows it.
+// True when the row rounds factors of float32 to bfloat16, which the precision has to allow.
 bool rounds_factors(const KernelRow& row) { return row.name.ends_with("_bf16"); }
 
-// A case of bfloat16 as one of |dtype|, whose factors are not changed by rounding. Winograd's
-// transformed factors are.
+// Turns a case of bfloat16 into one of |dtype|, whose factors rounding does not change. Winograd's
+// transformed factors do change.
 Case case_of_bfloat16(const KernelRow& row, pfrt_dtype dtype, Case c) {
   for (std::vector<Data>* const list : {&c.inputs, &c.outputs})
     for (Data& data : *list)
@@ -112,7 +112,7 @@ Case case_of_bfloat16(const KernelRow& row, pfrt_dtype dtype, Case c) {
   return c;
 }
 
-// Cases of an operator, which its rows share: what is expected of products takes longer to compute
+// Cases of an operator, which its rows share: expected results of products take longer to compute
 // than the rows do.
 class Cases {
  public:
@@ -141,7 +141,8 @@ class Cases {
   Case rounded_;
 };
 
-// The first that a row takes: some are for those that allow larger errors alone.
+// Returns the most exact precision that a row takes: some rows are only for those with larger
+// errors.
 Precision precision_of(const KernelRow& row) {
   if (rounds_factors(row)) return Precision::kBfloat16;
   const bool larger = row.name == "conv_winograd_4x4" || row.name == "conv_winograd_5x5";
@@ -156,7 +157,7 @@ bool same_bytes(const Outcome& a, const Outcome& b) {
   return true;
 }
 
-// False when the row turns the case away.
+// Returns false when the row refuses the case.
 bool check(const Named& named, const Case& c) {
   const auto what = [&] { return named.text() + ": " + c.text() + "\n  "; };
   RunForm form;
@@ -207,7 +208,7 @@ void check_rows(const Generators& generators) {
     const auto check_seeds = [&](uint64_t begin, uint64_t end) {
       for (pfrt_dtype dtype : kTypes) {
         if (!row.types.has(dtype)) continue;
-        bool enough = false;  // one failure a type is
+        bool enough = false;  // one failure for each type is enough
         for (uint64_t seed = begin; seed < end && !enough; ++seed) {
           const Named named{row, dtype, seed};
           const bool specials = seed >= kFirstSpecial;
@@ -224,10 +225,11 @@ void check_rows(const Generators& generators) {
     };
     check_seeds(first, first + seeds);
     check_seeds(kFirstSpecial, kFirstSpecial + std::max<uint64_t>(1, seeds / 4));
-    // A row may turn away all of few cases.
+    // A row may refuse all of few cases.
     for (uint64_t seed = first + seeds; ran == 0 && seed < first + kSeeds; ++seed)
       check_seeds(seed, seed + 1);
-    // Cases have a byte an element; rows that take sub-byte types as they are have recorded cases.
+    // Elements of cases take a byte at least; rows that take packed sub-byte types have recorded
+    // cases.
     EXPECT_TRUE(ran > 0 || !wanted || row.has(cpu::kSubByteAsIs))
         << row.name << " took none of its cases";
     if (2 * plain > ran)
@@ -256,7 +258,7 @@ TEST(Kernels, signals_and_random_numbers) { check_rows(signal_cases()); }
 TEST(Kernels, vision_and_losses) { check_rows(vision_cases()); }
 TEST(Kernels, attention) { check_rows(attention_cases()); }
 
-// The bits of a result are the same for any number of threads.
+// A result has the same bits on any number of threads.
 void check_workers(const Named& named, const Case& c) {
   RunForm form;
   form.precision = precision_of(named.row);
@@ -276,7 +278,7 @@ void check_workers(const Generators& generators) {
     std::vector<pfrt_dtype> types{PFRT_DTYPE_FLOAT32};
     for (pfrt_dtype other : kTypes)
       if (!row.types.has(types[0])) types[0] = other;
-    // Floats of 16 bits may have a way of their own.
+    // Floats of 16 bits may take another path.
     if (types[0] == PFRT_DTYPE_FLOAT32 && row.types.has(PFRT_DTYPE_FLOAT16))
       types.push_back(PFRT_DTYPE_FLOAT16);
     for (const pfrt_dtype dtype : types)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Measuring the machine, in so short a time that the figures mean little: what is reported has the
-// right form, and keeps to the instructions that may be used.
+// Measures the machine in so short a time that the figures mean little. The report has the right
+// form, and uses only instructions that it may use.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -32,7 +32,7 @@ struct Measured {
   std::map<std::pair<std::string, uint32_t>, Row> rows;  // by name and threads
   size_t reports = 0;
   double fraction = 0;
-  int calls = 0, stop_at = -1;  // of progress
+  int calls = 0, stop_at = -1;  // of the progress callback
 
   const Row* row(const std::string& name, uint32_t threads) const {
     const auto found = rows.find({name, threads});
@@ -91,7 +91,7 @@ class MeasureIsa : public testing::TestWithParam<const char*> {
   std::string before_;
 };
 
-// The level from which on there is a figure.
+// The lowest instruction set that gives each figure.
 constexpr std::pair<const char*, cpu::Isa> kNames[] = {
     {"fp32 fma", cpu::Isa::kAvx2},
     {"bf16 dot", cpu::Isa::kAvx512Bf16},
@@ -210,7 +210,7 @@ TEST(Measure, refuses_what_it_cannot_do) {
   }
 }
 
-// Does not return. A signal stack that is too small for tiles makes the system refuse them.
+// Does not return. A signal stack that is too small makes the system refuse tiles.
 void measure_with_a_small_signal_stack() {
   static char memory[8192];
   stack_t stack{};
@@ -226,7 +226,7 @@ void measure_with_a_small_signal_stack() {
 
 TEST(Measure, says_that_tiles_are_refused) {
   if (cpu::isa() < cpu::Isa::kAmx) GTEST_SKIP() << "needs amx";
-  GTEST_FLAG_SET(death_test_style, "threadsafe");  // a process that has not asked for tiles yet
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // in a process that has not asked for tiles yet
   EXPECT_EXIT(measure_with_a_small_signal_stack(), testing::ExitedWithCode(0), "");
 }
 

@@ -28,7 +28,7 @@ struct Brain {
   uint16_t bits;
 };
 
-// Floats of 8 bits and fewer, and integers of fewer than 8, a byte each.
+// Floats of 8 bits and fewer, and integers of fewer than 8, each in a byte.
 template <pfrt_dtype dtype>
 struct Small {
   static constexpr pfrt_dtype kDtype = dtype;
@@ -135,12 +135,12 @@ auto with_type(pfrt_dtype dtype, Fn fn) {
   }
 }
 
-// As kernels see it: sub-byte types have a byte an element.
+// Size for kernels, which see sub-byte types as a byte for each element.
 uint64_t stored_bytes(pfrt_dtype dtype, int64_t elements) {
   return static_cast<uint64_t>(elements) * cpu::stored_size(dtype);
 }
 
-// The snapshot of a case: one node, and the values it names.
+// The snapshot of a case: its node, and the values that it names.
 class Snapshot {
  public:
   Snapshot(const cpu::KernelRow& row, const Case& c, const std::vector<Guarded>& inputs)
@@ -353,7 +353,7 @@ Outcome run(const cpu::KernelRow& row, const Case& c, const RunForm& form) {
   cpu::Run::Extras extras;
   extras.precision = form.precision;
   const auto packed = row.pack == nullptr ? std::nullopt : row.pack(node);
-  // As the host gives it: 64-byte aligned.
+  // The memory is 64-byte aligned, like the host's.
   Guarded packed_bytes((packed ? packed->bytes + 63 : 0) / 64 * 64, Placed::kAtEnd);
   if (packed) {
     std::vector<const void*> sources = {inputs[packed->input].data()};

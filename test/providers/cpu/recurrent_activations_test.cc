@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sigmoid and Tanh of recurrent layers against double precision, over the whole range of float32.
+// Sigmoid and Tanh of recurrent layers, compared with double precision over the whole range of
+// float32.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +19,7 @@ namespace {
 
 using cpu::ActivationVectors;
 
-// Every so many finite floats, and those around 0 and 1.
+// Finite floats at regular distances, and floats around 0 and 1.
 std::vector<float> sample() {
   std::vector<float> out{0.0f, -0.0f};
   for (uint32_t bits = 1; bits < 0x7f800000u; bits += 4093)
@@ -27,7 +28,7 @@ std::vector<float> sample() {
   return out;
 }
 
-// The largest error, in units in the last place of the exact value.
+// Returns the largest error, in units in the last place of the exact value.
 double worst(void (*activation)(float*, int64_t), double (*exact)(double)) {
   const std::vector<float> x = sample();
   std::vector<float> y = x;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Normalisations in the step that makes their input: the bits of the two apart, whoever finishes a
-// row, and whether or not others use what is normalised.
+// Normalisations in the step that makes their input have the bits of two steps, whichever thread
+// finishes a row, and whether or not others use the normalised value.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -10,7 +10,7 @@
 #include "core/base/status.h"
 #include "providers/cpu/epilogue/norm_rows.h"
 #include "providers/cpu/isa/isa.h"
-#include "test/providers/cpu/cases.h"
+#include "test/providers/cpu/cases/cases.h"
 #include "test/providers/cpu/graph.h"
 #include "test/providers/cpu/guarded.h"
 
@@ -28,7 +28,8 @@ Data weights(Random& random, Dims dims) {
   return data;
 }
 
-// LayerNormalization or RMSNormalization of the last dimension of |x|, in the step of node 0.
+// Adds a LayerNormalization or RMSNormalization of the last dimension of |x|, in the step of node
+// 0.
 uint32_t add_norm(Graph& g, Random& random, uint32_t x, const Dims& dims) {
   const bool centered = random.once_in(2);
   std::vector<uint32_t> inputs{x, g.add(weights(random, {dims.back()}))};
@@ -38,7 +39,7 @@ uint32_t add_norm(Graph& g, Random& random, uint32_t x, const Dims& dims) {
                {{"axis", axis}, {"epsilon", 1e-3F}}, 1);
 }
 
-// A product or a Gather, perhaps with an epilogue, and its rows normalised.
+// A product or a Gather, perhaps with an epilogue, whose rows are normalised.
 Graph build(Random& random, bool large) {
   Graph g;
   const int64_t columns = random.from_to(1, large ? 900 : 40);
@@ -132,7 +133,7 @@ TEST_F(RowNorm, is_refused_with_a_reason) {
        [](Graph& g, uint32_t x, Random& random) {
          g.add("RMSNormalization", {x, g.add(weights(random, {1}))}, {8, 8}, {}, 1);
        }},
-      {"with an element for each",  // one of each row has as many
+      {"with an element for each",  // a factor for each row has as many elements
        [](Graph& g, uint32_t x, Random& random) {
          g.add("RMSNormalization", {x, g.add(weights(random, {8, 1}))}, {8, 8}, {}, 1);
        }},

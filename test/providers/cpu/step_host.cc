@@ -39,14 +39,14 @@ StepHost::StepHost(std::vector<void*> buffers, uint32_t workers, uint64_t scratc
   };
 }
 
-// The last index first, so that nothing depends on the order.
+// Starts with the last index, since nothing may depend on the order.
 void StepHost::parallel(const pfrt_step_context* context, uint64_t n,
                         void (*fn)(void*, uint64_t, uint32_t), void* arg) {
   std::atomic<uint64_t> left{n};
   const auto work = [&](uint32_t worker) {
     for (uint64_t i = left; i > 0;)
       if (left.compare_exchange_weak(i, i - 1)) {
-        // As the host does, which leaves calls out once the run is stopped.
+        // Like the host, this leaves calls out once the run is stopped.
         if (self(context).looks_.load() <= self(context).last_look_) fn(arg, i - 1, worker);
         i = left;
       }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a step gets from the host in a run: buffers, threads, scratch memory between guard pages, a
-// place for its message. One run at a time.
+// The host's part of a step's run: buffers, threads, scratch memory between guard pages, a place
+// for its message. For one run at a time.
 #pragma once
 
 #include <atomic>
@@ -18,14 +18,14 @@ namespace pfrt::test {
 
 class StepHost {
  public:
-  // |buffers| by index. Parallel work runs on |workers| threads. The run is cancelled after the
-  // step has looked at it |looks| times.
+  // |buffers| are by index. Parallel work runs on |workers| threads. The run is cancelled after
+  // |looks| looks of the step.
   StepHost(std::vector<void*> buffers, uint32_t workers, uint64_t scratch_bytes,
            uint64_t looks = UINT64_MAX);
   StepHost(const StepHost&) = delete;
   StepHost& operator=(const StepHost&) = delete;
 
-  // Gives memory to outputs whose dimensions only the run tells; refuses them unless set.
+  // Gives memory to outputs whose dimensions only the run tells; without it they are refused.
   using Alloc = std::function<void*(uint32_t buffer, const std::vector<int64_t>& dims)>;
   void set_alloc(Alloc alloc) { alloc_ = std::move(alloc); }
 

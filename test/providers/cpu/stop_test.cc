@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Kernels look at the run while they work, not only between the bodies of their loops: a step whose
-// work is in one body, or in none, looks often enough that a run stops within milliseconds on any
+// Kernels look at the run while they work, not only between the bodies of their loops. A step whose
+// work is in one body, or in none, looks so often that a run stops within milliseconds on any
 // processor, and leaves at once when told to.
 #include <gtest/gtest.h>
 
@@ -14,8 +14,8 @@ namespace pfrt::test {
 namespace {
 
 struct Long {
-  std::string_view op, row;  // empty = the first row that takes it
-  double work;               // multiply-adds, comparisons, elements
+  std::string_view op, row;  // empty = the first row that takes the case
+  double work;               // number of multiply-adds, comparisons or elements
   Case c;
 };
 
@@ -51,13 +51,13 @@ std::vector<Long> long_steps() {
                        std::vector<Data> out, std::vector<Attr> attrs = {}) {
     all.push_back({op, row, work, Case{std::move(in), std::move(out), std::move(attrs)}});
   };
-  // Many channels, few pixels: one tile with a long sum.
+  // With many channels and few pixels, one tile has a long sum.
   add("Conv", "", 64.0 * 16 * 9 * 2048, {floats({1, 2048, 4, 4}), floats({16, 2048, 3, 3})},
       {result({1, 16, 4, 4})}, {{"pads", Dims{1, 1, 1, 1}}});
   add("Conv", "conv_depthwise_rows", 2.0 * 25 * 300 * 300,
       {floats({1, 2, 300, 300}), floats({2, 1, 5, 5})}, {result({1, 2, 300, 300})},
       {{"group", int64_t{2}}, {"pads", Dims{2, 2, 2, 2}}});
-  // One row of an image of one dimension.
+  // A one-dimensional image has a single row.
   add("Conv", "conv_depthwise_rows", 2.0 * 9 * 400'000,
       {floats({1, 2, 400'000}), floats({2, 1, 9})}, {result({1, 2, 400'000})},
       {{"group", int64_t{2}}, {"pads", Dims{4, 4}}});
@@ -83,7 +83,7 @@ std::vector<Long> long_steps() {
       {{"size", int64_t{5}}});
   add("Einsum", "", 2e6, {floats({200, 100}), floats({100, 100}), floats({100, 200})}, {result({})},
       {{"equation", std::string("ij,jk,kl->")}});
-  // One plane, few positions, a window of thousands of pixels.
+  // A single plane has few positions, with windows of thousands of pixels.
   add("AveragePool", "", 1e8, {floats({1, 1, 400, 400})}, {result({1, 1, 101, 101})},
       {{"kernel_shape", Dims{300, 300}}});
   add("AveragePool", "", 1e8, {floats({1, 1, 20'000})}, {result({1, 1, 10'001})},
@@ -93,7 +93,7 @@ std::vector<Long> long_steps() {
   add("Det", "", 9e6, {floats({300, 300})}, {result({})});
   add("DFT", "", 2e7, {floats({1, 300'007, 1})}, {result({1, 300'007, 2})},
       {{"inverse", int64_t{0}}, {"onesided", int64_t{0}}});
-  // One line.
+  // These have a single line.
   for (const char* op : {"Softmax", "LogSoftmax"})
     add(op, "", 3e6, {floats({1, 2'000'000})}, {result({1, 2'000'000})}, {{"axis", int64_t{1}}});
   add("ArgMax", "", 2e6, {floats({1, 2'000'000})}, {result({1, 1}, PFRT_DTYPE_INT64)},
@@ -102,7 +102,7 @@ std::vector<Long> long_steps() {
   return all;
 }
 
-// The row named, or the first that takes the case.
+// Runs the named row, or the first that takes the case.
 Outcome run_first(const Long& step, const RunForm& form) {
   Outcome outcome;
   outcome.refused = "there is no such row";
@@ -133,7 +133,7 @@ TEST(KernelStops, a_step_leaves_when_it_is_told_to) {
     form.looks = whole.looks / 3;
     const Outcome cut = run_first(step, form);
     EXPECT_TRUE(cut.cancelled) << cut.refused << cut.fault;
-    // A few levels of loops each look once more.
+    // Each of a few levels of loops looks once more.
     EXPECT_LE(cut.looks, form.looks + 8);
   }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Divisions of work that a kernel offers for measurement: each gives the default's bits, and a
-// program whose steps were measured gives those of one whose were not, and says what was chosen.
+// Divisions of work that a kernel offers for measurement. Each gives the default's bits. A program
+// with measured steps gives the bits of one without, and names the choice.
 #include "providers/cpu/program/tune.h"
 
 #include <gtest/gtest.h>
@@ -19,13 +19,13 @@
 #include "providers/cpu/kernels/matmul/split_matmul.h"
 #include "providers/cpu/program/surrogate.h"
 #include "providers/cpu/registry/registry.h"
-#include "test/providers/cpu/cases.h"
+#include "test/providers/cpu/cases/cases.h"
 #include "test/providers/cpu/graph.h"
 
 namespace pfrt::test {
 namespace {
 
-// A host that keeps what it is told to.
+// A host that remembers the results it is given.
 struct Memory {
   std::map<std::string, std::string> values;
   std::string recalled;
@@ -96,8 +96,8 @@ class Tune : public testing::Test {
     return c;
   }
 
-  // How many other divisions of |c| the row has for a start; these and all that a search has are
-  // compared with its own.
+  // Compares the row's own division of |c| with the others: those of a race, and all that a search
+  // has. Returns the number of the former.
   size_t compare(std::string_view op, std::string_view name, const Case& c,
                  Precision precision = Precision::kFloat32) {
     const size_t offered = compare(op, name, c, precision, false);
@@ -156,7 +156,7 @@ TEST_F(Tune, other_divisions_of_winograd_convolutions_have_the_same_bits) {
   EXPECT_GE(
       compare("Conv", "conv_winograd", conv({2, 70, 37, 44}, {130, 70, 3, 3}, {2, 130, 37, 44}, 1)),
       2u);
-  // What is computed again by the reference is a matter of each tile.
+  // The reference computes some results again; these depend on the tile alone.
   Case odd = conv({1, 64, 30, 33}, {64, 64, 3, 3}, {1, 64, 30, 33}, 1);
   odd.inputs[0].values[1000] = 3e38;
   odd.inputs[0].values[20000] = static_cast<double>(NAN);
@@ -174,7 +174,7 @@ TEST_F(Tune, other_divisions_of_products_have_the_same_bits) {
       if (!row.has(cpu::kPackOptional)) continue;
       if (row.op == "MatMul") {
         offered += compare(row.op, row.name, product({2, 170, 75}, {75, 777}, {2, 170, 777}));
-        // In 31 tasks the last has two rows, which are multiplied in another way.
+        // With 31 tasks the last has two rows, which are multiplied in another way.
         offered += compare(row.op, row.name, product({962, 75}, {75, 200}, {962, 200}));
       }
       if (row.op == "Gemm") {
@@ -183,13 +183,14 @@ TEST_F(Tune, other_divisions_of_products_have_the_same_bits) {
         offered += compare(row.op, row.name, c);
       }
     }
-  // The divisions that tiles could have would move what they compute again by the reference.
+  // With tiles, divisions would change which results the reference computes again.
   if (cpu::isa() < cpu::Isa::kAmx) {
     EXPECT_GE(offered, 6u);
   }
 }
 
-// Convolutions of both kinds with epilogues, in nChw16c and not, and a product that is normalised.
+// Convolutions of both kinds with epilogues, in nChw16c and row-major, and a product that is
+// normalised.
 Graph network(Random& random) {
   Graph g;
   const auto constant = [&](Dims dims) {
@@ -280,8 +281,8 @@ TEST_F(Tune, what_runs_once_is_not_measured) {
   for (const std::string& detail : outcome.details) EXPECT_EQ(detail, "");
 }
 
-// A step of one buffer of |bytes| that takes its time, another that does, and one that does not,
-// among |count| in all.
+// A step on a buffer of |bytes|, with |count| divisions for a search, of which a race has the first
+// three. All are slow except the one of size 3.
 struct Slow {
   int runs = 0;
   cpu::Step step;
@@ -381,7 +382,7 @@ TEST(Tuner, measures_again_what_the_host_remembers_and_it_does_not_know) {
   }
 }
 
-// What another session of the process has found without a folder is written to the first there is.
+// A session without a folder found the result; it is written to the first folder that comes.
 TEST(Tuner, tells_the_host_what_the_process_knows) {
   Slow slow(100), again(100);
   (void)slow.tune("process");
@@ -397,7 +398,7 @@ TEST(Tuner, ends_with_the_budget_or_when_it_is_stopped) {
   Slow slow(100);
   EXPECT_EQ(slow.tune("poor", &poor.sink), "not tuned: no time");
   EXPECT_EQ(slow.runs, 0);
-  poor.left = 1000;  // less than a run takes
+  poor.left = 1000;  // shorter than a run
   EXPECT_EQ(slow.tune("poor", &poor.sink), "not tuned: no time");
   EXPECT_LE(slow.runs, 2);
   EXPECT_EQ(poor.left, 0u);
@@ -416,13 +417,13 @@ TEST(Tuner, searches_as_many_forms_as_it_may) {
     Memory memory(search, 4);
     Slow some(100, 60);
     EXPECT_EQ(some.tune(key, &memory.sink).find("tuned: "), 0u) << some.step.detail;
-    // The default, ten others, and four.
+    // It measures the default, ten others, and four of the search.
     EXPECT_NE(some.step.tuning.find(" measured=15"), std::string::npos) << some.step.tuning;
     Memory all(search, 100);
     Slow every(100, 12);
     EXPECT_EQ(every.tune(key, &all.sink).find("tuned: size 1 -> 3, "), 0u) << every.step.detail;
     EXPECT_NE(every.step.tuning.find(" measured=12"), std::string::npos) << every.step.tuning;
-    // What was found by a race counts where one is asked for, not where a search is.
+    // A result of a race counts for a race, but not for a search.
     all.values.begin()->second = "1 2 size=2";
     Slow raced(100, 12), searched(100, 12);
     all.tuning.search = PFRT_TUNE_RACE;
@@ -430,7 +431,7 @@ TEST(Tuner, searches_as_many_forms_as_it_may) {
     all.tuning.search = search;
     EXPECT_EQ(searched.tune(key, &all.sink).find("tuned: size 1 -> 3, "), 0u)
         << searched.step.detail;
-    // A form of a search is one that a race does not have.
+    // This division is in a search, but not in a race.
     all.values.begin()->second = "3 2 size=11";
     all.tuning.search = PFRT_TUNE_RACE;
     EXPECT_EQ(raced.tune(key, &all.sink), "tuned: size 1 -> 11, 100 % faster (remembered)");
@@ -442,12 +443,14 @@ TEST(Tuner, runs_each_form_as_often_as_it_is_told) {
   memory.tuning.repeats = 2;
   Slow slow(100);
   (void)slow.tune("repeats", &memory.sink);
-  // Once before all, twice in the race, of which the other slow form has as many, twice at last.
+  // The default runs once at first, twice in the race and twice at last; the other slow division
+  // runs twice in the race.
   EXPECT_LE(slow.runs, 1 + 2 + 2 + 2);
   EXPECT_GE(slow.runs, 1 + 2 + 1 + 2);
 }
 
-// Of 256 points it finds the least of a smooth function in 10 random ones and 14 of its own choice.
+// In 256 points the search finds the minimum of a smooth function with 10 random points and 14 that
+// it chooses.
 TEST(Surrogate, finds_the_least_value_in_few_evaluations) {
   for (int place = 0; place < 16; ++place) {
     const double x0 = 0.1 + 0.05 * place, y0 = 0.85 - 0.04 * place;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the standard's newest versions (opset 28) allow as element types of the input that rows are
-// chosen by, strings apart, and that some row of each operator takes them all. QLinearMatMul of
-// 8-bit floats is missing here: it becomes other operators before it gets to a provider.
+// Lists the element types, except strings, that the standard's newest versions (opset 28) allow for
+// the input that selects a row, and checks that some row of each operator takes them. QLinearMatMul
+// of 8-bit floats is missing here: it becomes other operators before it gets to a provider.
 #include <gtest/gtest.h>
 
 #include <sstream>
 
+#include "providers/cpu/kernel/row.h"
 #include "providers/cpu/registry/registry.h"
-#include "providers/cpu/row/row.h"
 
 namespace pfrt::test {
 namespace {

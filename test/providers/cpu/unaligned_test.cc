@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Constants that steps read unaligned, as they lie in a file.
+// Constants that steps read unaligned, in place in a file.
 #include <gtest/gtest.h>
 
 #include <cstring>
 
-#include "test/providers/cpu/cases.h"
+#include "test/providers/cpu/cases/cases.h"
 #include "test/providers/cpu/graph.h"
 
 namespace pfrt::test {
@@ -24,7 +24,7 @@ class Unaligned : public testing::Test {
     gathered_ = graph_.add("Gather", {table_, rows_}, {kTaken, kWidth}, {{"axis", int64_t{0}}});
     graph_.outputs = {gathered_};
   }
-  // Of gathered rows.
+  // Expects |bytes| to be the gathered rows.
   void check(const std::vector<char>& bytes) const {
     ASSERT_EQ(bytes.size(), kTaken * kWidth * sizeof(float));
     const int64_t taken[] = {7, 39, 39};

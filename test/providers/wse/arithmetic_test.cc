@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A PE's arithmetic: one rounding of the exact result, vectors with the bits of single operations,
-// and sums in the order of the fabric's tree.
+// A PE's arithmetic rounds the exact result once, vectors have the bits of single operations, and
+// sums follow the order of the fabric's tree.
 #include "providers/wse/number/arithmetic.h"
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ float of_bits(Arithmetic type, uint16_t bits) {
   return type == Arithmetic::kFp16 ? float16_to_float(bits) : bfloat16_to_float(bits);
 }
 
-// |value|, exact, rounded once to nearest even.
+// Rounds the exact |value| once, to nearest even.
 float rounded_once(Arithmetic type, long double value) {
   const bool half = type == Arithmetic::kFp16;
   const int fraction = half ? 10 : 7, least = half ? -14 : -126, most = half ? 15 : 127;
@@ -47,9 +47,9 @@ float rounded_once(Arithmetic type, long double value) {
   return std::signbit(value) ? -size : size;
 }
 
-// a * b + c. The product has 22 bits at most, which long double has exactly; of two numbers that
-// are 40 bits apart or more the smaller one matters by its sign alone, so that it may be as much
-// larger as makes their sum exact.
+// Returns a * b + c. The product has 22 bits at most, and long double holds it exactly. When two
+// numbers are more than 40 bits apart, only the sign of the smaller matters, so a larger one
+// replaces it that makes the sum exact.
 float fused_exactly(Arithmetic type, float a, float b, float c) {
   const long double product = static_cast<long double>(a) * static_cast<long double>(b);
   auto addend = static_cast<long double>(c);
@@ -73,7 +73,7 @@ void expect_fused(Arithmetic type, float a, float b, float c) {
       << ", exactly rounded " << exact;
 }
 
-// Zero, the ends of subnormals and normals, ones and their neighbours, and what is no number.
+// Returns zero, the ends of subnormals and normals, ones and their neighbours, infinities and NaN.
 std::vector<float> special_values(Arithmetic type) {
   std::vector<float> out = {kInfinity, kNaN};
   const bool half = type == Arithmetic::kFp16;
@@ -108,8 +108,8 @@ TEST(Arithmetic, values_of_any_bits_are_fused_with_one_rounding) {
     }
 }
 
-// Products of an odd fraction and 1.5 lie just between two values of the type, as do many sums of
-// numbers of nearly the same size; the addend decides.
+// A product of an odd fraction and 1.5 lies midway between two values of the type, as do many sums
+// of numbers of nearly equal size. The addend decides.
 TEST(Arithmetic, ties_are_decided_by_what_is_far_below_them) {
   std::mt19937_64 random(2);
   for (const Arithmetic type : kNarrowTypes) {
@@ -123,7 +123,7 @@ TEST(Arithmetic, ties_are_decided_by_what_is_far_below_them) {
       for (const float c : {0.0F, least, -least, scale, -scale, of_bits(type, one)})
         for (const float a : {1.5F, -1.5F, 1.25F, 3 * scale, 0.5F * least * 0x1p20F})
           expect_fused(type, a, odd, c);
-      // Around the smallest subnormals.
+      // These are around the smallest subnormals.
       for (const float small : {least, 3 * least, 5 * least})
         for (const float c : {0.0F, least, -2 * least}) {
           expect_fused(type, 0.5F, small, c);
@@ -180,7 +180,8 @@ TEST(Arithmetic, types_have_names_and_sizes) {
   EXPECT_EQ(bytes_of(Arithmetic::kFp32Fast), 4);
 }
 
-// A product of tiles with its memory. |strange| of a hundred values are no ordinary ones.
+// A product of tiles with its memory. |strange| of a hundred values are zeros, infinities and the
+// like.
 struct RandomTile {
   RandomTile(Arithmetic type_in, uint64_t seed, int strange, bool with_nan)
       : type(type_in), random(seed) {
@@ -269,7 +270,7 @@ TEST(Tile, numbers_that_are_none_have_the_same_bits_too) {
 }
 
 TEST(Tile, blocks_of_k_are_visited_in_their_order) {
-  // fp16: 2048 + 1 is 2048, so that the order of the sums shows.
+  // In fp16 2048 + 1 is 2048, so the order of the sums shows.
   std::vector<float> b(5 * kTileLanes, 1.0F);
   const std::vector<float> a = {2048, 1, 1, -2048, 1};
   for (const auto& [order, expected] :
@@ -298,17 +299,17 @@ TEST(Join, a_line_is_added_up_in_the_order_of_the_tree) {
     for (uint64_t seed = 0; seed < 50; ++seed) {
       const std::vector<float> p = random_values(10, type, seed);
       const auto add = [type](float x, float y) { return round_to(type, x + y); };
-      // Groups 0-3, 4-7 and 8-9 with their roots at 2, 6 and 9; that of all is 6.
+      // Groups 0-3, 4-7 and 8-9 have their roots at 2, 6 and 9, and the root of all is 6.
       const float low = add(add(p[0], p[1]), add(p[3], p[2]));
       const float middle = add(add(p[4], p[5]), add(p[7], p[6]));
       const float high = add(p[8], p[9]);
       const float all = add(low, add(high, middle));
       ASSERT_EQ(bits_of(tree_join(type, p, 4, Join::kAdd)), bits_of(all)) << name_of(type);
-      // One group, its root in the middle: from above first.
+      // A single group has its root in the middle, and sums from above come first.
       const float above = add(add(add(p[9], p[8]), p[7]), p[6]);
       const float below = add(add(add(add(p[0], p[1]), p[2]), p[3]), p[4]);
       ASSERT_EQ(bits_of(tree_join(type, p, 10, Join::kAdd)), bits_of(add(below, add(above, p[5]))));
-      // Groups of one: the same among the roots.
+      // Groups of one PE leave the same sums among the roots.
       ASSERT_EQ(bits_of(tree_join(type, p, 1, Join::kAdd)), bits_of(add(below, add(above, p[5]))));
     }
 }
@@ -316,7 +317,7 @@ TEST(Join, a_line_is_added_up_in_the_order_of_the_tree) {
 TEST(Join, the_order_shows_in_fp16) {
   const std::vector<float> p = {2048, 1, 1, 1, 1};
   EXPECT_EQ(register_join(Arithmetic::kFp16, p, Join::kAdd), 2048.0F);
-  // 2048 comes from below, after 1 + 1 + 1 from above: 2051 is rounded to even.
+  // The sum 1 + 1 + 1 from above comes first, then 2048 from below: 2051 is rounded to even.
   EXPECT_EQ(tree_join(Arithmetic::kFp16, p, 5, Join::kAdd), 2052.0F);
 }
 

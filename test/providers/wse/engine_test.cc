@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The phase engine against the event simulator of providers/wse/oracle, which shares nothing with
-// it but the machine's numbers, over random small cases; and against closed forms.
+// Compares the phase engine with the event simulator of providers/wse/oracle, which shares only the
+// machine's numbers with it, over random small cases; and with closed forms.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ std::string text_of(const Case& work) {
 
 // ---- values by the engine's side ----
 
-// From the last of |parts| to the first, each added to what comes.
+// Sums from the last of |parts| to the first, adding each to the sum that arrives.
 float chain_sum(Arithmetic type, const std::vector<float>& parts) {
   float out = parts.back();
   for (size_t i = parts.size() - 1; i-- > 0;) out = round_to(type, out + parts[i]);
@@ -99,7 +99,7 @@ std::vector<float> exchange_result(const Case& work) {
   for (int64_t y = 0; y < work.rows; ++y)
     for (int64_t x = 0; x < work.columns; ++x)
       for (int64_t side = 0; side < sides; ++side) {
-        // N, E, S, W; a cache's entries come from the south.
+        // The sides are N, E, S, W; a cache's entries come from the south.
         const int64_t way = halo ? side : 2;
         const int64_t from_x = x + (way == 1) - (way == 3), from_y = y + (way == 2) - (way == 0);
         const bool rim = from_x < 0 || from_x >= work.columns || from_y < 0 || from_y >= work.rows;
@@ -161,7 +161,7 @@ class RandomCases {
   Case line(Algorithm algorithm) {
     Case out = start(algorithm);
     out.columns = between(2, 40);
-    // Of one group alone see below.
+    // A test below has a single group.
     const bool groups = algorithm == Algorithm::kTwoPhaseReduce;
     out.group = groups ? between(1, out.columns - 1) : between(1, out.columns + 2);
     out.n = between(1, 60);
@@ -171,7 +171,7 @@ class RandomCases {
   }
   Case square(Algorithm algorithm) {
     Case out = start(algorithm);
-    out.columns = out.rows = between(2, 9);  // of one PE see below
+    out.columns = out.rows = between(2, 9);  // a test below has one PE
     out.m = between(1, 9);
     out.k = between(1, 9);
     out.n = between(1, 9);
@@ -190,8 +190,8 @@ class RandomCases {
     out.b = random_values(out.k * out.n * out.columns * out.rows, arithmetic_of(out), random_());
     return out;
   }
-  // So large that PEs with all neighbours are there, and beside each other: what is at the rim has
-  // less to send and begins earlier.
+  // The grid is so large that neighbouring PEs exist that have all their neighbours. PEs at the rim
+  // have less to send and begin earlier.
   Case exchange(Algorithm algorithm) {
     Case out = start(algorithm);
     out.columns = between(4, 9);
@@ -222,8 +222,9 @@ struct EngineMachine {
 constexpr EngineMachine kEngineMachines[] = {{"wse2", false}, {"wse3", false}, {"wse3", true}};
 constexpr uint64_t kSeeds = 25;
 
-// The engine has neither queues nor turns at a ramp. Where messages of two phases, or from two
-// sides, come to a PE at once, and the whole takes a hundred cycles, |tolerance| is what they cost.
+// Expects the engine's values and cycles to match the oracle's. The engine has neither queues nor
+// turns at a ramp. Where messages of two phases, or from two sides, come to a PE at once, and the
+// whole takes a hundred cycles, |tolerance| covers their cost.
 template <typename MakeCase>
 void expect_engine_is_oracle(MakeCase make_case, std::vector<float> (*values)(const Case&),
                              double tolerance = 0.01) {
@@ -291,7 +292,7 @@ TEST(Engine, cache_shifts_are_those_of_the_oracle) {
                           exchange_result);
 }
 
-// A square of one PE has nobody to send to: its datapath loses nothing to wavelets.
+// A square of one PE has nobody to send to, so its datapath loses nothing to wavelets.
 TEST(Engine, products_on_one_pe_move_nothing) {
   for (const Algorithm algorithm : {Algorithm::kMeshGemm, Algorithm::kCannon, Algorithm::kSumma}) {
     Case work;
@@ -334,9 +335,9 @@ TEST(Engine, a_two_phase_reduce_of_one_group_is_a_chain) {
 
 // ---- closed forms ----
 
-// Near-Optimal Wafer-Scale Reduce: B + (2 T_R + 2) (P - 1), with a hop of one cycle; here the
-// role test and the start of the first send come before, the first receiver may not be ready for
-// what comes, and the root adds nothing to a wavelet.
+// Near-Optimal Wafer-Scale Reduce: a chain takes B + (2 T_R + 2) (P - 1), with a hop of one cycle.
+// Here the role test and the start of the first send come before that, the first receiver may not
+// be ready in time, and the root adds nothing to a wavelet.
 double first_stage(const Machine& m, double hops) {
   return std::max(m.send_setup + 2 * m.ramp + hops * m.hop, m.dsd_setup);
 }
@@ -354,7 +355,8 @@ TEST(ClosedForms, a_chain_takes_what_was_published_of_it) {
     }
 }
 
-// ... and 2 B + (2 T_R + 2) (S - 1) + (2 T_R + S + 1) (P / S - 1), twice with what comes before.
+// The published time is 2 B + (2 T_R + 2) (S - 1) + (2 T_R + S + 1) (P / S - 1); here both phases
+// have a role test and a first stage.
 TEST(ClosedForms, a_two_phase_reduce_takes_what_was_published_of_it) {
   const Machine m = machine_of("wse2");
   for (const int64_t group : {2, 4, 16, 64})

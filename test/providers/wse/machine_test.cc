@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Machine files: those of the library are complete, and what is wrong with one is named.
+// Machine files: those of the library are complete, and faults in others are named.
 #include "providers/wse/machine/machine.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 namespace pfrt::wse::test {
 namespace {
 
-// wse2's file with the first |from| written as |to|.
+// Returns wse2's file with the first |from| replaced by |to|.
 std::string edited(std::string_view from, std::string_view to) {
   std::string text(machine_text("wse2"));
   const size_t at = text.find(from);
@@ -26,7 +26,7 @@ std::string edited(std::string_view from, std::string_view to) {
   return text;
 }
 
-// What is said of |text|, which is no machine.
+// Returns the error for |text|, which is no machine.
 std::string fault_of(std::string_view text, const std::vector<Change>& changes = {},
                      bool silicon = false) {
   const Result<Machine> out = parse_machine(text, silicon, changes);
@@ -85,7 +85,7 @@ TEST(Machine, what_was_held_against_measurements_is_said_by_kind_of_program) {
   EXPECT_FALSE(contains(machine_of("wse2").identity(), "not validated"));
 }
 
-// Numbers other than those that published figures were held against.
+// Published figures say nothing about a machine with other numbers.
 TEST(Machine, nothing_was_held_against_changed_numbers) {
   const Machine changed = machine_of("wse2", false, {{"hop", 2}});
   EXPECT_TRUE(changed.held.empty());
@@ -123,7 +123,7 @@ TEST(Machine, each_number_that_is_missing_is_named) {
     const size_t at = text.find("\"" + number + "\": [");
     ASSERT_NE(at, std::string::npos) << number;
     size_t end = text.find('\n', at) + 1;
-    // The last number has no comma: the one before it loses its own.
+    // The last number has no comma, so the one before it loses its own.
     const bool last = text[end - 2] != ',';
     text.erase(at, end - at);
     if (last) text.erase(text.rfind(',', at), 1);
@@ -224,7 +224,7 @@ TEST(Machine, a_change_is_taken_and_changes_the_hash) {
 TEST(Machine, every_number_can_be_changed_alone) {
   const auto plain = numbers_of(machine_of("wse2"));
   for (const auto& [number, value] : plain) {
-    // Within the geometry that machines have.
+    // The change stays within the geometry that machines have.
     const bool smaller = number.starts_with("usable_") || number == "program_bytes";
     const double other = smaller ? value - 1 : value + 1;
     auto expected = plain;
@@ -242,12 +242,12 @@ TEST(Machine, silicon_overrides_the_numbers_of_the_simulator) {
   EXPECT_EQ(silicon.fp16_fmac.group_cycles, 2.74);
   EXPECT_NE(simulator.sources.at("wavelet"), silicon.sources.at("wavelet"));
   EXPECT_EQ(simulator.ramp, silicon.ramp);
-  // A change comes after both.
+  // A change overrides both.
   EXPECT_EQ(machine_of("wse3", true, {{"wavelet", 2}}).wavelet, 2);
 }
 
-// Physical numbers of the second generation, on the machine as in its vendor's simulator: a hop is
-// a cycle, descriptors and divisions cost what the vendor's examples say.
+// Physical numbers of the second generation, for the machine and its vendor's simulator alike: a
+// hop takes a cycle, and descriptors and divisions take the cycles of the vendor's examples.
 TEST(Machine, numbers_of_wse2_are_in_their_documented_ranges) {
   for (const bool silicon : {false, true}) {
     const Machine m = machine_of("wse2", silicon);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a session may ask of the wafer: each option is read, and what is wrong with one is said with
-// its name and what it takes.
+// Options of a session for the wafer: each is read, and an error gives the option's name and the
+// values that it takes.
 #include "providers/wse/program/options.h"
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ Settings good(const Pairs& options, std::string_view device = "wse2") {
   return out.ok() ? out.take() : Settings();
 }
 
-// |value| is refused with the option's name, the value and |takes|.
+// Expects an error with the option's name, the value and |takes|.
 void expect_wrong(const std::string& key, const std::string& value, std::string_view takes) {
   const Result<Settings> out = settings_of({{key, value}});
   ASSERT_FALSE(out.ok()) << key << "=" << value;
@@ -43,7 +43,7 @@ void expect_wrong(const std::string& key, const std::string& value, std::string_
   EXPECT_TRUE(contains(text, key) && contains(text, value) && contains(text, takes)) << text;
 }
 
-// A file that is gone with this.
+// A file that is removed with this object.
 class MachineFile {
  public:
   MachineFile(const std::string& name, std::string_view text)
@@ -245,7 +245,7 @@ TEST(WaferOptions, a_machine_file_that_is_not_there_or_wrong_is_named) {
   }
 }
 
-// A folder opens as a file does; reading it fails.
+// A folder opens like a file, but cannot be read.
 TEST(WaferOptions, a_folder_is_no_machine_file) {
   const Result<Settings> folder = settings_of({{"machine_file", testing::TempDir()}});
   ASSERT_FALSE(folder.ok());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where layers lie: side by side without overlap where there is room, one after another where there
-// is not, and an answer that a person can act on where a layer has no place at all.
+// Places of layers: side by side without overlap where there is room, one after another where there
+// is none, and an error that a person can act on where a layer has no place at all.
 #include "providers/wse/place/placement.h"
 
 #include <gtest/gtest.h>
@@ -51,20 +51,21 @@ Layer element_layer(std::string name, std::string_view op, int64_t count, int64_
   return out;
 }
 
-// Each reads the one before it.
+// Makes each layer read the one before it.
 std::vector<Layer> in_a_chain(std::vector<Layer> layers) {
   for (uint32_t i = 1; i < layers.size(); ++i) layers[i].reads = {i - 1};
   return layers;
 }
 
-// |count| products of a vector with 512 x 512 in fp16, each of which takes 4 x 4 PEs at least.
+// Returns |count| products of a vector with 512 x 512 in fp16, each of which takes at least 4 x 4
+// PEs.
 std::vector<Layer> products(int count) {
   std::vector<Layer> out;
   for (int i = 0; i < count; ++i) out.push_back(product_layer(message("p", i), 1, 512, 512));
   return in_a_chain(std::move(out));
 }
 
-// Room for 16 of them, with the PEs between them that streams take.
+// Size of a fabric for 16 of them, with the PEs between them that streams take.
 constexpr int64_t kColumns = 21, kRows = 20;
 
 Placement placed(const Target& target, const std::vector<Layer>& layers) {
@@ -78,7 +79,7 @@ bool overlap(const Rect& a, const Rect& b) {
   return a.x < b.x + b.columns && b.x < a.x + a.columns && a.y < b.y + b.rows && b.y < a.y + a.rows;
 }
 
-// What holds of every placement.
+// Checks the rules of every placement.
 void expect_sound(const Target& target, const Placement& plan, size_t layers) {
   ASSERT_EQ(plan.layers.size(), layers);
   ASSERT_EQ(plan.mappings.size(), layers);
@@ -180,16 +181,17 @@ TEST(Placement, a_model_that_does_not_fit_streams_and_says_what_would_help) {
   EXPECT_TRUE(contains(plan.remedy, "2 chips (chips=WxH)")) << plan.remedy;
   EXPECT_EQ(plan.chips_used(), 1);
   const Machine& m = target.machine;
-  // A word an element on each of the channels, which is slower than the host's bytes a second.
+  // Each channel moves an element in a word, which is slower than the host's bytes per second.
   const double words = 512.0 * 512.0 / (m.h2d_words * m.channels);
   EXPECT_GT(words, 6 * 512.0 * 512.0 * 2.0 / m.host_bytes_per_second * m.clock_hz);
   for (const Stage& stage : plan.stages) EXPECT_DOUBLE_EQ(stage.host_cycles, words);
 }
 
-// Fewer PEs than there are, and no room all the same: what is in the way is said.
+// The model needs fewer PEs than there are and still has no room; the error gives the obstacle.
 TEST(Placement, a_model_that_needs_fewer_pes_than_there_are_says_what_is_in_the_way) {
   const Machine m = machine_of("wse2");
-  // Weights for squares of 48 PEs a side: two fit beside each other, and no second shelf.
+  // Weights that need squares of 48 PEs a side: two fit beside each other, and there is no second
+  // shelf.
   const auto filling = [&](const char* name, int64_t side) {
     const auto width = static_cast<int64_t>(
         std::sqrt(static_cast<double>(m.data_bytes() / 2 * side * side)) * 0.97);
@@ -226,7 +228,7 @@ TEST(Placement, a_pipeline_that_does_not_fit_is_refused_with_what_would_help) {
   EXPECT_TRUE(contains(out.status().message(), "chips=WxH")) << out.status().message();
 }
 
-// "needs N B per PE", as a number.
+// Reads the number in "needs N B per PE".
 int64_t bytes_needed(const std::string& text) {
   const std::string before = "does not fit: needs ";
   size_t at = text.find(before);
@@ -268,11 +270,11 @@ TEST(Placement, an_elementwise_layer_too_large_is_refused_too) {
   EXPECT_GT(bytes_needed(out.status().message()), 49152) << out.status().message();
 }
 
-// Each of them fits on the PEs of their stage, but not all of them: they lie apart, or the refusal
-// says more bytes than there are.
+// Each layer fits on the PEs of the stage, but not all together. They get stages of their own, or
+// the refusal names more bytes than there are.
 TEST(Placement, layers_that_fit_alone_but_not_together_are_not_refused_with_less_than_the_limit) {
   const Target target = target_of(4, 4);
-  // 30,000 B of weights a PE each.
+  // Each PE holds 30,000 B of weights.
   const std::vector<Layer> layers = {product_layer("a", 1, 480, 480),
                                      element_layer("scale", "Mul", 480, 240000)};
   for (const Layer& layer : layers)
@@ -348,7 +350,7 @@ TEST(Placement, a_model_that_a_chips_memory_has_no_room_for_streams) {
   EXPECT_NE(plan.remedy, "");
 }
 
-// "Bytes of a wafer that may be used": one layer at a time as well.
+// "Bytes of a wafer that may be used" also limits layers that run one at a time.
 TEST(Placement, layers_that_stream_keep_to_a_chips_memory) {
   Chips chips;
   chips.memory_bytes = 64 * machine_of("wse2").data_bytes();
@@ -358,13 +360,13 @@ TEST(Placement, layers_that_stream_keep_to_a_chips_memory) {
     EXPECT_LE(stage.rect.columns * stage.rect.rows, 64) << "PEs of a layer";
 }
 
-// 5 layers of 16 PEs at least, of which 64 may be used, and of which 4 fit.
+// There are 5 layers of at least 16 PEs each; 64 PEs may be used, on which 4 fit.
 TEST(Placement, a_remedy_counts_what_may_be_used) {
   Chips chips;
   chips.memory_bytes = 64 * machine_of("wse2").data_bytes();
   const Placement with_memory = placed(target_of(100, 100, chips), products(5));
   EXPECT_TRUE(contains(with_memory.remedy, "there are 64")) << with_memory.remedy;
-  // As many PEs as are needed, but not with the room between rectangles.
+  // The number of PEs would do, but not with the room between rectangles.
   const Placement with_room = placed(target_of(kColumns, kRows), products(20));
   EXPECT_FALSE(contains(with_room.remedy, "need 320 PEs") &&
                contains(with_room.remedy, "there are 420"))

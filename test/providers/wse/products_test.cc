@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Values of products: near those of fp64, and with the bits of a loop in the order that the
+// Values of products are near those of fp64, and have the bits of a loop in the order that the
 // provider's README gives each PE.
 #include "providers/wse/schedule/products.h"
 
@@ -52,7 +52,7 @@ struct Matrices {
   std::vector<float> a, b, c;
 };
 
-// The ring of the README: 0, 2, 4, ..., 5, 3, 1 or in order.
+// Returns the README's ring: 0, 2, 4, ..., 5, 3, 1 or in order.
 std::vector<int64_t> ring_by_hand(int64_t count, bool interleaved) {
   std::vector<int64_t> out;
   for (int64_t i = 0; i < count; ++i)
@@ -62,7 +62,7 @@ std::vector<int64_t> ring_by_hand(int64_t count, bool interleaved) {
   return out;
 }
 
-// One element as its PE computes it: blocks of k in the order that they come to it.
+// Computes an element like its PE, with blocks of k in the order in which they come.
 float element_by_hand(const Matrices& x, ProductAlgorithm algorithm, int64_t grid, int64_t row,
                       int64_t column) {
   const bool in_place = algorithm == ProductAlgorithm::kSumma;
@@ -81,7 +81,8 @@ float element_by_hand(const Matrices& x, ProductAlgorithm algorithm, int64_t gri
   return sum;
 }
 
-// A line of |grid| PEs, each with its part of k, joined by the tree; then what C had.
+// Each of a line of |grid| PEs sums its part of k; the tree joins the sums, and C's old value is
+// added.
 float vector_element_by_hand(const Matrices& x, int64_t grid, int64_t group, int64_t row,
                              int64_t column) {
   const int64_t part = part_of(x.k, grid);
@@ -148,7 +149,7 @@ TEST(Products, algorithms_differ_where_their_orders_do) {
   EXPECT_NE(mesh, x.run(ProductAlgorithm::kCannon, 8, 1));
   EXPECT_NE(mesh, x.run(ProductAlgorithm::kSumma, 8, 1));
   EXPECT_NE(mesh, x.run(ProductAlgorithm::kMeshGemm, 4, 1));
-  // On one PE all are the same chain.
+  // On a single PE all algorithms are the same chain.
   EXPECT_EQ(x.run(ProductAlgorithm::kMeshGemm, 1, 1), x.run(ProductAlgorithm::kCannon, 1, 1));
   EXPECT_EQ(x.run(ProductAlgorithm::kMeshGemm, 1, 1), x.run(ProductAlgorithm::kSumma, 1, 1));
 }
@@ -163,8 +164,8 @@ TEST(Products, parts_of_a_vector_are_joined_by_the_tree) {
                                 ProductAlgorithm::kMeshGemv, size.grid, group);
 }
 
-// k that leaves PEs at the end of the line without a part: they take part in the tree all the same,
-// as ragged edges are padded.
+// k leaves PEs at the end of the line without a part. They take part in the tree all the same,
+// since ragged edges are padded.
 TEST(Products, a_vector_is_joined_over_the_whole_line) {
   for (const ProductSize& size : {ProductSize{1, 10, 9, 8}, ProductSize{1, 3, 9, 7},
                                   ProductSize{1, 13, 9, 12}, ProductSize{1, 33, 9, 16}})

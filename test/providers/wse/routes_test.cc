@@ -14,13 +14,13 @@ namespace {
 
 class RoutesTest : public testing::Test {
  protected:
-  // What check() says names |pe| and has |words|.
+  // Expects an error of check() that names |pe| and has |words|.
   void expect_fault(std::string_view pe, std::string_view words) const {
     const std::string fault = routes_.check();
     EXPECT_TRUE(contains(fault, pe) && contains(fault, words)) << "'" << fault << "'";
   }
 
-  // A way in |color| along row |y|, from |first| to |last|.
+  // Adds a way in |color| along row |y|, from |first| to |last|.
   void add_line(int color, int64_t first, int64_t last, int64_t y) {
     routes_.add(first, y, color, kRamp, kEast);
     for (int64_t x = first + 1; x < last; ++x) routes_.add(x, y, color, kWest, kEast);
@@ -108,7 +108,7 @@ TEST_F(RoutesTest, a_route_in_a_color_of_an_algorithm_is_found) {
 }
 
 TEST_F(RoutesTest, too_many_output_queues_are_found) {
-  // 6, one of which the host's traffic has.
+  // A PE has 6 queues, and the host's traffic takes one of them.
   for (int color = 0; color < 5; ++color) add_line(color, 1, 2 + color, 1);
   EXPECT_EQ(routes_.check(), "");
   add_line(5, 1, 20, 1);
@@ -123,7 +123,7 @@ TEST_F(RoutesTest, too_many_input_queues_are_found) {
 }
 
 TEST(RoutesOfMachines, queues_are_those_of_the_machine) {
-  const Machine machine = machine_of("wse3");  // 8, of which the host's traffic has 2
+  const Machine machine = machine_of("wse3");  // it has 8, and the host's traffic takes 2
   Routes routes(machine);
   for (int color = 0; color < 7; ++color) {
     EXPECT_EQ(routes.check(), "") << color;
@@ -173,7 +173,7 @@ TEST_F(RoutesTest, a_color_out_of_range_is_found) {
 
 TEST_F(RoutesTest, streams_take_colors_that_are_free) {
   std::string fault;
-  // Across each other, along the same row, and from a rectangle to itself.
+  // These cross each other, share a row, and go from a rectangle to itself.
   EXPECT_TRUE(routes_.connect({0, 0, 4, 4}, {20, 0, 4, 4}, &fault));
   EXPECT_EQ(routes_.most_colors(), 1);
   EXPECT_TRUE(routes_.connect({0, 0, 4, 4}, {40, 0, 4, 4}, &fault));
@@ -202,14 +202,14 @@ TEST_F(RoutesTest, a_stream_without_a_free_color_names_the_pe) {
       << fault;
   EXPECT_EQ(routes_.check(), "");
   EXPECT_EQ(routes_.most_colors(), 18);
-  // Around it there is room.
+  // There is room around it.
   EXPECT_TRUE(routes_.connect({20, 10, 3, 3}, {40, 10, 3, 3}, &fault));
 }
 
 TEST_F(RoutesTest, as_many_streams_pass_a_pe_as_it_has_colors) {
   std::string fault;
   for (int i = 0; i < 18; ++i) {
-    // From and to PEs of their own, through (50,50).
+    // Each stream has PEs of its own at its ends, and passes (50,50).
     const Rect from{50 - 1 - i, 50, 1, 1}, to{50 + 1 + i, 50, 1, 1};
     EXPECT_TRUE(routes_.connect(from, to, &fault)) << i << " " << fault;
   }
@@ -218,7 +218,7 @@ TEST_F(RoutesTest, as_many_streams_pass_a_pe_as_it_has_colors) {
   EXPECT_EQ(routes_.most_colors(), 18);
 }
 
-// Each PE has room, but no color is free all along: what is said does not contradict itself.
+// Each PE has room, but no color is free all along, and the error does not contradict itself.
 TEST_F(RoutesTest, a_stream_without_one_color_that_is_free_all_along_says_so) {
   for (int color = 0; color < 9; ++color) add_line(color, 99 - color, 101, 1);
   for (int color = 9; color < 18; ++color) add_line(color, 103, 96 + color, 1);

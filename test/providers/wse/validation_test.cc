@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The validation table: rows are judged by their tolerance, counted as what they are evidence of,
-// and depend on the numbers of the machines; the README's counts are the table's.
+// The validation table: rows are judged by their tolerance, counted by their kind of evidence, and
+// depend on the numbers of the machines; the README's counts are the table's.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ const Validation& table() {
   return kTable;
 }
 
-// Without the engine beside the oracle.
+// Returns the table without the engine's rows beside the oracle.
 const Validation& published() {
   static const Validation kTable = validated({});
   return kTable;
@@ -44,7 +44,7 @@ std::string text_of(const ValidationRow& row) {
   return message(row.id, " ", row.point, ": published ", row.target, ", ours ", row.ours);
 }
 
-// Rows of the ids |moved| are others in |changed|, and none of those in |unmoved|.
+// Expects |changed| to have other numbers in rows of every id in |moved|, and in none of |unmoved|.
 void expect_moves(const Validation& changed, const std::vector<std::string>& moved,
                   const std::vector<std::string>& unmoved) {
   ASSERT_EQ(changed.rows.size(), published().rows.size());
@@ -97,7 +97,7 @@ const ValidationRow& row_of(std::string_view id, std::string_view point) {
   return table().rows.front();
 }
 
-// What the paper gives for products of a vector, and from prompt to last token.
+// The paper's figures for products of a vector, and for whole answers from prompt to last token.
 TEST(ValidationTable, products_of_vectors_and_whole_answers_are_judged) {
   EXPECT_EQ(row_of("V9", "1x16K").target, 1320);
   EXPECT_EQ(row_of("V9", "1x32K").target, 2233);
@@ -116,7 +116,7 @@ TEST(ValidationTable, products_of_vectors_and_whole_answers_are_judged) {
   }
 }
 
-// The whole published sweep, and what stays wrong in it.
+// The whole published sweep is there, with 48 fitted and 96 judged rows.
 TEST(ValidationTable, all_points_of_the_meshgemm_sweep_are_there) {
   int fitted = 0, judged = 0;
   for (const ValidationRow& row : table().rows) {
@@ -183,7 +183,7 @@ TEST(ValidationTable, no_row_is_both_fitted_and_judged) {
   for (const std::string& key : fitted) EXPECT_FALSE(judged.contains(key)) << key;
 }
 
-// Rows that a machine file's number says it was fitted on.
+// A machine file names the rows that a number was fitted on.
 TEST(ValidationTable, rows_that_numbers_were_fitted_on_are_not_judged) {
   const std::vector<std::pair<std::string, std::vector<std::string>>> points = {
       {"V6, P = 3", {"V6", "P=3 "}},
@@ -210,7 +210,7 @@ TEST(ValidationTable, rows_that_numbers_were_fitted_on_are_not_judged) {
   ASSERT_EQ(one_pe.size(), 6U);
   for (size_t i = 0; i < one_pe.size(); ++i)
     EXPECT_EQ(one_pe[i]->verdict, i == 0 || i == 4 ? Verdict::kFitted : Verdict::kMet) << i;
-  // Every constant that says so is in the list, with rows that there are.
+  // The list has every fitted constant, with rows that exist.
   EXPECT_GE(table().fitted.size(), 10U);
   for (const auto& [constant, on] : table().fitted) {
     EXPECT_TRUE(constant.starts_with("wse2.") || constant.starts_with("wse3.")) << constant;
@@ -221,7 +221,7 @@ TEST(ValidationTable, rows_that_numbers_were_fitted_on_are_not_judged) {
 TEST(ValidationTable, a_number_moves_the_rows_that_depend_on_it) {
   {
     SCOPED_TRACE("hop");
-    // So far off that rows are not met.
+    // The number is so far off that rows are not met.
     const Validation changed = validated({{"hop", 40}});
     expect_moves(changed, {"V1", "V2", "V7", "V8", "V9", "V10"}, {"V3", "V11"});
     EXPECT_GT(changed.not_met, 0);
@@ -245,7 +245,7 @@ TEST(ValidationTable, a_number_moves_the_rows_that_depend_on_it) {
   }
 }
 
-// Numbers that the files call idle.
+// The files call these numbers idle.
 TEST(ValidationTable, idle_numbers_move_no_judged_row) {
   const std::vector<Change> changes = {{"turn", 33},        {"clock_hz", 2e9},
                                        {"channels", 3},     {"host_bytes_per_second", 1e9},
@@ -306,7 +306,8 @@ TEST(ValidationTable, text_and_json_have_every_row_and_the_machines) {
   EXPECT_EQ(json["not_met"], published().not_met);
   EXPECT_EQ(json["idle"].size(), published().idle.size());
   EXPECT_EQ(json["predictions_met"], published().predictions_met);
-  // A naive model beside each block: of the sweep, three times what takes three times the steps.
+  // Each block has a naive model beside it; for the sweep, three times the steps take three times
+  // as long.
   EXPECT_TRUE(contains(text, "naive (P = 3's figure times P / 3), 96 rows: median 0.83 %"));
   for (const auto& block : json["blocks"])
     if (block["id"] == "V6") {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the tests of this folder share: machines of the library, numbers from a seed, and work done
+// Values for the tests of this folder: machines of the library, numbers from a seed, and work done
 // on the calling thread. Pure functions.
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace pfrt::wse::test {
 
-// A machine that the test does not go on without.
+// Returns a machine of the library; the test fails where there is none.
 inline Machine machine_of(std::string_view name, bool silicon = false,
                           const std::vector<Change>& changes = {}) {
   Result<Machine> out = find_machine(name, silicon, changes);
@@ -25,7 +25,7 @@ inline Machine machine_of(std::string_view name, bool silicon = false,
   return out.ok() ? out.take() : Machine();
 }
 
-// |count| values of |type| between -1 and 1.
+// Returns |count| values of |type| between -1 and 1.
 inline std::vector<float> random_values(int64_t count, Arithmetic type, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::uniform_real_distribution<float> numbers(-1.0F, 1.0F);

@@ -25,13 +25,13 @@ std::vector<Attribute> quantize_attributes(pfrt_dtype dtype) {
           Attribute::of_int("saturate", 1)};
 }
 
-// Inputs of a (de)quantization; a zero point of 0 is left out.
+// Inputs of a quantization or dequantization; a zero point of 0 is left out.
 std::vector<ValueId> with_parameters(ValueId x, const Parameters& p) {
   if (p.zero == kNoId) return {x, p.scale};
   return {x, p.scale, p.zero};
 }
 
-// The activations that are one operator of ai.onnx, with the defaults of their parameters.
+// Activations that are one operator of ai.onnx, with defaults of their parameters.
 struct Form {
   std::string_view name;
   std::optional<float> alpha, beta, gamma;

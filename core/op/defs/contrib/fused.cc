@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products and convolutions with what follows them in one operator, and their channels-last forms.
+// Products and convolutions joined with an activation or sum in one operator, and their
+// channels-last forms.
 #include <algorithm>
 #include <string>
 
+#include "core/op/defs/common/families.h"
+#include "core/op/defs/common/helpers.h"
+#include "core/op/defs/common/shapes.h"
 #include "core/op/defs/contrib/forms.h"
-#include "core/op/defs/families.h"
-#include "core/op/defs/rules.h"
-#include "core/op/defs/shapes.h"
 #include "core/op/engine/infer.h"
 #include "core/op/engine/inference.h"
 #include "core/op/engine/operator_def.h"
@@ -21,7 +22,7 @@ using contrib::replace_with;
 
 using contrib::Activation;
 
-// Takes the node's activation away: from "activation" and "activation_params".
+// Takes the node's activation from "activation" and "activation_params", and removes these.
 Result<Activation> listed_activation(Rewriter& rewriter) {
   PFRT_TRY(fill_string(rewriter, "activation", ""));
   Activation found{std::string(rewriter.node().attr_string("activation", "")), {}, {}, {}};
@@ -35,7 +36,8 @@ Result<Activation> listed_activation(Rewriter& rewriter) {
   return found;
 }
 
-// Likewise, from "activation" and "activation_alpha" to "activation_gamma".
+// Takes the node's activation from "activation" and "activation_alpha" to "activation_gamma", and
+// removes these.
 Result<Activation> named_activation(Rewriter& rewriter) {
   PFRT_TRY(fill_string(rewriter, "activation", ""));
   Activation found{std::string(rewriter.node().attr_string("activation", "")), {}, {}, {}};
@@ -55,7 +57,7 @@ Result<Activation> named_activation(Rewriter& rewriter) {
   return found;
 }
 
-// The rank of a convolution or pool from whatever says it.
+// The rank of a convolution or pool, from its attributes or inputs.
 Result<size_t> spatial_node_rank(Rewriter& rewriter, size_t weights) {
   const std::vector<int64_t>* kernel = rewriter.node().attr_ints("kernel_shape");
   size_t fallback = kernel ? kernel->size() + 2 : 0;
@@ -65,7 +67,7 @@ Result<size_t> spatial_node_rank(Rewriter& rewriter, size_t weights) {
   return rank;
 }
 
-// |op| of ai.onnx on input 0 with its channels moved to dimension 1 and back.
+// Makes the node |op| of ai.onnx on input 0, with its channels moved to dimension 1 and back.
 Status to_channels_last(Rewriter& rewriter, std::string_view op, size_t weights) {
   PFRT_ASSIGN(const size_t rank, spatial_node_rank(rewriter, weights));
   PFRT_ASSIGN(const ValueId first, contrib::permuted(rewriter, contrib::input(rewriter, 0),
@@ -76,7 +78,7 @@ Status to_channels_last(Rewriter& rewriter, std::string_view op, size_t weights)
                         {Attribute::of_ints("perm", contrib::to_channels_last(rank))});
 }
 
-// Y = activation(Conv(X, W, B) + Z).
+// Computes Y = activation(Conv(X, W, B) + Z).
 Status canonical_fused_conv(Rewriter& rewriter) {
   PFRT_ASSIGN(const Activation activation, listed_activation(rewriter));
   PFRT_ASSIGN(const pfrt_dtype dtype, contrib::dtype_of(rewriter, 0));
@@ -101,8 +103,9 @@ Status canonical_nhwc_max_pool(Rewriter& rewriter) {
   return to_channels_last(rewriter, "MaxPool", SIZE_MAX);
 }
 
-// In canonical graphs these are for providers that have them (core/pass/rules/channels_last.h);
-// graphs that are read in have them taken apart. Shapes are those with channels first, moved.
+// Canonical graphs have these operators for providers that support them
+// (core/pass/rules/layout/channels_last.h); in graphs that are read they are decomposed. Shapes are
+// inferred with channels first, and moved.
 Status infer_channels_last(Inference& inference) {
   const Type& in = inference.input(0);
   if (!in.is_tensor() || !in.has_shape || in.shape.size() < 3) {
@@ -149,8 +152,8 @@ Status canonical_fused_gemm(Rewriter& rewriter) {
   return contrib::activate_after(rewriter, activation, dtype);
 }
 
-// Order of the dimensions of a factor of FusedMatMul: its first one before the last with
-// |batch|, then the last two swapped with |matrix|.
+// Permutation of the dimensions of a factor of FusedMatMul: |batch| puts the first one before the
+// last, then |matrix| swaps the last two.
 std::vector<int64_t> factor_order(size_t rank, bool matrix, bool batch) {
   std::vector<int64_t> perm(rank);
   for (size_t i = 0; i < rank; ++i) perm[i] = static_cast<int64_t>(i);
@@ -159,7 +162,7 @@ std::vector<int64_t> factor_order(size_t rank, bool matrix, bool batch) {
   return perm;
 }
 
-// Input |i| in the order that its attributes ask for; a vector stays as it is.
+// Puts input |i| in the order that its attributes ask for; a vector stays as it is.
 Status order_factor(Rewriter& rewriter, size_t i, bool matrix, bool batch) {
   if (!matrix && !batch) return {};
   PFRT_ASSIGN(const size_t rank, contrib::known_rank(rewriter, i));
@@ -178,8 +181,8 @@ constexpr AttrDefault kMatMulDefaults[] = {
     {"FusedMatMul", "transBatchB", PFRT_ATTR_INT, 0},
 };
 
-// Two matrices are a Gemm, which transposes and scales while it reads; else the factors are
-// transposed first and the product scaled after.
+// Two matrices become a Gemm, which transposes and scales while it reads; otherwise the factors are
+// transposed first and the product is scaled afterwards.
 Status to_matmul(Rewriter& rewriter, pfrt_dtype dtype) {
   Node& node = rewriter.node();
   node.op = "FusedMatMul";  // TransposeMatMul is its first name

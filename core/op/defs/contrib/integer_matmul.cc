@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Matrix products of quantized factors whose result is scaled: sums of whole numbers by
-// MatMulInteger, then one factor a column.
+// Matrix products of quantized factors with a scaled result: sums of whole numbers by
+// MatMulInteger, then a factor for each column.
 #include <algorithm>
 #include <string>
 
+#include "core/op/defs/common/families.h"
+#include "core/op/defs/common/helpers.h"
+#include "core/op/defs/common/shapes.h"
 #include "core/op/defs/contrib/forms.h"
-#include "core/op/defs/families.h"
-#include "core/op/defs/rules.h"
-#include "core/op/defs/shapes.h"
 #include "core/op/engine/operator_def.h"
 #include "core/op/engine/rewriter.h"
 
@@ -25,13 +25,13 @@ bool all_zero(const Tensor* tensor) {
   return std::all_of(data, data + tensor->bytes(), [](uint8_t b) { return b == 0; });
 }
 
-// Factors of a product with their zero points, kNoId for none.
+// The factors of a product with their zero points; kNoId for none.
 struct Factors {
   ValueId a = kNoId, b = kNoId, a_zero = kNoId, b_zero = kNoId;
 };
 
-// The node's output becomes the int32 product. |matrices| says that B's zero point has one row a
-// matrix of B, which MatMulInteger does not know: the factors are then shifted first.
+// Makes the node's output the int32 product. |matrices| says that B's zero point has a row for each
+// matrix of B, which MatMulInteger does not support: the factors are then shifted first.
 Status to_sums(Rewriter& rewriter, Factors f, bool matrices) {
   if (!matrices) {
     rewriter.node().inputs = {f.a, f.b, f.a_zero, f.b_zero};
@@ -49,7 +49,7 @@ Status to_sums(Rewriter& rewriter, Factors f, bool matrices) {
   return replace_with(rewriter, "MatMul");
 }
 
-// Factors from inputs; a zero point that is 0 throughout is none.
+// Reads factors from inputs; a zero point that is 0 throughout counts as none.
 Factors read_factors(Rewriter& rewriter, size_t a, size_t b, size_t a_zero, size_t b_zero) {
   const auto zero = [&](size_t i) {
     return all_zero(rewriter.constant(i)) ? kNoId : contrib::input(rewriter, i);
@@ -61,7 +61,7 @@ bool one_a_matrix(Rewriter& rewriter, size_t zero, const Factors& f) {
   return f.b_zero != kNoId && rewriter.has_shape(zero) && rewriter.rank(zero) > 1;
 }
 
-// The node's int32 output as float32, times |scale| and plus |bias|.
+// Makes the node's int32 output float32, times |scale| and plus |bias|.
 Status scale_after(Rewriter& rewriter, ValueId scale, ValueId bias, pfrt_dtype dtype) {
   PFRT_TRY(rewriter.after(
       "Cast", {}, {Attribute::of_int("to", PFRT_DTYPE_FLOAT32), Attribute::of_int("saturate", 1)}));
@@ -89,7 +89,7 @@ Status canonical_to_float(Rewriter& rewriter) {
   return scale_after(rewriter, scale, bias, dtype);
 }
 
-// A is quantized to uint8 by its own range first.
+// First quantizes A to uint8 by its own range.
 Status canonical_dynamic(Rewriter& rewriter) {
   PFRT_ASSIGN(const ValueId quantized,
               rewriter.before("DynamicQuantizeLinear", {contrib::input(rewriter, 0)}, {}, 3));
@@ -105,7 +105,7 @@ Status canonical_dynamic(Rewriter& rewriter) {
   return scale_after(rewriter, scale, bias, PFRT_DTYPE_FLOAT32);
 }
 
-// Both factors are wide enough that their products need 32 bits; sums wrap around.
+// Products of these factors need 32 bits; sums wrap around.
 Status canonical_integer16(Rewriter& rewriter) {
   PFRT_ASSIGN(const pfrt_dtype a, contrib::dtype_of(rewriter, 0));
   PFRT_ASSIGN(const pfrt_dtype b, contrib::dtype_of(rewriter, 1));
@@ -135,8 +135,9 @@ constexpr AttrDefault kGemmDefaults[] = {
     {"QGemm", "transB", PFRT_ATTR_INT, 0},
 };
 
-// Inputs: A, its scale and zero point, B, its scale and zero point, C, and the output's scale and
-// zero point. C is int32 in units of the product; without an output scale the result is float32.
+// The inputs are A, its scale and zero point, B, its scale and zero point, C, and the output's
+// scale and zero point. C is int32 in units of the product; without an output scale the result is
+// float32.
 Status canonical_qgemm(Rewriter& rewriter) {
   PFRT_TRY(fill_defaults(rewriter, kGemmDefaults));
   for (const size_t i : {3u, 4u})

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Operators that are one of ai.onnx in another spelling: an axis or a list of another shape, a
-// default that ai.onnx does not have, outputs in another order.
+// Operators that ai.onnx has in another form: an axis or a list of another shape, a default that
+// ai.onnx does not have, outputs in another order.
 #include <algorithm>
 #include <numeric>
 #include <string>
 
+#include "core/op/defs/common/families.h"
+#include "core/op/defs/common/helpers.h"
+#include "core/op/defs/common/shapes.h"
 #include "core/op/defs/contrib/forms.h"
-#include "core/op/defs/families.h"
-#include "core/op/defs/rules.h"
-#include "core/op/defs/shapes.h"
 #include "core/op/engine/operator_def.h"
 #include "core/op/engine/rewriter.h"
 
@@ -31,7 +31,7 @@ Status canonical_trilu(Rewriter& rewriter) { return replace_with(rewriter, "Tril
 Status canonical_sample(Rewriter& rewriter) { return replace_with(rewriter, "Identity"); }
 Status canonical_grid_sample(Rewriter& rewriter) { return replace_with(rewriter, "GridSample"); }
 
-// Input |i| with one dimension, or as it is where it has that.
+// Input |i| with one dimension, unchanged where it has one already.
 Result<ValueId> flat_input(Rewriter& rewriter, size_t i) {
   const ValueId value = contrib::input(rewriter, i);
   if (rewriter.has_shape(i) && rewriter.rank(i) == 1) return value;
@@ -85,8 +85,8 @@ Status canonical_range(Rewriter& rewriter) {
   return replace_with(rewriter, "Range");
 }
 
-// Outputs: the elements in order of first appearance, where each element of X is among them, and
-// how often they occur.
+// The outputs are the elements in order of first appearance, the index among them of each element
+// of X, and the counts of the elements.
 Status canonical_unique(Rewriter& rewriter) {
   const std::vector<ValueId> made = rewriter.node().outputs;
   const auto output = [&](size_t i) { return i < made.size() ? made[i] : kNoId; };
@@ -95,8 +95,8 @@ Status canonical_unique(Rewriter& rewriter) {
   return replace_with(rewriter, "Unique");
 }
 
-// Windows of |size| elements, |step| apart, along dimension |dim|; the elements of a window are a
-// last dimension. A Gather by [windows, size] indices.
+// Takes windows of |size| elements, |step| apart, along dimension |dim|, by a Gather with [windows,
+// size] indices; the elements of a window become the last dimension.
 Status canonical_unfold(Rewriter& rewriter) {
   PFRT_TRY(fill_int(rewriter, "dim", -1));
   PFRT_TRY(fill_int(rewriter, "step", 1));
@@ -149,7 +149,8 @@ Status canonical_unfold(Rewriter& rewriter) {
   return rewriter.after("Transpose", {}, {Attribute::of_ints("perm", perm)});
 }
 
-// Pads are an input. As a constant they are the attribute; else the whole result is cut.
+// Constant pads become the attribute; with pads known only in a run, the edges of the complete
+// result are cut off.
 Status canonical_conv_transpose(Rewriter& rewriter) {
   const ValueId pads = contrib::input(rewriter, 2);
   const ValueId bias = contrib::input(rewriter, 3);

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// com.microsoft operators that ai.onnx has no like of; providers have kernels of their own for
-// them.
+// com.microsoft operators without a counterpart in ai.onnx; providers have kernels for them.
 #include <algorithm>
 #include <string>
 
+#include "core/op/defs/common/families.h"
+#include "core/op/defs/common/helpers.h"
+#include "core/op/defs/common/shapes.h"
 #include "core/op/defs/contrib/forms.h"
-#include "core/op/defs/families.h"
-#include "core/op/defs/rules.h"
-#include "core/op/defs/shapes.h"
 #include "core/op/engine/canonicalise.h"
 #include "core/op/engine/inference.h"
 #include "core/op/engine/lookup.h"
@@ -20,7 +19,7 @@ namespace {
 
 constexpr std::string_view kDomain = "com.microsoft";
 
-// The value of a required integer attribute of at least |least|.
+// Requires an integer attribute of at least |least|.
 Status need_int(Rewriter& rewriter, std::string_view name, int64_t least) {
   const Attribute* given = rewriter.node().attr(name);
   if (!given || given->type != PFRT_ATTR_INT)
@@ -128,7 +127,8 @@ Status canonical_crop(Rewriter& rewriter) {
   return rewriter.fail("mode is '", mode, "', needs bilinear or nearest");
 }
 
-// X [N, C, H, W], boxes [R, 4], the image of each [R], and the size of the crops [2].
+// The inputs are X [N, C, H, W], boxes [R, 4], the image of each box [R], and the size of the crops
+// [2].
 Status infer_crop(Inference& inference) {
   PFRT_TRY(expect_rank(inference, 0, 4));
   PFRT_TRY(expect_shape(inference, 1, {Dim(), 4}));

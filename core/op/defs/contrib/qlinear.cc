@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Operators on quantized tensors that are defined by dequantizing, computing and quantizing again.
-// They become those three: the elementwise loop keeps what is between them short, and the rounding
-// is that of QuantizeLinear. Rewrites put averages of bytes back where a provider has them.
+// They become those three: the elementwise loop keeps the values between them short, and the
+// rounding is that of QuantizeLinear. Rewrites restore averages of bytes where a provider has them.
 #include <cstring>
 #include <string>
 
+#include "core/op/defs/common/families.h"
+#include "core/op/defs/common/helpers.h"
+#include "core/op/defs/common/shapes.h"
 #include "core/op/defs/contrib/forms.h"
-#include "core/op/defs/families.h"
 #include "core/op/defs/pool.h"
-#include "core/op/defs/rules.h"
-#include "core/op/defs/shapes.h"
 #include "core/op/engine/lookup.h"
 #include "core/op/engine/operator_def.h"
 #include "core/op/engine/rewriter.h"
@@ -25,7 +25,7 @@ using contrib::parameters;
 using contrib::quantize_after;
 using contrib::replace_with;
 
-// |op| of inputs (x, scale, zero point) at 0 and 3, quantized by inputs 6 and 7.
+// Makes the node |op| of inputs (x, scale, zero point) at 0 and 3, quantized by inputs 6 and 7.
 Status canonical_binary(Rewriter& rewriter, std::string_view op) {
   PFRT_ASSIGN(const pfrt_dtype dtype, contrib::dtype_of(rewriter, 0));
   PFRT_ASSIGN(const ValueId a, dequantized(rewriter, 0, 1, 2));
@@ -38,7 +38,8 @@ Status canonical_binary(Rewriter& rewriter, std::string_view op) {
 Status canonical_add(Rewriter& rewriter) { return canonical_binary(rewriter, "Add"); }
 Status canonical_mul(Rewriter& rewriter) { return canonical_binary(rewriter, "Mul"); }
 
-// Input 0 with scale and zero point at 1 and 2, dequantized; the output's parameters are at 3, 4.
+// The dequantized input 0, with scale and zero point at 1 and 2, and the output's parameters at 3
+// and 4.
 struct Unary {
   ValueId x = kNoId;
   Parameters out;
@@ -61,7 +62,8 @@ Status canonical_sigmoid(Rewriter& rewriter) { return canonical_unary(rewriter, 
 Status canonical_leaky_relu(Rewriter& rewriter) { return canonical_unary(rewriter, "LeakyRelu"); }
 Status canonical_reduce_mean(Rewriter& rewriter) { return canonical_unary(rewriter, "ReduceMean"); }
 
-// Attribute "opset" says which Softmax: before 13 the sum goes over all dimensions from the axis.
+// Attribute "opset" tells the version of Softmax: before 13 the sum goes over all dimensions from
+// the axis.
 Status canonical_softmax(Rewriter& rewriter) {
   PFRT_TRY(fill_int(rewriter, "opset", 13));
   const int64_t opset = rewriter.node().attr_int("opset", 13);
@@ -71,7 +73,8 @@ Status canonical_softmax(Rewriter& rewriter) {
   return canonical_unary(rewriter, "Softmax", opset);
 }
 
-// A pool, with channels in the last dimension where attribute "channels_last" says so.
+// Makes the node a pool, with channels in the last dimension where attribute "channels_last" says
+// so.
 Status canonical_pool(Rewriter& rewriter, std::string_view op) {
   PFRT_TRY(fill_int(rewriter, "channels_last", 0));
   const bool last = rewriter.node().attr_int("channels_last", 0) != 0;
@@ -123,8 +126,8 @@ bool same_constant(const Tensor* a, const Tensor* b) {
          std::memcmp(a->as<const uint8_t>(), b->as<const uint8_t>(), a->bytes()) == 0;
 }
 
-// Input |x| (scale and zero point after it) with the parameters |out|, which inputs |scale| and
-// |zero| are: as it is where its own are equal, else dequantized and quantized.
+// Input |x|, with scale and zero point after it, brought to the parameters |out| of inputs |scale|
+// and |zero|: unchanged where its own are equal, else dequantized and quantized.
 Result<ValueId> requantized(Rewriter& rewriter, size_t x, const Parameters& out, size_t scale,
                             size_t zero) {
   if (!rewriter.has_input(x)) return rewriter.fail("input ", x, " is absent");
@@ -174,7 +177,7 @@ constexpr OperatorDef row(std::string_view name, int least, int most,
   return {kDomain, name, 1, 0, least, most, 1, 1, kOpPlain, 0, canonicalise, nullptr, nullptr};
 }
 
-// Zero points may be absent between inputs that must be there, which the forms above look after.
+// Zero points may be absent between required inputs; the forms above check these.
 constexpr OperatorDef kRows[] = {
     row("QLinearAdd", 2, 8, canonical_add),
     row("QLinearMul", 2, 8, canonical_mul),

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Experimental operators of ai.onnx's first days that the standard dropped and converters of that
-// time wrote. ONNX Runtime runs them still, up to opset 9.
+// Experimental operators of early ai.onnx that the standard dropped, and that converters of that
+// time wrote. ONNX Runtime still runs them, up to opset 9.
 #include <algorithm>
 #include <string>
 
+#include "core/op/defs/common/families.h"
+#include "core/op/defs/common/helpers.h"
+#include "core/op/defs/common/shapes.h"
 #include "core/op/defs/contrib/forms.h"
-#include "core/op/defs/families.h"
-#include "core/op/defs/rules.h"
-#include "core/op/defs/shapes.h"
 #include "core/op/engine/operator_def.h"
 #include "core/op/engine/rewriter.h"
 
@@ -25,13 +25,13 @@ constexpr AttrDefault kDefaults[] = {
     {"ImageScaler", "scale", PFRT_ATTR_FLOAT, 1},
 };
 
-// Input 0 with a number, by |op|: before this node, or as what this node becomes.
+// Combines input 0 with a number by |op|: before this node, or in its place.
 Result<ValueId> number(Rewriter& rewriter, float value) {
   PFRT_ASSIGN(const pfrt_dtype dtype, contrib::dtype_of(rewriter, 0));
   return rewriter.scalar("number", dtype, static_cast<double>(value));
 }
 
-// alpha * x + beta.
+// Computes alpha * x + beta.
 Status canonical_affine(Rewriter& rewriter) {
   PFRT_TRY(fill_defaults(rewriter, kDefaults));
   const float alpha = rewriter.node().attr_float("alpha", 1),
@@ -53,7 +53,7 @@ Status canonical_scale(Rewriter& rewriter) {
   return replace_with(rewriter, "Mul");
 }
 
-// alpha * f(beta * x).
+// Computes alpha * f(beta * x).
 Status canonical_curve(Rewriter& rewriter, std::string_view curve) {
   for (const std::string_view name : {"alpha", "beta"})
     if (const Attribute* a = rewriter.node().attr(name); !a || a->type != PFRT_ATTR_FLOAT)
@@ -71,7 +71,7 @@ Status canonical_curve(Rewriter& rewriter, std::string_view curve) {
 Status canonical_scaled_tanh(Rewriter& rewriter) { return canonical_curve(rewriter, "Tanh"); }
 Status canonical_softplus(Rewriter& rewriter) { return canonical_curve(rewriter, "Softplus"); }
 
-// x * scale, plus one bias a channel of [N, C, H, W].
+// Computes x * scale, plus a bias for each channel of [N, C, H, W].
 Status canonical_image_scaler(Rewriter& rewriter) {
   PFRT_TRY(fill_defaults(rewriter, kDefaults));
   const float scale = rewriter.node().attr_float("scale", 1);
@@ -98,8 +98,8 @@ Status canonical_image_scaler(Rewriter& rewriter) {
   return rewriter.after("Add", {term});
 }
 
-// Borders (left, top, right, bottom) of [N, C, H, W] cut away; with "scale" (height, width) that
-// much is left from the left and top border on.
+// Cuts borders (left, top, right, bottom) off [N, C, H, W]; with "scale" (height, width), leaves
+// that much from the left and top border on.
 Status canonical_crop(Rewriter& rewriter) {
   const std::vector<int64_t>* border = rewriter.node().attr_ints("border");
   if (!border || border->size() != 4)

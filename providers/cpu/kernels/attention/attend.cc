@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For a block of queries of one head of keys: S = scale Q K' over the keys that any of them sees,
-// the softmax of each row of S in place, Y = S V. Sums of products are those of Gemm, so that a
-// result depends on its row and on the keys alone.
+// A task computes, for a block of queries of one head of keys, S = scale Q K' over the keys that
+// any of them sees, the softmax of each row of S in place, and Y = S V. Sums of products are those
+// of Gemm, so that a result depends on its row and on the keys alone.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -47,7 +47,7 @@ void multiply(const Run& run, const Gemm<T>& like, int64_t m, int64_t n, int64_t
   }
 }
 
-// To |dtype| and back.
+// Rounds to |dtype| and back.
 template <typename T>
 void round_to(pfrt_dtype dtype, T* x, int64_t n) {
   alignas(double) unsigned char block[64 * sizeof(double)];
@@ -143,7 +143,7 @@ class Attend {
     Reach reach;
     KeyRange keys;  // seen by any row
     bool special;   // values that some row does not see hold NaN or infinity
-    bool wild;      // the same of scores, so that all are computed
+    bool wild;      // a score that some row does not see may be NaN or infinite: all are computed
   };
 
   KeyRange seen_by(const Block& b, int64_t r) const {
@@ -186,7 +186,7 @@ class Attend {
     const StridedSource<T> rows(q, kOwnType<T>, 0, f_.head, 1);
     multiply<T>(run, gemm_, block.count, width, f_.head, rows, cached(run, block, false), scores,
                 scratch + gemm_at_);
-    std::array<bool, kMostRows> sees;  // as many as there are rows
+    std::array<bool, kMostRows> sees;  // as many are used as there are rows
     for (int64_t r = 0; r < block.count; ++r)
       sees[static_cast<size_t>(r)] = finish(run, block, r, scores + r * width, scratch + mask_at_);
     const StridedSource<T> weights(scores, kOwnType<T>, 0, width, 1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attention as its kernel computes it, whichever operator asks for it: dimensions, where the
-// operands lie, and which keys a query sees. Plain data.
+// Attention as its kernel computes it, whichever operator asks for it: its dimensions, the layouts
+// of its operands, and the keys that a query sees. Plain data.
 #pragma once
 
 #include <algorithm>
@@ -10,11 +10,11 @@
 #include <span>
 #include <vector>
 
-#include "providers/cpu/row/kernel.h"
+#include "providers/cpu/kernel/kernel.h"
 
 namespace pfrt::cpu {
 
-// Where a tensor [batch, head, position, column] lies: columns are contiguous, strides count
+// The layout of a tensor [batch, head, position, column]: columns are contiguous, strides count
 // elements.
 struct Headed {
   pfrt_dtype dtype = PFRT_DTYPE_UNSET;
@@ -22,10 +22,11 @@ struct Headed {
 
   int64_t at(int64_t b, int64_t h, int64_t r) const { return b * batch + h * head + r * row; }
 };
-// Of rank 4, or of rank 3 as [batch, position, head x column] with |heads|.
+// The layout of a tensor of rank 4, or of rank 3 as [batch, position, head x column] with |heads|.
 Headed headed(pfrt_dtype dtype, std::span<const int64_t> dims, int64_t heads);
 
-// For one batch: positions before its first query, and keys, those of the queries included.
+// The keys that one batch has: positions before its first query, and keys, those of the queries
+// included.
 struct Reach {
   int64_t past = 0, keys = 0;
 };
@@ -35,9 +36,9 @@ struct KeyRange {
   int64_t begin = 0, end = 0;
 };
 
-// Added to the scores, or for bool the keys to keep; broadcast by strides of 0. Keys from |columns|
-// on are not seen. With |replaces|, a masked score becomes the large negative number itself, even
-// if it was NaN or infinite.
+// A mask, added to the scores; if it is bool it tells the keys to keep. It is broadcast by strides
+// of 0. Keys from |columns| on are not seen. With |replaces|, a masked score becomes the large
+// negative number itself, even if it was NaN or infinite.
 struct AttentionMask {
   uint32_t input = PFRT_NO_INDEX;
   pfrt_dtype dtype = PFRT_DTYPE_UNSET;
@@ -45,7 +46,7 @@ struct AttentionMask {
   int64_t columns = 0, batch = 0, head = 0, row = 0, column = 1;
 };
 
-// What the output of scores shows.
+// The stage of the computation that the output of scores shows.
 enum class Scores : uint8_t { kProduct, kCapped, kBiased, kSoftmax };
 
 struct AttentionForm {
@@ -57,7 +58,8 @@ struct AttentionForm {
   // Values that a query does not see have the weight zero, so that NaN and infinity among them make
   // NaN; otherwise they are as if they were not there.
   bool hidden_count = false;
-  // Likewise scores of keys that a query does not see: minus infinity is added to them.
+  // Scores of keys that a query does not see get minus infinity added, so that NaN and infinity
+  // among them make NaN; otherwise they are as if they were not there.
   bool hidden_scores_count = false;
   bool nan_is_zero = false;                 // a query whose weights are NaN has weights of zero
   pfrt_dtype precision = PFRT_DTYPE_UNSET;  // of the softmax; UNSET: as computed
@@ -72,12 +74,12 @@ struct AttentionForm {
   bool scores_wanted = false;  // output 3
   pfrt_dtype scores_dtype = PFRT_DTYPE_UNSET;
   Scores scores = Scores::kProduct;
-  // One more logit for each head that takes its share of the softmax but has no value: input
+  // A further logit for each head, which takes its share of the softmax but has no value: input
   // |sink_input| has one a head, or |sink_of_zero|.
   uint32_t sink_input = PFRT_NO_INDEX;
   pfrt_dtype sink_dtype = PFRT_DTYPE_UNSET;
   bool sink_of_zero = false;
-  // Fills in |reach|, one a batch; what Run::fail returned where the data makes no sense.
+  // Fills in |reach|, one a batch. Returns what Run::fail returned where the data makes no sense.
   std::function<pfrt_code(const Run& run, std::span<Reach> reach)> reach;
 
   KeyRange visible(const Reach& reach, int64_t query) const;

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "providers/cpu/elements/load.h"
+#include "providers/cpu/kernel/signature.h"
 #include "providers/cpu/kernels/attention/attention.h"
 #include "providers/cpu/kernels/attention/operands.h"
-#include "providers/cpu/row/load.h"
-#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -87,7 +87,7 @@ Result<Kernel> make_group_query_attention(const KernelRequest& node) {
   form.causal = true;
   const int64_t window = node.attr_int("local_window_size", -1);
   form.left = window > 0 ? window - 1 : -1;  // the query's own position counts
-  AttentionForm lengths;                     // what reach needs of the form
+  AttentionForm lengths;                     // the part of the form that reach needs
   lengths.q_len = form.q_len, lengths.total = form.total, lengths.past_room = form.past_room;
   form.reach = [lengths](const Run& run, std::span<Reach> reach) {
     return read_reach(run, lengths, reach);

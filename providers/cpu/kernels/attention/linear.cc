@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "providers/cpu/elements/load.h"
+#include "providers/cpu/kernel/signature.h"
 #include "providers/cpu/kernels/attention/attention.h"
-#include "providers/cpu/row/load.h"
-#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -27,7 +27,7 @@ struct LinearForm {
   int64_t scratch() const { return state() + 3 * d_k + 3 * d_v; }
 };
 
-// One head of one batch.
+// The recurrence of a head in a batch.
 class Recurrence {
  public:
   Recurrence(const LinearForm& f, const Run& run, int64_t index, float* scratch)

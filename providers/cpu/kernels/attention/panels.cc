@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A task has some queries of one head of keys, its own or several that share it. Of a block of keys
-// and values it packs panels once; then, a few queries at a time: S = scale Q K', M' = max(M, S),
-// P = exp(S - M'), Y = exp(M - M') Y + P V, L = exp(M - M') L + sum P. In the end Y / L. Blocks
-// begin at multiples of kKeys and chains of Y's sums at multiples of kChain, so that a query's
-// result does not depend on when the first key is seen. With precision bf16, Q, K, P and V become
-// pairs of bfloat16 where they lie, before they are multiplied (matmul/bf16_pairs.h).
+// A task has some queries of one or several heads that share a head of keys. It packs a block of
+// keys and values to panels once; then it computes, for a few queries at a time: S = scale Q K', M'
+// = max(M, S), P = exp(S - M'), Y = exp(M - M') Y + P V, L = exp(M - M') L + sum P. The result is Y
+// / L. Blocks begin at multiples of kKeys and chains of Y's sums at multiples of kChain, so that a
+// query's result does not depend on when the first key is seen. With precision bf16, Q, K, P and V
+// become pairs of bfloat16 where they lie, before they are multiplied (matmul/bf16_pairs.h).
 #include "providers/cpu/kernels/attention/panels.h"
 
 #include <algorithm>
@@ -14,13 +14,13 @@
 #include <limits>
 
 #include "core/base/dtype.h"
+#include "providers/cpu/elements/ceil_div.h"
 #include "providers/cpu/jit/panel_microkernel.h"
 #include "providers/cpu/kernels/attention/rows.h"
 #include "providers/cpu/kernels/matmul/bf16_pairs.h"
 #include "providers/cpu/kernels/matmul/gemm.h"
 #include "providers/cpu/kernels/matmul/split_matmul.h"
 #include "providers/cpu/kernels/softmax/line.h"
-#include "providers/cpu/row/ceil_div.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -119,7 +119,7 @@ class PanelAttend {
   struct Task {
     int64_t batch, kv_head, first, count;
     bool special;  // values that some row does not see hold NaN or infinity
-    bool wild;     // the same of scores, so that all are computed
+    bool wild;     // a score that some row does not see may be NaN or infinite: all are computed
     bool pairs;    // products are those of pairs
     std::array<Row, kMostRows> rows;
   };
@@ -170,7 +170,7 @@ class PanelAttend {
       const int64_t at = f_.y.at(t.batch, head_of(t, r), query_of(t, r));
       float* const to = in_place ? run.output<float>(0) + at : y;
       const Row& row = t.rows[static_cast<size_t>(r)];
-      // Where every score that the query sees is -infinity, the sum is still 0 and the result NaN.
+      // The sum is still 0 and the result NaN if every score that the query sees is -infinity.
       if (f_.nan_is_zero ? row.sum > 0 : row.sum != 0 || row.sees) {
         math_.scale(y, to, f_.v_head, 1 / row.sum);
       } else {
@@ -284,8 +284,8 @@ class PanelAttend {
     }
   }
 
-  // From scores to weights: |x| begins with the first key of |p|. Earlier sums, |y| among them, are
-  // scaled down to the largest score so far.
+  // Turns scores to weights: |x| begins with the first key of |p|. Earlier sums, |y| among them,
+  // are scaled down to the largest score so far.
   void weigh(const Run& run, const Reach& reach, Task& t, const RowBlock& p, int64_t r, float* x,
              float* y, float* scratch) const {
     Row& row = t.rows[static_cast<size_t>(p.row + r)];

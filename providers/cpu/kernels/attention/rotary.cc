@@ -4,10 +4,10 @@
 // angle of the row's position.
 #include <algorithm>
 
+#include "providers/cpu/elements/load.h"
+#include "providers/cpu/kernel/signature.h"
 #include "providers/cpu/kernels/attention/attention.h"
 #include "providers/cpu/kernels/attention/form.h"
-#include "providers/cpu/row/load.h"
-#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -16,7 +16,8 @@ struct RotaryForm {
   int64_t batch = 0, heads = 0, length = 0, head = 0;
   int64_t half = 0;       // pairs
   int64_t positions = 0;  // of the tables, where positions are given
-  // Else cosines and sines have rows of their own, or broadcast ones, for batches and positions.
+  // Steps of cosines and sines where no positions are given: these have rows of their own, or
+  // broadcast ones, for batches and positions.
   struct Steps {
     int64_t batch, row;  // rows from one to the next
   };

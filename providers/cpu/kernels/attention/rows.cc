@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "core/base/dtype.h"
-#include "providers/cpu/row/load.h"
+#include "providers/cpu/elements/load.h"
 
 namespace pfrt::cpu {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the kernels of attention share besides its form: keys and values of the past concatenated
-// with new ones, where those of a head lie, the mask of a row of scores, and the sinks. Pure
-// functions; thread-safe.
+// Shared by the kernels of attention, besides its form: keys and values of the past concatenated
+// with new ones, the rows of a head, the mask of a row of scores, and the sinks. Pure functions;
+// thread-safe.
 #pragma once
 
 #include <span>
@@ -26,11 +26,12 @@ struct CachedRows {
 CachedRows cached_rows(const Run& run, const AttentionForm& form, int64_t batch, int64_t kv_head,
                        bool values);
 
-// By batch and head of keys, whether values that some query does not see hold NaN or infinity.
+// Tells, by batch and head of keys, whether values that some query does not see hold NaN or
+// infinity.
 std::vector<uint8_t> heads_with_specials(const Run& run, const AttentionForm& form,
                                          std::span<const Reach> reach);
-// By batch and head of keys, whether the score of a key that some query does not see may be NaN or
-// infinite: adding minus infinity does not hide that.
+// Tells, by batch and head of keys, whether the score of a key that some query does not see may be
+// NaN or infinite: adding minus infinity does not hide that.
 std::vector<uint8_t> heads_with_wild_scores(const Run& run, const AttentionForm& form,
                                             std::span<const Reach> reach);
 // Adds minus infinity to the scores of keys [first_key, first_key + n) that |seen| leaves out.
@@ -45,8 +46,8 @@ void add_hidden(const Run& run, const AttentionForm& form, int64_t batch, int64_
 struct ScoreRow {
   int64_t batch, head, query, first_key;
 };
-// Adds the mask to x[i], i < n; false when it hides all of them. What a bool mask hides becomes
-// -infinity whatever it was. |scratch| has room for n.
+// Adds the mask to x[i], i < n; returns false when it hides all of them. Scores that a bool mask
+// hides become -infinity whatever they were. |scratch| has room for n.
 template <typename T>
 bool add_mask(const Run& run, const AttentionMask& mask, const ScoreRow& row, T* x, int64_t n,
               T* scratch);

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "providers/cpu/elements/load.h"
+#include "providers/cpu/kernel/signature.h"
 #include "providers/cpu/kernels/attention/attention.h"
 #include "providers/cpu/kernels/attention/operands.h"
-#include "providers/cpu/row/load.h"
-#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "providers/cpu/elements/strided.h"
+#include "providers/cpu/kernel/signature.h"
 #include "providers/cpu/kernels/attention/attention.h"
-#include "providers/cpu/row/signature.h"
-#include "providers/cpu/row/strided.h"
 
 namespace pfrt::cpu {
 namespace {

@@ -6,9 +6,9 @@
 #include <cmath>
 #include <vector>
 
+#include "providers/cpu/elements/convert.h"
+#include "providers/cpu/kernel/signature.h"
 #include "providers/cpu/kernels/contrib/make.h"
-#include "providers/cpu/row/convert.h"
-#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -20,7 +20,7 @@ struct Crop {
   double outside = 0;
 };
 
-// Where sample |i| of |count| lies between |begin| and |end| of an axis of |size| pixels; NaN
+// The position of sample |i| of |count| between |begin| and |end| on an axis of |size| pixels; NaN
 // outside.
 template <typename T>
 T place(T begin, T end, int64_t i, int64_t count, int64_t size) {
@@ -33,7 +33,7 @@ T place(T begin, T end, int64_t i, int64_t count, int64_t size) {
   return at >= 0 && at <= span ? at : std::numeric_limits<T>::quiet_NaN();
 }
 
-// One line of one crop, all channels. T computes.
+// Computes a line of a crop for all channels, in T.
 template <typename T>
 void crop_line(const Run& run, const Crop& c, int64_t box, int64_t line, int64_t image) {
   T b[4];

@@ -8,12 +8,12 @@
 #include <array>
 #include <vector>
 
+#include "providers/cpu/elements/convert.h"
 #include "providers/cpu/isa/isa.h"
 #include "providers/cpu/isa/target.h"
+#include "providers/cpu/kernel/signature.h"
 #include "providers/cpu/kernels/contrib/make.h"
 #include "providers/cpu/kernels/matmul/make.h"
-#include "providers/cpu/row/convert.h"
-#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -113,7 +113,7 @@ struct Block {
   }
 };
 
-// 8 codes, a byte each.
+// Writes the values of 8 codes, a byte each.
 PFRT_AVX2_INLINE inline void put_values(__m128i codes, const Block& b, float* out) {
   const __m256i wide = _mm256_sub_epi32(_mm256_cvtepu8_epi32(codes), _mm256_set1_epi32(b.base));
   _mm256_storeu_ps(out, _mm256_mul_ps(_mm256_cvtepi32_ps(wide), _mm256_set1_ps(b.factor)));
@@ -124,7 +124,8 @@ PFRT_AVX2_INLINE inline void put_values_of_16(__m128i codes, const Block& b, flo
   put_values(_mm_srli_si128(codes, 8), b, out + 8);
 }
 
-// The first |n| codes of |codes|, as far as whole vectors of 16 bytes go; gives how many.
+// Writes the values of the first |n| of |codes|, as far as whole vectors of 16 bytes go; returns
+// their number.
 PFRT_AVX2 int64_t put_block(const uint8_t* codes, int bits, int64_t n, const Block& b, float* out) {
   const int64_t step = 128 / bits;
   int64_t i = 0;
@@ -154,7 +155,7 @@ PFRT_AVX2 int64_t put_block(const uint8_t* codes, int bits, int64_t n, const Blo
   return i;
 }
 
-// |n| codes of one block from element |first| on.
+// Expands |n| codes of one block from element |first| on.
 void expand_block(const Gather& g, const uint8_t* codes, int64_t first, int64_t n, int64_t zero,
                   float factor, float* out) {
   const int flip = g.is_signed ? 1 << (g.bits - 1) : 0;
@@ -165,7 +166,7 @@ void expand_block(const Gather& g, const uint8_t* codes, int64_t first, int64_t 
   for (; i < n; ++i) out[i] = b.value(g.code(codes, first + i) + flip);
 }
 
-// |inner| elements from |first| on, to element |to| of the output.
+// Expands |inner| elements from |first| on, to element |to| of the output.
 void expand(const Run& run, const Gather& g, int64_t first, int64_t to) {
   const auto *const codes = run.input<uint8_t>(0), *const zeros = run.input<uint8_t>(3);
   float line[kBlock];

@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "providers/cpu/elements/convert.h"
+#include "providers/cpu/kernel/data_dependent_output.h"
+#include "providers/cpu/kernel/signature.h"
 #include "providers/cpu/kernels/contrib/make.h"
-#include "providers/cpu/row/convert.h"
-#include "providers/cpu/row/outlet.h"
-#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -36,8 +36,8 @@ uint32_t hashed(const uint32_t* words, uint32_t count, uint32_t seed) {
 
 // ------------------------------------------------------------------ BifurcationDetector
 
-// One past the end of the only place where the last tokens occur in |source|, for the longest of
-// the lengths [least, most] that still has one place; -1 for none.
+// The position after the only place where the last tokens occur in |source|, for the longest of the
+// lengths [least, most] that still has one place; -1 for none.
 int64_t suffix_match(const Run& run, const int64_t* source, int64_t n, const int64_t* tokens,
                      int64_t count, int64_t least, int64_t most) {
   int64_t found = -1;

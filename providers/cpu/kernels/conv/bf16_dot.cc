@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "providers/cpu/elements/ceil_div.h"
 #include "providers/cpu/kernels/matmul/bf16_pairs.h"
-#include "providers/cpu/row/ceil_div.h"
 
 namespace pfrt::cpu {
 namespace {

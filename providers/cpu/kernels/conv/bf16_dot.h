@@ -13,13 +13,12 @@
 
 namespace pfrt::cpu {
 
-// How weights are packed: as pairs, then for each panel its reach
-// (matmul/bf16_pairs.h).
+// Packs weights as pairs, and behind them the reach of each panel (matmul/bf16_pairs.h).
 PackedInput pack_bf16_weights(int64_t groups, int64_t out, int64_t channels, int64_t taps_y,
                               int64_t taps_x);
 
-// As direct_sums, of a plan of any elements; those of pairs that are not to be trusted are computed
-// again.
+// Computes what direct_sums does, for a plan of any elements. Sums of pairs that are not to be
+// trusted are computed again.
 void bf16_direct_sums(const Run& run, const DirectPlan& plan, const DirectTask& task, int64_t image,
                       float* out, int64_t out_panel);
 

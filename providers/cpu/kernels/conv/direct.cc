@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One- and two-dimensional convolutions in float32 vectors: panels of 16 output channels, packed
+// Convolutions of one or two dimensions in float32 vectors: panels of 16 output channels, packed
 // once, by lines of a band of the image (image_band.h). The image is neither gathered nor copied
 // but for its padding; in nChw16c a convolution without padding reads it in place.
 #include <algorithm>
 #include <memory>
 
+#include "providers/cpu/elements/ceil_div.h"
 #include "providers/cpu/epilogue/in_float32.h"
 #include "providers/cpu/kernels/conv/bf16_dot.h"
 #include "providers/cpu/kernels/conv/direct_plan.h"
 #include "providers/cpu/kernels/conv/direct_pointwise.h"
 #include "providers/cpu/kernels/matmul/bf16_dot.h"
 #include "providers/cpu/kernels/window/reorder.h"
-#include "providers/cpu/row/ceil_div.h"
 
 namespace pfrt::cpu {
 namespace {

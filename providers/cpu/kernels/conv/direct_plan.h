@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the direct convolutions have in common: how one is divided into bands of the image and
-// tasks, and the sums of a task. Immutable once made; thread-safe.
+// Shared by the direct convolutions: their division into bands of the image and tasks, and the sums
+// of a task. Immutable once made; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace pfrt::cpu {
 
-// How the work is divided, which results do not depend on.
+// The division of the work, which results do not depend on.
 struct DirectBlocking {
   int64_t band_bytes = 256 << 10;  // stays in the second-level cache
   int64_t task_positions = 256;    // their sums stay in the first
@@ -20,8 +20,8 @@ struct DirectBlocking {
   int64_t row_step = 0;            // bands and tasks are multiples of so many rows; 0: of any
 };
 
-// What the band and weights hold: float32, or pairs of bfloat16 (bf16_dot.h). The image is float32,
-// and so are sums.
+// Elements of the band and weights: float32, or pairs of bfloat16 (bf16_dot.h). The image is
+// float32, and so are sums.
 enum class DirectElements : uint8_t { kFloat, kBf16Dot };
 
 struct DirectPlan {
@@ -72,19 +72,19 @@ DirectTask direct_task(const DirectPlan& plan, int64_t column, int64_t begin, in
 
 // Writes the sums of a task, bias included, as lines of 16 channels to |out|, panels |out_panel|
 // apart. |image| numbers the groups of all images: group g of image i is i * groups + g. The band
-// is the image itself, or in the step's shared memory. Those of pairs of bfloat16 are not all to be
+// is the image itself, or in the step's shared memory. Not all sums of pairs of bfloat16 are to be
 // trusted: see bf16_direct_sums.
 void direct_sums(const Run& run, const DirectPlan& plan, const DirectTask& task, int64_t image,
                  float* out, int64_t out_panel);
 // Fills the band from row |top| of positions on, where it is not in place.
 void fill_direct_band(const Run& run, const DirectPlan& plan, int64_t image, int64_t top);
-// The same from |pixels|, where a band is never in place.
+// Fills the band from |pixels|; such a band is never in place.
 void fill_direct_band(const Run& run, const DirectPlan& plan, const float* pixels, int64_t top);
 
-// How weights of |out| x |channels| x |taps_y| x |taps_x| a group are packed.
+// Packs weights of |out| x |channels| x |taps_y| x |taps_x| a group.
 PackedInput pack_direct_weights(int64_t groups, int64_t out, int64_t channels, int64_t taps_y,
                                 int64_t taps_x);
-// The same in any order.
+// Packs weights in any order of k.
 PackedInput pack_direct_weights(int64_t groups, int64_t out, const ChunkOrder& order);
 
 }  // namespace pfrt::cpu

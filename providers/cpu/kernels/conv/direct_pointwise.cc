@@ -11,19 +11,19 @@
 #include <iterator>
 #include <memory>
 
+#include "providers/cpu/elements/ceil_div.h"
 #include "providers/cpu/isa/target.h"
 #include "providers/cpu/jit/panel_microkernel.h"
-#include "providers/cpu/row/ceil_div.h"
 
 namespace pfrt::cpu {
 namespace {
 
 constexpr int64_t kPanel = PanelMicrokernel::kPanel;
-// As in conv_direct: k of a chain, and of a call of the microkernel.
+// The k of a chain, and of a call of the microkernel, are those of conv_direct.
 constexpr int64_t kChain = 64, kPass = 128;
 constexpr int64_t kBlock = 16 * kPanel;  // positions of a task, whose pass stays in the cache
 constexpr int64_t kWantedTasks = 16;
-// From a panel of pixels to the next: an odd number of cache lines, so that their lines are in
+// Distance of two panels of pixels: an odd number of cache lines, so that their lines are in
 // different sets of the cache.
 constexpr int64_t kApart = (kPass + 1) * kPanel;
 

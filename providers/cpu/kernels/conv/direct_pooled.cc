@@ -8,11 +8,11 @@
 #include <limits>
 #include <memory>
 
+#include "providers/cpu/elements/greater.h"
 #include "providers/cpu/kernels/conv/bf16_dot.h"
 #include "providers/cpu/kernels/conv/direct_plan.h"
 #include "providers/cpu/kernels/pool/make.h"
 #include "providers/cpu/kernels/window/reorder.h"
-#include "providers/cpu/row/greater.h"
 
 namespace pfrt::cpu {
 namespace {

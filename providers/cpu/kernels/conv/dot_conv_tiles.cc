@@ -6,10 +6,10 @@
 // first-level cache.
 #include <algorithm>
 
+#include "providers/cpu/elements/ceil_div.h"
 #include "providers/cpu/kernels/conv/dot_plan.h"
 #include "providers/cpu/kernels/conv/tile_order.h"
 #include "providers/cpu/kernels/matmul/dot_tiles.h"
-#include "providers/cpu/row/ceil_div.h"
 
 namespace pfrt::cpu {
 namespace {

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "providers/cpu/elements/ceil_div.h"
 #include "providers/cpu/kernels/conv/tile_order.h"
 #include "providers/cpu/kernels/matmul/int16_dot.h"
 #include "providers/cpu/kernels/window/reorder_bytes.h"
-#include "providers/cpu/row/ceil_div.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t kStep = DotMicrokernel::kStepBytes;
 constexpr int64_t kLine = 16;
 constexpr int64_t kPixels = 128;           // copied at a time
-constexpr int64_t kLeastRowBlocks = 4;     // that have time to fetch the next part
+constexpr int64_t kLeastRowBlocks = 4;     // fewer have no time to fetch the next part
 constexpr int64_t kBandBytes = 256 << 10;  // stays in the second-level cache
 constexpr int64_t kTaskPositions = 256;    // their sums stay in the first
 constexpr int64_t kWantedTasks = 16;

@@ -37,7 +37,7 @@ struct DotConvPlan {
   int64_t task_positions;
   const DotTileMicrokernel* tiles;  // nullptr: not used
 
-  // Of |wanted| rows of positions a band, or of what a cache holds.
+  // Plans bands of |wanted| rows of positions; 0: of as many as a cache holds.
   DotConvPlan(const ConvGeometry& geometry, const DotWeights& weights, pfrt_dtype x,
               Nchw16cSides sides, int64_t wanted = 0);
 
@@ -53,7 +53,7 @@ struct DotConvPlan {
 
   // Writes the band whose first row of positions is |top|; |pad| is the zero point's byte.
   void fill(const Run& run, const uint8_t* image, int64_t top, uint8_t pad, uint8_t* out) const;
-  // What sums begin with: 16 channels a panel, plus what each position of the band has, where
+  // Numbers that sums begin with: 16 channels a panel, plus one for each position of the band where
   // |positions| is not null.
   struct Start {
     const int32_t *channels, *positions;
@@ -70,8 +70,8 @@ struct DotConvPlan {
   void sums(const uint8_t* pixels, const void* packed, int64_t group, int64_t panel, int64_t panels,
             int64_t begin, int64_t end, const Start& start, int32_t* out, int64_t out_panel,
             const Bytes* bytes = nullptr) const;
-  // What the sums of positions [begin, end) begin with: less by the own products (int16_dot.h) of
-  // the pixels that a position sees, where they are multiplied crosswise, else 0.
+  // Writes what the sums of positions [begin, end) begin with: minus the own products (int16_dot.h)
+  // of the pixels that a position sees, where they are multiplied crosswise, else 0.
   void start_positions(const uint8_t* pixels, int64_t begin, int64_t end, int32_t* starts) const;
 
  private:
@@ -92,13 +92,13 @@ struct DotConvPlan {
   bool contiguous() const;
   // A block's channels of any number of pixels, to the lines of a band.
   void fill_pixels(int64_t block, const uint8_t* image, const Pixels& pixels, uint8_t* out) const;
-  // Of channels [channel, channel + count), 1 to 16, to lines |pitch| apart, of which it writes
+  // Copies channels [channel, channel + count), 1 to 16, to lines |pitch| apart, of which it writes
   // |width| bytes: 16 or 8, or |count| where that is less. |planes| is for 16 bytes of each pixel.
   void copy_lines(const uint8_t* image, int64_t channel, int64_t count, const Pixels& pixels,
                   int64_t width, int64_t pitch, uint8_t* planes, uint8_t* out) const;
-  // Of the channels of a block, to lines of bytes.
+  // Copies the channels of a block to lines of bytes.
   void fill_lines(const uint8_t* image, int64_t block, const Pixels& pixels, uint8_t* out) const;
-  // The same to lines of int16.
+  // Copies the channels of a block to lines of int16.
   void fill_wide(const uint8_t* image, int64_t block, const Pixels& pixels, int16_t* out) const;
   void fill_row(int64_t block, int64_t row, const uint8_t* image, int64_t top, uint8_t pad,
                 uint8_t* out) const;

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "providers/cpu/elements/ceil_div.h"
 #include "providers/cpu/jit/dot_tile_microkernel.h"
 #include "providers/cpu/kernels/conv/tile_order.h"
-#include "providers/cpu/row/ceil_div.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -20,7 +20,7 @@ ChunkOrder DotWeights::order() const {
   if (for_tiles) return tile_order(channels, taps_y, taps_x, dilation_x);
   ChunkOrder order = ChunkOrder::of(channels, taps_y, taps_x, dilation_x);
   if (microkernel->bytes()) return order;
-  // As many blocks of about equal size as make a chunk's columns short enough.
+  // Takes as many blocks of about equal size as make a chunk's columns short enough.
   const int64_t most = kPassSteps / 3 * 2, wanted = ceil_div(channels, most);
   order.by_row = wanted == 1 && (dilation_x == 1 || taps_x == 1);
   order.line = std::max(order.line, ceil_div(ceil_div(channels, wanted), kLine) * kLine);

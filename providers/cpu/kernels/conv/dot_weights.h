@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "providers/cpu/jit/dot_microkernel.h"
+#include "providers/cpu/kernel/row.h"
 #include "providers/cpu/kernels/conv/image_band.h"
-#include "providers/cpu/row/row.h"
 
 namespace pfrt::cpu {
 
@@ -25,7 +25,7 @@ struct DotWeights {
   int64_t groups, outs, channels, taps_y, taps_x;  // outs and channels of a group
   int64_t dilation_x;
   bool is_signed, ones;
-  int32_t shift;  // how much more a weight counts than it is
+  int32_t shift;  // added to each weight by the packing
   const DotMicrokernel* microkernel;
   bool for_tiles;  // k is in the order that tiles want, which |microkernel| takes too
 
@@ -36,13 +36,14 @@ struct DotWeights {
   int64_t panel_bytes() const;
   uint64_t bytes() const;
   const char* panel(const void* packed, int64_t group, int64_t p) const;
-  // Of the panels' channels, 16 each.
+  // The sums of the panels' channels, 16 each.
   const int32_t* sums(const void* packed, int64_t group) const;
   const uint32_t* own_products(const void* packed, int64_t group) const;  // modulo 2^32
   PackedInput packed(uint32_t input) const;
-  // Where the elements of a filter lie in a panel, in bytes from their channel's place.
+  // Offsets of the elements of a filter in a panel, in bytes from their channel's place.
   std::vector<int64_t> places() const;
-  // Panel |p| of all groups, with what |packed| of bytes() has of it.
+  // Packs panel |p| of all groups, with the sums and own products of its channels. |packed| has
+  // bytes().
   void pack_panel(const uint8_t* source, const std::vector<int64_t>& places, int64_t p,
                   void* packed) const;
 

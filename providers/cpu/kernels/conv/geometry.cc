@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "providers/cpu/row/load.h"
-#include "providers/cpu/row/signature.h"
+#include "providers/cpu/elements/load.h"
+#include "providers/cpu/kernel/signature.h"
 
 namespace pfrt::cpu {
 namespace {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the convolutions of this family have in common: batch, groups and channels around a window,
-// and the make functions of its table. Values and pure functions; thread-safe.
+// Shared by the convolutions: batch, groups and channels around a window, and the make functions of
+// the family's table. Values and pure functions; thread-safe.
 #pragma once
 
 #include <string>
 #include <string_view>
 
+#include "providers/cpu/kernel/row.h"
 #include "providers/cpu/kernels/window/window.h"
-#include "providers/cpu/row/row.h"
 
 namespace pfrt::cpu {
 
@@ -21,16 +21,18 @@ struct ConvGeometry {
   double flops() const;
 };
 
-// From inputs |x| and |w| of a convolution, or of a transposed one, and output 0.
+// Makes the geometry from inputs |x| and |w| of a convolution, or of a transposed one, and output
+// 0.
 Result<ConvGeometry> conv_geometry(const SnapshotNode& node, uint32_t x, uint32_t w);
-// The same of a Conv whose tensors have one type, its bias checked too.
+// Makes the geometry of a Conv whose tensors have one type, and checks its bias too.
 Result<ConvGeometry> one_type_conv_geometry(const SnapshotNode& node);
 // Fails a run that found no packed weights, which |kernel| needs.
 pfrt_code fail_unpacked(const Run& run, std::string_view kernel);
 Result<ConvGeometry> transposed_geometry(const SnapshotNode& node);
 // A one-dimensional window as a two-dimensional one whose first dimension is 1.
 Window two_dimensional(Window window);
-// The same; where the last dimension is 1 the two are exchanged, so that the work is along rows.
+// The window with two dimensions; these are exchanged where the last one is 1, so that the work is
+// along rows.
 Window along_rows(Window window);
 // A bias of |channels| elements, or none.
 Status check_bias(const SnapshotNode& node, uint32_t i, int64_t channels);
@@ -59,7 +61,7 @@ Result<Kernel> make_conv_direct(const KernelRequest& node);
 std::optional<PackedInput> pack_conv_direct(const SnapshotNode& node);
 std::string refuse_conv_direct_nchw16c(const SnapshotNode& node, Nchw16cSides sides);
 Result<Kernel> make_conv_direct_nchw16c(const SnapshotNode& node, Nchw16cSides sides);
-// The same by pairs of bfloat16 (bf16_dot.h).
+// conv_direct with pairs of bfloat16 (bf16_dot.h).
 std::string refuse_conv_direct_bf16(const KernelRequest& node);
 Result<Kernel> make_conv_direct_bf16(const KernelRequest& node);
 std::optional<PackedInput> pack_conv_direct_bf16(const SnapshotNode& node);

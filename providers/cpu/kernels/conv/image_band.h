@@ -22,11 +22,12 @@ struct ChunkOrder {
   int64_t channels = 0, taps_y = 0, taps_x = 0;
   bool by_row = false;  // a chunk is what a row of taps sees
   int64_t line = 16;    // channels of a block
-  // Of the image, where neighbouring ones make pairs of bfloat16, which count as one; 0: float32.
+  // Channels of the image, where two neighbours make a pair of bfloat16, which counts as one
+  // channel; 0: float32.
   int64_t paired = 0;
 
   static ChunkOrder of(int64_t channels, int64_t taps_y, int64_t taps_x, int64_t dilation_x);
-  // The same of pairs of |channels|.
+  // The order for pairs of |channels| channels.
   static ChunkOrder of_pairs(int64_t channels, int64_t taps_y, int64_t taps_x, int64_t dilation_x);
   int64_t depth() const;
   int64_t chunks() const;
@@ -36,11 +37,11 @@ struct ChunkOrder {
 
 class ImageBand {
  public:
-  // Of two-dimensional windows, for |rows| rows of positions.
+  // Makes a band of two-dimensional windows, for |rows| rows of positions.
   ImageBand(const Window& window, const ChunkOrder& order, int64_t rows, bool nchw16c);
 
   static bool in_place(const Window& window, const ChunkOrder& order, bool nchw16c);
-  // What a row of positions takes of the band, roughly.
+  // Bytes of the band that a row of positions takes, roughly.
   static int64_t bytes_of_row(const Window& window, const ChunkOrder& order, bool nchw16c);
 
   bool in_place() const { return in_place_; }
@@ -48,11 +49,11 @@ class ImageBand {
   // Tasks that fill can be called for, each once, by any thread; none where the image is read in
   // place.
   int64_t tasks() const { return tasks_; }
-  // Writes the band for rows of positions from |top| on. Where it holds pairs, gives the upper half
-  // of the largest number's bits (bf16_pairs.h).
+  // Writes the band for rows of positions from |top| on. Returns the upper half of the largest
+  // number's bits (bf16_pairs.h) if it holds pairs.
   uint16_t fill(int64_t task, int64_t top, const float* image, float* out) const;
 
-  // From the band's first element, or from the image's in place: position (y, x) begins at
+  // Offsets from the band's first element, or from the image's in place: position (y, x) begins at
   // y * row_step() + x * step(), chunk c of k at offsets()[c] from there.
   int64_t row_step() const { return row_step_; }
   int64_t step() const { return step_; }
@@ -62,7 +63,7 @@ class ImageBand {
   uint16_t fill_row(int64_t block, int64_t row, int64_t top, const float* image, float* out) const;
   uint16_t fill_sparse_row(int64_t block, int64_t row, int64_t top, const float* image,
                            float* out) const;
-  // |n| neighbouring pixels from |at| on.
+  // Copies |n| neighbouring pixels from |at| on.
   void copy_pixels(int64_t block, int64_t at, int64_t n, const float* image, float* out) const;
   uint16_t pair_pixels(int64_t block, int64_t at, int64_t n, const float* image,
                        uint32_t* out) const;

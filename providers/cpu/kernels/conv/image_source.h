@@ -21,7 +21,7 @@ class ImageSource final : public PanelSource<T> {
             int64_t kn) const override;
 
  private:
-  // One tap for positions [from, from + n) of one row.
+  // Copies what one tap sees at positions [from, from + n) of one row.
   void copy(T* out, int64_t row_start, const WindowRows::Span& span, int64_t from, int64_t n) const;
   const WindowRows& rows_;
   int64_t channel_size_;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <memory>
 
+#include "providers/cpu/elements/requantize.h"
 #include "providers/cpu/kernels/conv/geometry.h"
 #include "providers/cpu/kernels/conv/image_source.h"
-#include "providers/cpu/row/requantize.h"
 
 namespace pfrt::cpu {
 namespace {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Of the four parts of a sum of (x - zx) (w - zw), where zx and zw are zero points, the microkernel
-// computes the sum of x w. That of zx w is known from the weights, and the sums begin with it. That
-// of x zw takes the sum of the pixels that a position sees, which weights of 1 give, where zw is
-// not 0 as weights count; with one zw for all the sums of a position begin with it.
+// A sum of (x - zx) (w - zw), where zx and zw are zero points, has four parts. The microkernel
+// computes the sum of x w. The part of zx w is known from the weights, and the sums begin with it.
+// The part of x zw takes the sum of the pixels that a position sees, which weights of 1 give, where
+// zw is not 0 as weights count; with one zw for all the sums of a position begin with it.
 #include "providers/cpu/kernels/conv/integer_dots.h"
 
 #include <algorithm>
@@ -13,11 +13,11 @@
 #include <utility>
 #include <vector>
 
+#include "providers/cpu/elements/ceil_div.h"
 #include "providers/cpu/isa/target.h"
 #include "providers/cpu/kernels/conv/dot_plan.h"
 #include "providers/cpu/kernels/conv/integer_inputs.h"
 #include "providers/cpu/kernels/conv/put_lines.h"
-#include "providers/cpu/row/ceil_div.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -63,7 +63,7 @@ DotWeights weights_of(const SnapshotNode& node, const IntegerInputs& in) {
 struct Slices {
   int64_t kernel = 1, stride = 1, dilation = 1, pad = 0, image = 1, positions = 1;
 
-  // Of |g|, which has two dimensions from now on.
+  // Takes the first dimension away from |g|, which has two from now on.
   static Slices take(ConvGeometry& g) {
     Window& w = g.window;
     if (w.rank() != 3) return {};
@@ -88,7 +88,7 @@ struct Conv {
   Slices slices;
 
   int64_t positions() const { return slices.positions * plan.geometry.window.position_count(); }
-  // Of a group, with three spatial dimensions: the slices that a slice of positions sees.
+  // Bytes of the slices that a slice of positions sees, of a group, with three spatial dimensions.
   int64_t slices_bytes() const {
     return in_slices ? plan.geometry.group_in * plan.geometry.window.image_size() : 0;
   }
@@ -98,8 +98,8 @@ struct Conv {
   bool starts_positions() const {
     return plan.weights.ones || plan.weights.microkernel->crosswise();
   }
-  // Of the step: weights, the band, and for each of its positions what its sums begin with, and a
-  // line where pixels are summed; then slices.
+  // The step's memory holds weights and the band; then, for each position of the band, the number
+  // that its sums begin with, and a line where its pixels are summed; then slices.
   uint64_t starts_bytes() const {
     const int64_t each = starts_positions() + (plan.weights.ones ? kPanel : 0);
     return static_cast<uint64_t>(plan.positions() * each) * sizeof(int32_t);
@@ -113,19 +113,19 @@ struct Conv {
   }
 };
 
-// What the microkernel does to sums, where it can.
+// The rounding that the microkernel does, where it can.
 struct ToBytes {
   const RequantizedConv::Scales* scales;
   DotMicrokernel::Bytes form;
 };
 
-// What is known of weights and zero points once a run begins.
+// The weights and zero points once a run has begun.
 struct Start {
   const void* packed;
   int32_t zero;                // of x, as pixels count
   std::vector<int32_t> zeros;  // of weights, as they count, by channel
   bool one_zero;
-  std::vector<int32_t> sums;  // what sums begin with: 16 a panel, the panels of a group together
+  std::vector<int32_t> sums;  // numbers that sums begin with: 16 a panel, panels by group
   const ToBytes* to_bytes;
 
   const int32_t* channels(const DotWeights& w, int64_t group, int64_t panel) const {
@@ -182,7 +182,8 @@ PFRT_AVX2 void correct(uint32_t* lines, const uint32_t* sums, const uint32_t* ze
     for (int64_t j = 0; j < kPanel; ++j) lines[i * kPanel + j] -= sums[i * kPanel] * zeros[j];
 }
 
-// Of a band: what the sums of each position begin with, and its pixels' sum in front of 16.
+// Memory of a band: the numbers that the sums of each position begin with, and the sums of pixels,
+// each the first of 16.
 struct Positions {
   int32_t *starts, *sums;
 };
@@ -202,7 +203,7 @@ void start_positions(const Conv& conv, const Start& start, const uint8_t* pixels
                                              static_cast<uint32_t>(start.zeros[0]));
 }
 
-// Where a band is: its image, counted in groups, its slice of positions and its first row.
+// The place of a band: its image, counted in groups, its slice of positions and its first row.
 struct BandPlace {
   int64_t image, slice, top;
 };

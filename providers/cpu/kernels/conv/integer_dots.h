@@ -7,11 +7,11 @@
 #include <optional>
 #include <string>
 
-#include "providers/cpu/row/row.h"
+#include "providers/cpu/kernel/row.h"
 
 namespace pfrt::cpu {
 
-// In planes or in nChw16c, on either side.
+// These kernels take images in planes or in nChw16c, on either side.
 std::string refuse_conv_integer_dots(const KernelRequest& node);
 std::optional<PackedInput> pack_conv_integer_dots(const SnapshotNode& node);
 Result<Kernel> make_conv_integer_dots(const KernelRequest& node);

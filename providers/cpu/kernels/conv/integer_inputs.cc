@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "providers/cpu/row/row.h"
+#include "providers/cpu/kernel/row.h"
 
 namespace pfrt::cpu {
 namespace {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ConvInteger and QLinearConv of 3 x 3 taps with constant weights, by Winograd's algorithm in pairs
-// of int16 (winograd/int16.cc): exact, as all sums of integers are. Where bytes are multiplied four
-// at a time, the direct form is as fast. Pure functions; thread-safe.
+// of int16 (winograd/dots.h): exact, as all sums of integers are. The direct form is as fast where
+// bytes are multiplied four at a time. Pure functions; thread-safe.
 #pragma once
 
 #include <optional>
 #include <string>
 
-#include "providers/cpu/row/row.h"
+#include "providers/cpu/kernel/row.h"
 
 namespace pfrt::cpu {
 

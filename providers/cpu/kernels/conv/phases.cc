@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "providers/cpu/elements/ceil_div.h"
 #include "providers/cpu/kernels/window/reorder.h"
-#include "providers/cpu/row/ceil_div.h"
 
 namespace pfrt::cpu {
 namespace {

@@ -31,7 +31,7 @@ struct PhaseAxis {
   int64_t tap(int64_t phase, int64_t back) const { return phase + back * stride; }
 };
 
-// Where the weights of a phase begin in a panel, and where its chunks of k begin in the band.
+// A phase: the places of its weights in a panel and of its chunks of k in the band.
 struct Phase {
   int64_t y, x;
   int64_t at = 0;     // in k of a panel
@@ -43,7 +43,7 @@ struct Phases {
   PhaseAxis y, x;
   ChunkOrder order;
 
-  // Of a two-dimensional transposed window, for |channels| of a group.
+  // Divides a two-dimensional transposed window, for |channels| of a group.
   Phases(const Window& window, int64_t channels);
   // The convolution of stride 1 at all sites by the taps of all phases.
   Window window() const;

@@ -9,9 +9,9 @@
 #include <numeric>
 #include <utility>
 
+#include "providers/cpu/elements/ceil_div.h"
 #include "providers/cpu/isa/isa.h"
 #include "providers/cpu/kernels/conv/geometry.h"
-#include "providers/cpu/row/ceil_div.h"
 
 namespace pfrt::cpu {
 namespace {

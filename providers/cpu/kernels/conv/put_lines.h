@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the sums of convolutions of bytes go: to output 0 as they are, or as bytes. Pure functions;
-// what they return is thread-safe.
+// Puts the sums of convolutions of bytes to output 0, as they are or as bytes. Pure functions; the
+// functions that they return are thread-safe.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 
+#include "providers/cpu/kernel/row.h"
 #include "providers/cpu/kernels/conv/requantized_conv.h"
-#include "providers/cpu/row/row.h"
 
 namespace pfrt::cpu {
 
@@ -22,9 +22,10 @@ struct SumLines {
 };
 using PutLines = std::function<void(const Run&, const SumLines&)>;
 
-// Of ConvInteger, whose images have so many positions; lines that are in an output in nChw16c stay.
+// Puts the sums of ConvInteger, whose images have so many positions. Lines that are already in an
+// output in nChw16c stay.
 PutLines put_sums(int64_t positions, bool nchw16c);
-// Of QLinearConv with so many channels; |scales| outlives what is returned.
+// Puts the bytes of QLinearConv with so many channels; |scales| outlives what is returned.
 PutLines put_bytes(const RequantizedConv::Scales& scales, int64_t channels, int64_t positions,
                    bool nchw16c);
 

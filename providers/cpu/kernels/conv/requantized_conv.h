@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the sums of a QLinearConv become bytes: x scale times w scale over y scale, one a channel,
-// and y's zero point. Immutable; thread-safe.
+// Rounding of the sums of a QLinearConv to bytes: x scale times w scale over y scale, one a
+// channel, and y's zero point. Immutable; thread-safe.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "providers/cpu/row/requantize.h"
-#include "providers/cpu/row/row.h"
+#include "providers/cpu/elements/requantize.h"
+#include "providers/cpu/kernel/row.h"
 
 namespace pfrt::cpu {
 
@@ -16,7 +16,7 @@ class RequantizedConv {
  public:
   static constexpr int64_t kLine = RequantizeFns::kLine;
 
-  // Known in a run.
+  // Parameters that are known in a run.
   struct Scales {
     std::vector<float> scales;  // by channel
     float zero;
@@ -25,7 +25,8 @@ class RequantizedConv {
     RequantizeFns fns;
     StoreFn<float> store;
 
-    // |n| lines of 16 sums, whose first |count| are channels from |channel| on, to lines of bytes.
+    // Rounds |n| lines of 16 sums, whose first |count| are channels from |channel| on, to lines of
+    // bytes.
     void lines(const int32_t* sums, int64_t channel, int64_t count, int64_t n, uint8_t* out) const;
   };
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "providers/cpu/row/ceil_div.h"
+#include "providers/cpu/elements/ceil_div.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -16,14 +16,14 @@ constexpr int64_t kPartLines = 1024;
 
 int64_t whole_chunks(int64_t k) { return ceil_div(k, kChunk) * kChunk; }
 
-// Where a window has one tap along a dimension only every stride-th pixel is kept.
+// Distance of the pixels that are kept: only every stride-th along a dimension with one tap.
 int64_t kept_step(const Window& w, size_t d) { return w.kernel[d] == 1 ? w.strides[d] : 1; }
 
 struct Row {
   int64_t pitch, step;  // lines of a row; lines from a position to the next
 };
 
-// By pixel.
+// The layout of a row of a band by pixel.
 Row row_of(const Window& w) {
   const int64_t kept = kept_step(w, 1), step = w.strides[1] / kept;
   const int64_t seen = (w.positions[1] - 1) * step + (w.kernel[1] - 1) * w.dilations[1] + 1;
@@ -38,8 +38,8 @@ Row row_of(const Window& w) {
 
 KOrder KOrder::of(int64_t channels, int64_t taps, int64_t outputs, bool dilated) {
   const int64_t by_pixel = taps * whole_chunks(channels), dense = whole_chunks(taps * channels);
-  // By position, the lines of each position have to be copied and split; fewer products are saved.
-  constexpr int64_t kLineCost = 24;  // how many products of a chunk take as long as a line
+  // A band by position copies and splits lines for each position, but needs fewer products.
+  constexpr int64_t kLineCost = 24;  // number of products of a chunk that take as long as a line
   const bool by_position = !dilated && channels < kChunk && taps > 1 && dense <= kMostGathered &&
                            (by_pixel - dense) * outputs > dense * kLineCost;
   return by_position ? KOrder{true, channels, dense}

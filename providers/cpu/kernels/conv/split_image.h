@@ -4,12 +4,12 @@
 // product, so that TileMicrokernel loads its tiles from where they lie. A row of A is 64 bytes, a
 // line. The band has one of two forms.
 //
-// By pixel, a line is 32 channels of a pixel. Rows of the image are padded and follow each other,
-// so that a tap at any position is an offset from the position's own; the padding to the right of
-// one row is the padding to the left of the next. With strides, rows that one tap sees follow each
-// other.
+// In a band by pixel, a line is 32 channels of a pixel. Rows of the image are padded and follow
+// each other, so that a tap at any position is an offset from the position's own; the padding to
+// the right of one row is the padding to the left of the next. With strides, rows that one tap sees
+// follow each other.
 //
-// By position, for few channels, the lines of a position are all that its window sees.
+// In a band by position, for few channels, the lines of a position are all that its window sees.
 //
 // The image is row-major (NCHW) or nChw16c. Immutable; thread-safe.
 #pragma once
@@ -22,8 +22,8 @@
 
 namespace pfrt::cpu {
 
-// The order of k: which place of |depth|, a multiple of 32, a tap and channel has. Places that none
-// has are multiplied by zeros. The order depends on the arguments of |of| alone.
+// The order of k: each tap and channel has a place of |depth|, a multiple of 32. Places that are
+// left over are multiplied by zeros. The order depends on the arguments of |of| alone.
 struct KOrder {
   bool by_position;
   int64_t tap_stride, depth;
@@ -35,26 +35,26 @@ struct KOrder {
 
 class SplitImage {
  public:
-  // Of two-dimensional windows over |channels| channels, for |rows| rows of positions.
+  // Makes a band of two-dimensional windows over |channels| channels, for |rows| rows of positions.
   SplitImage(const Window& window, int64_t channels, const KOrder& order, int64_t rows, int terms,
              bool nchw16c);
 
   uint64_t bytes() const { return static_cast<uint64_t>(chunks_ * layout_.chunk_bytes); }
-  // What a row of positions takes of the band, roughly.
+  // Bytes of the band that a row of positions takes, roughly.
   static int64_t bytes_of_row(const Window& window, const KOrder& order, int64_t channels,
                               int terms);
   // Tasks that fill can be called for, each once, by any thread.
   int64_t tasks() const { return order_.by_position ? groups_ : chunks_ * groups_; }
   // The size of |lines| that fill needs, in floats.
   int64_t line_elements() const;
-  // The band for rows of positions from |top| on. False where the image holds numbers too small to
-  // be split.
+  // Writes the band for rows of positions from |top| on. Returns false where the image holds
+  // numbers too small to be split.
   bool fill(int64_t task, int64_t top, const float* image, uint8_t* out, float* lines) const;
 
   // Positions are numbered along the padded rows: column x of row y of the band is
   // y * row_positions() + x. Blocks of 32 positions may begin at any of them.
   int64_t row_positions() const { return row_positions_; }
-  // Where the chunks of k begin, for position 0, as TileMicrokernel wants it.
+  // Offsets of the chunks of k, for position 0, as TileMicrokernel wants them.
   const std::vector<int64_t>& offsets() const { return offsets_; }
   int64_t row_bytes() const { return 64 * step_; }  // from position to position
   const TermLayout& layout() const { return layout_; }
@@ -78,8 +78,8 @@ class SplitImage {
   int64_t rows_;                       // of positions
   int64_t positions_, row_positions_;  // of a row; the same with those in the padding
   int64_t step_;                       // lines from a position to the next
-  // By pixel. Pixels from the pixel of a line to that of the next; phases of rows, and rows of a
-  // phase, that a tap sees; lines of a row.
+  // The following are for a band by pixel: pixels from the pixel of a line to that of the next;
+  // phases of rows, and rows of a phase, that a tap sees; lines of a row.
   int64_t pixel_step_y_, pixel_step_x_, phases_, phase_rows_, pitch_;
   int64_t lines_;                // of a chunk and term
   int64_t groups_, group_rows_;  // of rows that one task fills

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "providers/cpu/kernels/conv/tile_order.h"
 
+#include "providers/cpu/elements/ceil_div.h"
 #include "providers/cpu/jit/dot_tile_microkernel.h"
-#include "providers/cpu/row/ceil_div.h"
 
 namespace pfrt::cpu {
 

@@ -10,7 +10,7 @@
 
 namespace pfrt::cpu {
 
-// Lines of 16 channels or a multiple; fewer channels than 16 are as without tiles. Where all are in
+// Lines of 16 channels or a multiple; fewer channels than 16 are as without tiles. If all are in
 // one line, a chunk is what a row of taps sees, unless taps are dilated.
 ChunkOrder tile_order(int64_t channels, int64_t taps_y, int64_t taps_x, int64_t dilation_x);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One- and two-dimensional convolutions on bfloat16 tiles (matmul/split_matmul.h): weights are
+// Convolutions of one or two dimensions on bfloat16 tiles (matmul/split_matmul.h): weights are
 // split once, a band of the image once a run; tiles of the image are loaded from where a tap sees
 // them. Sums that tiles get wrong are computed again by the reference.
 #include <algorithm>
@@ -8,13 +8,13 @@
 #include <memory>
 #include <vector>
 
+#include "providers/cpu/elements/ceil_div.h"
+#include "providers/cpu/elements/source_behind.h"
 #include "providers/cpu/jit/tile_microkernel.h"
 #include "providers/cpu/kernels/conv/geometry.h"
 #include "providers/cpu/kernels/conv/split_image.h"
 #include "providers/cpu/kernels/matmul/split_matmul.h"
 #include "providers/cpu/kernels/matmul/split_terms.h"
-#include "providers/cpu/row/ceil_div.h"
-#include "providers/cpu/row/source_behind.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -143,7 +143,7 @@ void multiply(const Plan& plan, const Task& task, const uint8_t* image, const Sc
   }
 }
 
-// The same sums as those of multiply, each tap added by itself. |image| is that of the group.
+// Computes the sums of multiply again, each tap added by itself. |image| is that of the group.
 void multiply_reference(const Plan& plan, const Task& task, const float* image,
                         const Scratch& scratch) {
   const Window& w = plan.geometry.window;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ConvTranspose: for a block of output channels, one matmul gives what every input position sends
-// through every tap, and each row of the result is added to the output where its tap falls. Where
-// each output pixel gets exactly one tap of one position, rows are written instead of added:
-// positions can then be computed in parallel, and pixels are final at once.
+// through every tap, and each row of the result is added to the output where its tap falls. If each
+// output pixel gets exactly one tap of one position, rows are written instead of added: positions
+// can then be computed in parallel, and pixels are final at once.
 #include <algorithm>
 #include <memory>
 

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One- and two-dimensional ConvTranspose in float32 vectors: each phase (phases.h) multiplies
+// ConvTranspose of one or two dimensions in float32 vectors: each phase (phases.h) multiplies
 // panels of 16 output channels, packed once, by lines of a band of the input. The sums of a phase
 // go to every s-th pixel of a tile of the output, which is then reordered to planes.
 #include <algorithm>
 #include <memory>
 
+#include "providers/cpu/elements/ceil_div.h"
+#include "providers/cpu/elements/load.h"
 #include "providers/cpu/epilogue/in_float32.h"
 #include "providers/cpu/jit/panel_microkernel.h"
 #include "providers/cpu/kernels/conv/phases.h"
 #include "providers/cpu/kernels/matmul/split_matmul.h"
-#include "providers/cpu/row/ceil_div.h"
-#include "providers/cpu/row/load.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -54,7 +54,7 @@ struct Plan {
     tile_y = ceil_div(band, ceil_div(band, rows));
   }
   int64_t columns() const { return ceil_div(panels, microkernel->panels()); }
-  // Of the output of a tile: pixels of a row; elements of a panel.
+  // The output of a tile: pixels of a row; elements of a panel.
   int64_t tile_width() const { return tile_x * phases.x.stride; }
   int64_t tile_elements() const { return tile_y * phases.y.stride * tile_width() * kPanel; }
   uint64_t scratch_bytes() const {
@@ -74,8 +74,8 @@ struct Tile : SiteTile {
   int64_t top;
 };
 
-// Of the |count| sites from |begin| on, those whose pixel of |phase| lies inside the output:
-// [first, second).
+// Sites [first, second) among the |count| from |begin| on whose pixel of |phase| lies inside the
+// output.
 std::pair<int64_t, int64_t> inside(const PhaseAxis& axis, int64_t phase, int64_t begin,
                                    int64_t count) {
   int64_t end = begin + count;

@@ -5,10 +5,10 @@
 #include <atomic>
 #include <cmath>
 
+#include "providers/cpu/elements/arithmetic.h"
+#include "providers/cpu/kernel/signature.h"
 #include "providers/cpu/kernels/elementwise/broadcast.h"
 #include "providers/cpu/kernels/elementwise/elementwise.h"
-#include "providers/cpu/row/arithmetic.h"
-#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -109,7 +109,8 @@ Result<Kernel> make_mod(const KernelRequest& node) {
 }
 
 // Shifts lose bits beyond the element type: loads extend with zeros, or with the sign, and stores
-// truncate. By a negative number, as by one of all bits or more, nothing but the sign stays.
+// truncate. A shift by a negative number counts as one by all bits or more: nothing but the sign
+// stays.
 template <typename T>
 T shifted_left(T a, T b) {
   const auto by = static_cast<uint64_t>(b);

@@ -10,8 +10,8 @@
 #include <tuple>
 #include <type_traits>
 
-#include "providers/cpu/row/convert.h"
-#include "providers/cpu/row/row.h"
+#include "providers/cpu/elements/convert.h"
+#include "providers/cpu/kernel/row.h"
 
 namespace pfrt::cpu {
 
@@ -57,13 +57,13 @@ constexpr CompareLoops compare_loops() {
           binary_loop<fn, int64_t, uint8_t>, binary_loop<fn, uint64_t, uint8_t>};
 }
 
-// What integer operands may not be.
+// Integer operands that are refused.
 enum class Rejects : uint8_t { kNothing, kZeroDivisor };
 
 // Inputs 0 and 1 to output 0, computed as input 0's type.
 Result<Kernel> make_binary(const SnapshotNode& node, const BinaryLoops& loops,
                            Rejects rejects = Rejects::kNothing);
-// The same computed as |compute|'s type, which need not be either input's.
+// Computes in |compute|'s type, which need not be either input's.
 Result<Kernel> make_binary_as(const SnapshotNode& node, pfrt_dtype compute,
                               const BinaryLoops& loops, Rejects rejects = Rejects::kNothing);
 Result<Kernel> make_compare(const SnapshotNode& node, const CompareLoops& loops);

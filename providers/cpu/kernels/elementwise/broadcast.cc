@@ -2,7 +2,7 @@
 #include "providers/cpu/kernels/elementwise/broadcast.h"
 
 #include "core/base/dtype.h"
-#include "providers/cpu/row/kernel.h"
+#include "providers/cpu/kernel/kernel.h"
 
 namespace pfrt::cpu {
 

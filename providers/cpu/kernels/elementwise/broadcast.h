@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/base/status.h"
-#include "providers/cpu/row/convert.h"
+#include "providers/cpu/elements/convert.h"
 
 namespace pfrt::cpu {
 
@@ -30,8 +30,8 @@ class Broadcast {
   // 1 when operand |i| advances along a run, 0 when it stays.
   int64_t step(size_t i) const { return inner_step_[i]; }
 
-  // fn(position, n, offsets): the run [position, position + n) of the output, n <= kBlock, and
-  // where each operand starts. Runs cover [begin, end) in order.
+  // Calls fn(position, n, offsets) for the run [position, position + n) of the output, n <= kBlock,
+  // with the offset at which each operand starts. Runs cover [begin, end) in order.
   template <typename Fn>
   void walk(int64_t begin, int64_t end, Fn&& fn) const {
     std::vector<int64_t> offsets(operands_);

@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "providers/cpu/elements/complex.h"
+#include "providers/cpu/elements/convert.h"
+#include "providers/cpu/kernel/signature.h"
 #include "providers/cpu/kernels/elementwise/elementwise.h"
-#include "providers/cpu/row/complex.h"
-#include "providers/cpu/row/convert.h"
-#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -13,7 +13,7 @@ namespace {
 constexpr Types kReals = kNumbers | kBool | kFloat8 | kSubByte | Types{PFRT_DTYPE_FLOAT8E8M0};
 constexpr int64_t kTask = 16 * kBlock;
 
-// What attributes say of 8-bit floats.
+// Attributes that concern 8-bit floats.
 struct Narrowing {
   bool saturate = true;
   PowerRounding rounding = PowerRounding::kUp;

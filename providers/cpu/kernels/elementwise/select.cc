@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "providers/cpu/elements/convert.h"
+#include "providers/cpu/kernel/signature.h"
 #include "providers/cpu/kernels/elementwise/broadcast.h"
 #include "providers/cpu/kernels/elementwise/elementwise.h"
-#include "providers/cpu/row/convert.h"
-#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -41,7 +41,7 @@ std::string refuse_dropout(const KernelRequest& node) {
   return {};
 }
 
-// For inference, and without a mask.
+// Dropout changes nothing in inference and without a mask.
 std::optional<InPlace> dropout_in_place(const SnapshotNode& node) {
   if (node.has_output(1)) return std::nullopt;
   if (!node.has_input(2)) return InPlace{};

@@ -10,8 +10,8 @@
 #include <tuple>
 #include <type_traits>
 
-#include "providers/cpu/row/convert.h"
-#include "providers/cpu/row/row.h"
+#include "providers/cpu/elements/convert.h"
+#include "providers/cpu/kernel/row.h"
 
 namespace pfrt::cpu {
 

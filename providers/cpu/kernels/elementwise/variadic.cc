@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "providers/cpu/elements/arithmetic.h"
+#include "providers/cpu/kernel/signature.h"
 #include "providers/cpu/kernels/elementwise/binary.h"
 #include "providers/cpu/kernels/elementwise/broadcast.h"
 #include "providers/cpu/kernels/elementwise/elementwise.h"
-#include "providers/cpu/row/arithmetic.h"
-#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {

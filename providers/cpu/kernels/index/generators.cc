@@ -6,12 +6,12 @@
 #include <cstring>
 #include <vector>
 
+#include "providers/cpu/elements/convert.h"
+#include "providers/cpu/elements/lines.h"
+#include "providers/cpu/kernel/data_dependent_output.h"
+#include "providers/cpu/kernel/signature.h"
+#include "providers/cpu/kernel/stop_poll.h"
 #include "providers/cpu/kernels/index/index.h"
-#include "providers/cpu/row/convert.h"
-#include "providers/cpu/row/lines.h"
-#include "providers/cpu/row/outlet.h"
-#include "providers/cpu/row/pace.h"
-#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {

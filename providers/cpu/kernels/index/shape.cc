@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "providers/cpu/kernel/signature.h"
 #include "providers/cpu/kernels/index/index.h"
-#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {

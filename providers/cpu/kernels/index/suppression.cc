@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <vector>
 
+#include "providers/cpu/elements/convert.h"
+#include "providers/cpu/elements/sorting.h"
+#include "providers/cpu/kernel/data_dependent_output.h"
+#include "providers/cpu/kernel/signature.h"
 #include "providers/cpu/kernels/index/index.h"
-#include "providers/cpu/row/convert.h"
-#include "providers/cpu/row/outlet.h"
-#include "providers/cpu/row/signature.h"
-#include "providers/cpu/row/sorting.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -70,7 +70,7 @@ std::vector<int64_t> kept_boxes(const Run& run, const float* boxes, const float*
   return kept;
 }
 
-// Which of the three limits are given: a run may only ask for inputs that are there.
+// The limits that are given: a run may only ask for inputs that are there.
 struct Given {
   bool count, iou, score;
 };

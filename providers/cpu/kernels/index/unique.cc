@@ -10,13 +10,13 @@
 #include <numeric>
 #include <vector>
 
+#include "providers/cpu/elements/complex.h"
+#include "providers/cpu/elements/convert.h"
+#include "providers/cpu/elements/lines.h"
+#include "providers/cpu/elements/sorting.h"
+#include "providers/cpu/kernel/data_dependent_output.h"
+#include "providers/cpu/kernel/signature.h"
 #include "providers/cpu/kernels/index/index.h"
-#include "providers/cpu/row/complex.h"
-#include "providers/cpu/row/convert.h"
-#include "providers/cpu/row/lines.h"
-#include "providers/cpu/row/outlet.h"
-#include "providers/cpu/row/signature.h"
-#include "providers/cpu/row/sorting.h"
 
 namespace pfrt::cpu {
 namespace {

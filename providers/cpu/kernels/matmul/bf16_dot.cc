@@ -18,8 +18,8 @@ DotSums trusted_row(uint16_t largest, float reach) {
   return large_enough(largest) ? trusted_sums(largest, reach) : DotSums::kNone;
 }
 
-// What is not to be trusted of a row's sums with columns [j, j + n), panel by panel: how many
-// columns a task has depends on the number of threads.
+// Computes a row's sums with columns [j, j + n) again where they are not to be trusted. It decides
+// panel by panel, since the number of columns in a task depends on the number of threads.
 void compute_again(const Run& run, const float* row, uint16_t largest, const Columns16Bit& columns,
                    int64_t j, int64_t n, float* sums) {
   for (const int64_t end = j + n; j < end && !run.stopped();

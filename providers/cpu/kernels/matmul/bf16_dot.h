@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
+#include "providers/cpu/kernel/row.h"
 #include "providers/cpu/kernels/matmul/constant_columns.h"
 #include "providers/cpu/kernels/matmul/panels.h"
-#include "providers/cpu/row/row.h"
 
 namespace pfrt::cpu {
 
@@ -24,10 +24,10 @@ bool takes_bf16_dot(const SnapshotNode& node);
 
 class Bf16DotMatmul {
  public:
-  // Of |m| contiguous rows of k elements.
+  // Multiplies |m| contiguous rows of k elements.
   Bf16DotMatmul(int64_t m, const Columns& columns);
   Parameters parameters() const { return matmul_.parameters(); }
-  // The same matmul by other blockings, as Kernel::alternatives.
+  // This matmul with other blockings, for Kernel::alternatives.
   std::vector<Bf16DotMatmul> others(bool all) const;
 
   uint64_t scratch_bytes() const { return matmul_.scratch_bytes(); }

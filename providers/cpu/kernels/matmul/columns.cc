@@ -25,7 +25,8 @@ Kernel kernel_of(std::string_view name, MatMul matmul, std::function<Finish(cons
   return kernel;
 }
 
-// For more rows than a few: not where tiles are used, or code cannot be made executable.
+// Whether more rows than a few read panels: not where tiles are used, or code cannot be made
+// executable.
 bool panels_are_best(const SnapshotNode& node) {
   return !splits_products(node.precision()) && PanelMicrokernel::get() != nullptr;
 }
@@ -88,7 +89,8 @@ std::optional<PackedInput> pack_columns(const SnapshotNode& node, int64_t m, boo
   if (!packed && (are_few_rows(node, m) || panels_are_best(node)))
     packed = pack_columns_16bit(node, columns, m > Rows16Bit::kMostRows && takes_bf16_dot(node));
   if (!packed) packed = pack_tile_columns(node, m, any, columns);
-  // What is split on the way has more rows of tiles than vectors could make up for.
+  // With products that are split for tiles, other columns stay as they are: a matmul of many rows
+  // splits them in the run.
   if (packed || splits_products(node.precision())) return packed;
   return pack_panel_columns(node, m, any, columns);
 }

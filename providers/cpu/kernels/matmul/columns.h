@@ -9,13 +9,13 @@
 #include <optional>
 #include <string_view>
 
+#include "providers/cpu/kernel/row.h"
 #include "providers/cpu/kernels/matmul/constant_columns.h"
-#include "providers/cpu/row/row.h"
 
 namespace pfrt::cpu {
 
-// How |columns|, input 1 of the node, are packed for a matmul of |m| rows; with |any|, of |m| rows
-// or more. nullopt where packing is not worth it.
+// Packs |columns|, input 1 of the node, for a matmul of |m| rows; with |any|, of |m| rows or more.
+// nullopt where packing is not worth it.
 std::optional<PackedInput> pack_columns(const SnapshotNode& node, int64_t m, bool any,
                                         const Columns& columns);
 // Names of the kernels, by the form of columns that they read.

@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "core/base/half.h"
+#include "providers/cpu/elements/ceil_div.h"
+#include "providers/cpu/elements/float_16bit.h"
 #include "providers/cpu/isa/isa.h"
 #include "providers/cpu/kernels/matmul/bf16_pairs.h"
 #include "providers/cpu/kernels/matmul/gemm.h"
-#include "providers/cpu/row/ceil_div.h"
-#include "providers/cpu/row/float_16bit.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -28,7 +28,7 @@ void pack(const Columns& c, pfrt_dtype dtype, ColumnType type, const void* sourc
   constexpr float kNothing[kPanel] = {};
   const StridedSource<float> columns(source, dtype, 0, c.outer_stride, c.k_stride);
   const NarrowFn narrow = narrow_fn(PFRT_DTYPE_FLOAT16);
-  // Where a row's columns are contiguous a few rows are read at a time, in their order.
+  // If the columns of a row are contiguous, a few rows are read at a time, in their order.
   const int64_t rows = c.outer_stride == 1 ? 16 : 256;
   std::vector<float> block(static_cast<size_t>(rows * kPanel));
   for (int64_t k = 0; k < c.k; k += rows)

@@ -13,19 +13,19 @@
 #include <optional>
 #include <string_view>
 
+#include "providers/cpu/kernel/row.h"
 #include "providers/cpu/kernels/matmul/constant_columns.h"
-#include "providers/cpu/row/row.h"
 
 namespace pfrt::cpu {
 
-inline constexpr std::string_view kColumns16Bit = "columns_16bit/";  // how its recipe begins
+inline constexpr std::string_view kColumns16Bit = "columns_16bit/";  // beginning of its recipe
 
 enum class ColumnType : uint8_t { kBf16, kFp16 };
 // The type that columns of the node are packed to, if they are.
 ColumnType column_type(const SnapshotNode& node);
 
-// How |columns|, input 1 of the node, are packed where its type or precision allows 16 bits;
-// nullopt where it does not, or they are too few to gain by it: fewer are enough for |dot|
+// Packs |columns|, input 1 of the node, to 16 bits where its type or precision allows that. nullopt
+// where it does not, or where the columns are too few to gain by it: fewer are enough for |dot|
 // products.
 std::optional<PackedInput> pack_columns_16bit(const SnapshotNode& node, const Columns& columns,
                                               bool dot);
@@ -49,7 +49,7 @@ class Columns16Bit {
   }
   int64_t k() const { return k_; }
   const uint32_t* panel(int64_t i) const { return packed_ + i * Panel16Bit::lanes(k_); }
-  // Of columns [j, j + n), from a panel's first on; NaN if that of a panel is.
+  // The largest reach of columns [j, j + n), from a panel's first on; NaN if a panel's is NaN.
   float reach(int64_t j, int64_t n) const;
 
  private:

@@ -128,13 +128,13 @@ PFRT_AVX2 int64_t widen_vectors(bool is_signed, const uint8_t* bytes, int64_t n,
   return i;
 }
 
-// Of each eight neighbours of 32 bytes, after |flips|.
+// Sums of each eight neighbours of 32 bytes, after |flips|.
 PFRT_AVX2_INLINE inline __m256i sums_of_eight(const uint8_t* bytes, __m256i flips) {
   const __m256i x = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(bytes));
   return _mm256_sad_epu8(_mm256_xor_si256(x, flips), _mm256_setzero_si256());
 }
 
-// Of bytes of whole vectors, each after |flip|; gives how many there were.
+// Sums the bytes of whole vectors, each after |flip|, in |sum|; returns the number of bytes.
 PFRT_AVX2 int64_t sum_vectors(const uint8_t* bytes, int64_t n, uint8_t flip, int64_t* sum) {
   constexpr int64_t kLanes = 32;
   const __m256i flips = _mm256_set1_epi8(static_cast<char>(flip));

@@ -2,18 +2,18 @@
 //
 // Factors of a product of bytes as DotMicrokernel reads them. Columns are packed to panels of 16,
 // step by step of k, with the sum of each column behind them and, where the microkernel multiplies
-// crosswise, its own products; rows are read in place where their
-// elements are what the microkernel takes, and copied else. As vpdpbusd wants rows without sign and
-// columns with it, int8 rows count 128 more there and uint8 columns 128 less: so do their zero
-// points. Tiles read the same panels, and rows of either sign as they are. Values and pure
-// functions; thread-safe.
+// crosswise, its own products. Rows are read in place where their elements are what the microkernel
+// takes; otherwise they are copied. Because vpdpbusd wants rows without sign and columns with it,
+// 128 is added to int8 rows there and subtracted from uint8 columns, and so it is with their zero
+// points. An element "as it counts" is the element after that shift. Tiles read the same panels,
+// and rows of either sign as they are. Values and pure functions; thread-safe.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
+#include "providers/cpu/elements/ceil_div.h"
 #include "providers/cpu/jit/dot_microkernel.h"
-#include "providers/cpu/row/ceil_div.h"
 #include "pyflame_rt/types.h"
 
 namespace pfrt::cpu {
@@ -40,17 +40,17 @@ class DotColumns {
   }
   // Names the layout completely.
   std::string recipe() const;
-  // How much more an element counts than it is.
+  // Added to each element by the packing.
   int32_t shift() const { return bytes_ && !is_signed_ ? -128 : 0; }
   // Element (i, j) is source[i * k_stride + j * column_stride]. |out| has bytes(), aligned to 4.
   void pack(const void* source, int64_t k_stride, int64_t column_stride, void* out) const;
-  // Of each column, as it counts; 0 in columns that fill up the last panel.
+  // The sum of each column, as its elements count; 0 in columns that fill up the last panel.
   const int32_t* sums(const void* packed) const {
     return reinterpret_cast<const int32_t*>(static_cast<const char*>(packed) +
                                             panels() * panel_bytes());
   }
   bool crosswise() const { return crosswise_; }
-  // Of each column, modulo 2^32, where it is multiplied crosswise.
+  // The own products of each column, modulo 2^32, where it is multiplied crosswise.
   const uint32_t* own_products(const void* packed) const {
     return reinterpret_cast<const uint32_t*>(sums(packed)) + panels() * DotMicrokernel::kPanel;
   }
@@ -70,7 +70,8 @@ class DotColumns {
 // Rows of k bytes, int8 or uint8, for a microkernel.
 class DotRows {
  public:
-  // |on_tiles|: for DotTileMicrokernel, where |microkernel| is for bytes.
+  // Makes rows for |microkernel|; with |on_tiles| for DotTileMicrokernel, where |microkernel| is
+  // for bytes.
   DotRows(int64_t k, pfrt_dtype dtype, const DotMicrokernel& microkernel, bool on_tiles = false)
       : k_(k),
         is_signed_(dtype == PFRT_DTYPE_INT8),
@@ -82,11 +83,11 @@ class DotRows {
   int64_t row_bytes() const { return row_bytes_; }
   bool is_signed() const { return is_signed_; }
   bool flipped() const { return bytes_ && is_signed_ && !on_tiles_; }  // DotMicrokernel::run
-  int32_t shift() const { return flipped() ? 128 : 0; }                // as above
+  int32_t shift() const { return flipped() ? 128 : 0; }                // see DotColumns::shift
   // A copy of a row, row_bytes() long; what fills it up is 0 after the shift. Gives its own
   // products (int16_dot.h) where elements become int16, and else 0.
   uint32_t copy(const void* row, void* out) const;
-  // Of a row's elements, as they count.
+  // The sum of a row's elements, as they count.
   int32_t sum(const void* row) const;
 
  private:

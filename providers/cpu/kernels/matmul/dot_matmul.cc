@@ -52,7 +52,7 @@ int64_t DotMatmul::panels(int64_t rows) const {
                            : microkernel_->panels(microkernel_->row_blocks(rows).first());
 }
 
-// As many whole panels as can be read together, from as many places.
+// Takes as many whole panels as can be read together, from as many places.
 DotMatmul::Group DotMatmul::first_group(int64_t rows, int64_t col, int64_t end) const {
   const int64_t panels = this->panels(rows);
   const int64_t apart = (end - col) / (panels * kPanel);

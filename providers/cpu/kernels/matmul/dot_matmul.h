@@ -7,16 +7,17 @@
 #include <cstdint>
 
 #include "providers/cpu/jit/dot_tile_microkernel.h"
+#include "providers/cpu/kernel/run.h"
 #include "providers/cpu/kernels/matmul/dot_columns.h"
-#include "providers/cpu/row/run.h"
 
 namespace pfrt::cpu {
 
 class DotMatmul {
  public:
-  // What multiplies |m| rows where the machine has tiles of int8; else nullptr.
+  // The microkernel that multiplies |m| rows on tiles of int8; nullptr where the machine has none
+  // or the rows are too few.
   static const DotTileMicrokernel* tiles(int64_t m, const DotMicrokernel& microkernel);
-  // Of |m| rows of |k| by |n| columns, on |tiles| if not null.
+  // Multiplies |m| rows of |k| by |n| columns, on |tiles| if not null.
   DotMatmul(int64_t m, int64_t n, int64_t k, const DotRows& rows, const DotMicrokernel& microkernel,
             const DotTileMicrokernel* tiles = nullptr);
 
@@ -29,8 +30,8 @@ class DotMatmul {
   uint64_t scratch_bytes() const;
   int64_t scratch_elements() const;
 
-  // What sums begin with: a column's, of which there are panels() * 16, plus, where |rows| is not
-  // null, a row's.
+  // Numbers that sums begin with: a column's, of which there are panels() * 16, plus, where |rows|
+  // is not null, a row's.
   struct Start {
     const int32_t *columns, *rows;
   };
@@ -90,7 +91,7 @@ class DotMatmul {
   void multiply_on_tiles(DotTileMicrokernel::Scope& scope, const void* rows, int64_t row,
                          int64_t count, const void* packed, const Start& start, const Group& group,
                          int32_t* sums, int64_t stride, int64_t panel_stride) const;
-  // How many are multiplied together.
+  // Number of panels that are multiplied together.
   int64_t panels(int64_t rows) const;
   int64_t m_, n_, k_;
   DotRows rows_;

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "providers/cpu/elements/ceil_div.h"
 #include "providers/cpu/isa/target.h"
-#include "providers/cpu/row/ceil_div.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -44,7 +44,7 @@ class Passes {
   int64_t steps_, depth_, parts_, pass_parts_;
 };
 
-// What is fetched into the second-level cache: |bytes| of each of |panels| panels.
+// Memory that is fetched into the second-level cache: |bytes| of each of |panels| panels.
 class Ahead {
  public:
   Ahead(const char* from, int64_t panels, int64_t panel_bytes, int64_t bytes)

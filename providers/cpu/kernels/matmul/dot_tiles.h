@@ -13,7 +13,7 @@ namespace pfrt::cpu {
 // Tiles gain from so many rows on; fewer are read sooner by vectors.
 inline constexpr int64_t kLeastTileRows = 8;
 
-// How many panels are multiplied together with so many rows.
+// Number of panels that are multiplied together with so many rows.
 inline int64_t tile_panels(int64_t rows) {
   constexpr int64_t kMost = DotTileMicrokernel::kMostPanels;
   return rows <= DotTileMicrokernel::kSide ? kMost : kMost / 2;
@@ -32,7 +32,7 @@ struct DotTileProduct {
   int64_t panels, panel_bytes;
   const char* next;          // the panels that are read next, as many; null: none
   const int32_t* start;      // 16 a panel
-  const int32_t* row_start;  // what the sums of each row begin with besides; null: nothing
+  const int32_t* row_start;  // added to the beginning of each row's sums; null: nothing
   int32_t* sums;             // rows |stride| apart, panels |panel_stride|
   int64_t stride, panel_stride;
 };

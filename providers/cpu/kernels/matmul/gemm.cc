@@ -5,9 +5,9 @@
 #include <cstring>
 #include <type_traits>
 
+#include "providers/cpu/elements/ceil_div.h"
 #include "providers/cpu/kernels/matmul/split_matmul.h"
 #include "providers/cpu/kernels/matmul/transpose.h"
-#include "providers/cpu/row/ceil_div.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -37,7 +37,7 @@ pfrt_dtype signed_dtype_of() {
   return dtype_of<T>();
 }
 
-// Of packed panels of B and A, and of an edge of C.
+// Scratch for packed panels of B and A, and for an edge of C.
 template <typename T>
 int64_t scratch_elements(const MicroKernels<T>& micro, int64_t tile_cols, int64_t k, bool split) {
   const int64_t depth = std::clamp<int64_t>(k, 1, kDepth);

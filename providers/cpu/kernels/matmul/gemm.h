@@ -9,11 +9,11 @@
 
 #include <cstdint>
 
+#include "providers/cpu/elements/float_16bit.h"
+#include "providers/cpu/elements/load.h"
+#include "providers/cpu/kernel/run.h"
 #include "providers/cpu/kernels/matmul/micro.h"
 #include "providers/cpu/kernels/matmul/panel_source.h"
-#include "providers/cpu/row/float_16bit.h"
-#include "providers/cpu/row/load.h"
-#include "providers/cpu/row/run.h"
 
 namespace pfrt::cpu {
 
@@ -46,10 +46,10 @@ class Gemm {
  public:
   // An empty matmul.
   Gemm() : micro_(&micro_kernels<T>()), dots_(&dot_kernels()), lines_(&line_kernels()) {}
-  // |batch|: how many such matmuls run in parallel; only the tile size depends on it.
+  // |batch| such matmuls run in parallel; only the tile size depends on that.
   Gemm(int64_t m, int64_t n, int64_t k, int64_t batch = 1) : Gemm(Gemm(), m, n, k, batch) {}
-  // With the microkernels of |like|: choosing them takes longer than a small matmul, where only the
-  // run knows the size.
+  // Takes the microkernels of |like|: choosing them takes longer than a small matmul, where only
+  // the run knows the size.
   Gemm(const Gemm& like, int64_t m, int64_t n, int64_t k, int64_t batch = 1);
 
   // Tiles of one matmul; 0 when C is empty.
@@ -59,15 +59,15 @@ class Gemm {
   // The largest tile that compute takes.
   int64_t tile_rows() const { return tile_rows_; }
   int64_t tile_cols() const { return tile_cols_; }
-  // What compute needs, a multiple of 64 bytes.
+  // Scratch that compute needs, a multiple of 64 bytes.
   uint64_t scratch_bytes() const { return static_cast<uint64_t>(scratch_) * sizeof(T); }
-  // The same for any matmul up to |n| columns and |k|.
+  // The most scratch that any matmul up to |n| columns and |k| needs.
   static uint64_t most_scratch_bytes(int64_t n, int64_t k);
   // c[i * ldc + j] = sum over k of a(tile.row + i, k) * b(tile.col + j, k). |c| is the tile's first
   // element. Leaves early when |run| is stopped.
   void compute(const Run& run, const GemmTile& tile, const PanelSource<T>& a,
                const PanelSource<T>& b, T* c, int64_t ldc, T* scratch) const;
-  // The same in arithmetic of T, whatever the run says.
+  // Computes in arithmetic of T, whatever the run says; otherwise as compute.
   void compute_reference(const Run& run, const GemmTile& tile, const PanelSource<T>& a,
                          const PanelSource<T>& b, T* c, int64_t ldc, T* scratch) const;
 
@@ -75,10 +75,10 @@ class Gemm {
   void multiply(const Run& run, const GemmTile& tile, int64_t k0, int64_t kn,
                 const PanelSource<T>& a, const PanelSource<T>& b, T* c, int64_t ldc,
                 T* scratch) const;
-  // Few rows, where k is contiguous in both factors; false where it is not.
+  // Computes a few rows where k is contiguous in both factors; returns false where it is not.
   bool multiply_lines(const Run& run, const GemmTile& tile, const PanelSource<float>& a,
                       const PanelSource<float>& b, float* c, int64_t ldc) const;
-  // The same where columns are contiguous.
+  // Computes a few rows where columns are contiguous; returns false where they are not.
   bool multiply_columns(const Run& run, const GemmTile& tile, const PanelSource<float>& a,
                         const PanelSource<float>& b, float* c, int64_t ldc, float* scratch) const;
   const MicroKernels<T>* micro_;

@@ -82,7 +82,8 @@ __m128i parts_of_row(const void* row, std::span<const int64_t> offsets, int64_t 
       add(_mm_castps_si128(_mm_shuffle_ps(a, b, _MM_SHUFFLE(2, 0, 2, 0))),
           _mm_castps_si128(_mm_shuffle_ps(a, b, _MM_SHUFFLE(3, 1, 3, 1))));
     }
-    // Of two pairs the second meets the first, and nothing meets the second.
+    // Pairs that are left are taken two at a time: the second is multiplied with the first, and
+    // zeros with the second.
     for (; left > 0; left -= 2, from += 8) add(load_half(from), _mm_srli_si128(load_half(from), 4));
   }
   return sums;

@@ -9,20 +9,20 @@
 
 namespace pfrt::cpu {
 
-// |n| contiguous bytes.
+// Widens |n| contiguous bytes.
 void widen_bytes(bool is_signed, const uint8_t* bytes, int64_t n, int16_t* out);
-// |n| lines of 16 bytes, |pitch| apart, to lines |out_pitch| elements apart.
+// Widens |n| lines of 16 bytes, |pitch| apart, to lines |out_pitch| elements apart.
 void widen_lines(bool is_signed, const uint8_t* lines, int64_t pitch, int64_t n, int16_t* out,
                  int64_t out_pitch);
-// |n| pairs, each of a byte of |first| and one of |second|.
+// Widens |n| pairs, each of a byte of |first| and one of |second|.
 void zip_int16_pairs(bool is_signed, const uint8_t* first, const uint8_t* second, int64_t n,
                      int16_t* out);
 
-// What DotMicrokernel adds of a row itself where it multiplies crosswise: the sum, modulo 2^32, of
-// the products of pairs 0 and 1, 2 and 3, and so on, of the |n| pairs, an even number, that lie at
-// each of |offsets| bytes from |row|.
+// The products of a row that DotMicrokernel adds where it multiplies crosswise: the sum, modulo
+// 2^32, of the products of pairs 0 and 1, 2 and 3, and so on, of the |n| pairs, an even number,
+// that lie at each of |offsets| bytes from |row|.
 uint32_t own_products(const void* row, std::span<const int64_t> offsets, int64_t n);
-// Of |count| rows, |stride| bytes apart.
+// Writes the own products of |count| rows, |stride| bytes apart, to |out|.
 void own_products(const void* rows, int64_t stride, int64_t count, std::span<const int64_t> offsets,
                   int64_t n, uint32_t* out);
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "providers/cpu/elements/requantize.h"
+#include "providers/cpu/kernel/signature.h"
 #include "providers/cpu/kernels/matmul/make.h"
-#include "providers/cpu/row/requantize.h"
-#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {

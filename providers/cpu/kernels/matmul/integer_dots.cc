@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Of the four parts of a sum of (a - za) (b - zb), where za and zb are zero points of a row and of
-// a column, the microkernel computes the sum of a b. The others take the sum of a column, which
-// comes with the packed columns, and that of a row, which is computed where zb is not 0. With one
-// za or one zb they are what the sums begin with, as are the factors' own products where they are
+// A sum of (a - za) (b - zb), where za and zb are zero points of a row and of a column, has four
+// parts. The microkernel computes the sum of a b. The others take the sum of a column, which comes
+// with the packed columns, and that of a row, which is computed where zb is not 0. With one za or
+// one zb the sums begin with these parts, and with the factors' own products where they are
 // multiplied crosswise.
 #include "providers/cpu/kernels/matmul/integer_dots.h"
 
@@ -14,11 +14,11 @@
 #include <span>
 #include <vector>
 
+#include "providers/cpu/elements/requantize.h"
 #include "providers/cpu/isa/target.h"
+#include "providers/cpu/kernel/signature.h"
 #include "providers/cpu/kernels/matmul/dot_matmul.h"
 #include "providers/cpu/kernels/matmul/make.h"
-#include "providers/cpu/row/requantize.h"
-#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -28,7 +28,7 @@ constexpr int64_t kPanel = DotMicrokernel::kPanel;
 constexpr int64_t kCopiedBytes = 16 << 10;  // of rows in a task
 constexpr int64_t kMostK = 1 << 23;         // so that sums of columns stay within int32
 
-// Where an operator has its inputs.
+// Positions of an operator's inputs.
 struct Inputs {
   uint32_t a, b, a_zero, b_zero;
 };
@@ -65,7 +65,7 @@ struct Plan {
   }
   bool sums_rows() const { return b_zeros.present() || columns.shift() != 0; }
   bool starts_rows() const { return sums_rows() || columns.crosswise(); }
-  // Of either: of each row one.
+  // Bytes of either, an int32 for each row.
   uint64_t line_bytes() const { return static_cast<uint64_t>(shape.m) * sizeof(int32_t); }
   size_t first_row(int64_t batch) const { return first(shape.a_offset(batch)); }
   size_t first_column(int64_t batch) const { return first(shape.b_offset(batch)); }

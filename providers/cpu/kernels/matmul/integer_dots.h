@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "providers/cpu/row/row.h"
+#include "providers/cpu/kernel/row.h"
 
 namespace pfrt::cpu {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the operators of the matmul family share: a tile computed and written in the output's type,
+// Shared by the operators of the matmul family: a tile computed and written in the output's type,
 // batch dimensions broadcast to offsets, and the make functions of the family's table. Pure
 // functions; thread-safe.
 #pragma once
@@ -8,13 +8,14 @@
 #include <string>
 #include <vector>
 
+#include "providers/cpu/kernel/row.h"
 #include "providers/cpu/kernels/matmul/gemm.h"
 #include "providers/cpu/kernels/matmul/split_matmul.h"
-#include "providers/cpu/row/row.h"
 
 namespace pfrt::cpu {
 
-// Where results go: a row-major matrix inside a tensor. |store| null: the tensor's elements are T.
+// The place of the results: a row-major matrix inside a tensor. |store| null: the tensor's elements
+// are T.
 template <typename T>
 struct GemmOut {
   void* data;
@@ -51,10 +52,10 @@ uint64_t gemm_scratch(const Gemm<T>& gemm, bool stored) {
 // The dimensions of a (batched) matmul by NumPy's rules; offsets count elements.
 struct MatMulShape {
   int64_t m = 0, n = 0, k = 0, batch = 1;
-  // Where the matrices of batch index |at| begin in A and in B.
+  // Offsets at which the matrices of batch index |at| begin in A and in B.
   int64_t a_offset(int64_t at) const { return offset(at, &Axis::a); }
   int64_t b_offset(int64_t at) const { return offset(at, &Axis::b); }
-  // Dimensions of the batch, the last one fastest. Those whose strides fit together are one.
+  // Dimensions of the batch, the last one fastest. Neighbours whose strides fit together are one.
   struct Axis {
     int64_t size, a, b;
   };
@@ -77,6 +78,7 @@ Result<Kernel> make_packed_gemm(const KernelRequest& node, const PackedInput& pa
 Result<Kernel> make_matmul_integer(const KernelRequest& node);
 Result<Kernel> make_qlinear_matmul(const KernelRequest& node);
 Result<Kernel> make_einsum(const KernelRequest& node);
+std::optional<PackedInput> pack_matmul_nbits(const SnapshotNode& node);
 Result<Kernel> make_matmul_nbits(const KernelRequest& node);
 Result<Kernel> make_packed_matmul_nbits(const KernelRequest& node, const PackedInput& packed);
 std::string refuse_matmul_integer(const KernelRequest& node);

@@ -3,11 +3,10 @@
 
 #include <algorithm>
 
+#include "providers/cpu/kernel/signature.h"
 #include "providers/cpu/kernels/matmul/columns.h"
 #include "providers/cpu/kernels/matmul/integer_dots.h"
 #include "providers/cpu/kernels/matmul/make.h"
-#include "providers/cpu/kernels/matmul/nbits_weights.h"
-#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {

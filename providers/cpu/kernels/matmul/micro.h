@@ -52,7 +52,7 @@ struct MicroKernels {
   MicroFn<T> wide[kMaxRows];
 };
 
-// For float, double, uint32_t, uint64_t; by the instruction set in use.
+// The microkernels for float, double, uint32_t or uint64_t, by the instruction set in use.
 template <typename T>
 const MicroKernels<T>& micro_kernels();
 

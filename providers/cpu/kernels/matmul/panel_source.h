@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a blocked matmul reads, and the tile of its result that one worker computes.
+// A factor of a blocked matmul, and the tile of its result that one worker computes.
 #pragma once
 
 #include <cstdint>

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
+#include "providers/cpu/elements/ceil_div.h"
 #include "providers/cpu/kernels/matmul/columns_16bit.h"
 #include "providers/cpu/kernels/matmul/gemm.h"
-#include "providers/cpu/row/ceil_div.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -17,7 +17,7 @@ constexpr int64_t kChain = 64;
 // A pass multiplies all rows of a task by a part of k. A panel's part of at most so many k stays in
 // the first-level cache, while all rows read it.
 constexpr int64_t kPass = 384;
-constexpr int64_t kFewRowBlocks = 4;  // see |first_fetches|
+constexpr int64_t kFewRowBlocks = 4;  // at most so many fetch their own panels: see multiply
 constexpr int64_t kReadRows = 16;     // rows of the constant that are packed at a time
 constexpr int64_t kLeastTaskCols = 64, kTaskCols = 512, kCopyingTaskCols = 1024;
 constexpr int64_t kWantedTasks = 8;
@@ -26,8 +26,7 @@ constexpr int64_t kWantedTasks = 8;
 constexpr int64_t kTaskElements = 96 << 10, kLeastTaskRows = 32;
 // Elements so far apart are in the same set of the first-level cache.
 constexpr int64_t kSameSet = 1024;
-// Where panels are widened, scratch begins with a pass of them; the sums follow after so many
-// elements.
+// Offset of the sums in a scratch that begins with a pass of widened panels.
 constexpr int64_t kWidened = PanelMicrokernel::kMostPanels * kPanel * kPass;
 
 // At most |most| columns, or the two panels that hold more, so that tasks of |n| are of about equal
@@ -73,7 +72,7 @@ uint64_t panel_bytes(const Columns& c) {
 
 void pack_panels(const void* source, pfrt_dtype dtype, const Columns& c, float* to) {
   const StridedSource<float> columns(source, dtype, 0, c.outer_stride, c.k_stride);
-  // Where rows of B are contiguous, a few of them are packed at a time, so that memory is read in
+  // If rows of B are contiguous, a few of them are packed at a time, so that memory is read in
   // order.
   const int64_t rows = c.outer_stride == 1 ? kReadRows : c.k;
   for (int64_t k = 0; k < c.k; k += rows)
@@ -282,7 +281,7 @@ void PanelMatmul::multiply(const Run& run, const Task& t, const Block& block) co
   }
 }
 
-// Of the pass that begins at |k|: whole chains, or the last one's rest.
+// The k of the pass that begins at |k|: whole chains, or the rest of the last one.
 int64_t PanelMatmul::depth_at(int64_t k) const {
   const int64_t left = k_ - k;
   return left < kChain ? left : std::min(pass_, left) / kChain * kChain;
@@ -340,8 +339,8 @@ void PanelMatmul::multiply(const Run& run, const Task& t, const Block& block, in
   }
 }
 
-// What will be read next, from |k| on of the panels from |col| on: a pass of as many panels as are
-// read together.
+// The memory that will be read next, from |k| on of the panels from |col| on: a pass of as many
+// panels as are read together.
 PanelMatmul::Ahead PanelMatmul::next_panels(const Run& run, const Task& t, int64_t col,
                                             int64_t k) const {
   if (widens() || col >= t.col + t.cols || k >= k_) return {};

@@ -13,14 +13,14 @@
 #include <vector>
 
 #include "providers/cpu/jit/panel_microkernel.h"
+#include "providers/cpu/kernel/row.h"
 #include "providers/cpu/kernels/matmul/constant_columns.h"
 #include "providers/cpu/kernels/matmul/panel_source.h"
-#include "providers/cpu/row/row.h"
 
 namespace pfrt::cpu {
 
-// How |columns|, input 1 of the node, are packed where a matmul of |m| rows gains by panels; with
-// |any|, of |m| rows or more.
+// Packs |columns|, input 1 of the node, where a matmul of |m| rows gains by panels; with |any|, one
+// of |m| rows or more.
 std::optional<PackedInput> pack_panel_columns(const SnapshotNode& node, int64_t m, bool any,
                                               const Columns& columns);
 
@@ -44,18 +44,18 @@ class PanelMatmul {
  public:
   // kBf16Dot: rows and panels hold pairs of bfloat16, k counts pairs, and sums are float32.
   enum class Panels { kFp32, kBf16, kFp16, kBf16Dot };
-  // How the work is divided, which results do not depend on.
+  // The division of the work, which results do not depend on.
   struct Blocking {
     int64_t task_rows = 128;
     int64_t task_cols = 0;    // 0: as many as give enough tasks
     bool by_columns = false;  // tasks of the same rows follow each other
   };
-  // Of |m| contiguous rows of k elements.
+  // Multiplies |m| contiguous rows of k elements.
   PanelMatmul(int64_t m, const Columns& columns, Panels panels)
       : PanelMatmul(m, columns, panels, Blocking{}) {}
   PanelMatmul(int64_t m, const Columns& columns, Panels panels, const Blocking& blocking);
   Parameters parameters() const;
-  // The same matmul by other blockings, as Kernel::alternatives.
+  // This matmul with other blockings, for Kernel::alternatives.
   std::vector<PanelMatmul> others(bool all) const;
 
   // The panels begin |bytes| into what is packed.
@@ -69,7 +69,7 @@ class PanelMatmul {
   void run(const Run& run, const Finish& finish) const {
     this->run(run, run.input<float>(0), finish);
   }
-  // The same of |rows|.
+  // Multiplies |rows| in place of input 0.
   void run(const Run& run, const float* rows, const Finish& finish) const;
 
  private:
@@ -97,7 +97,7 @@ class PanelMatmul {
   int64_t packed_at_ = 0;
   int64_t pass_;  // k a call
   int64_t task_rows_ = 1, task_cols_ = 1;
-  bool given_cols_ = false;  // by a blocking; else a task has those of task_cols
+  bool given_cols_ = false;  // a blocking gave task_cols_
   bool by_columns_;
   bool by_passes_ = false, copies_ = false;  // see multiply_by_passes
   const PanelMicrokernel* microkernel_;

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "providers/cpu/row/ceil_div.h"
+#include "providers/cpu/elements/ceil_div.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -84,7 +84,8 @@ __attribute__((target("avx2,fma,f16c"))) void multiply(int64_t kn, const float* 
 using Multiply = void (*)(int64_t kn, const float* a, int64_t lda, const uint32_t* b, int64_t ldb,
                           float* c, bool accumulate);
 
-// For a number of rows: as many panels at a time as there are registers for the sums.
+// The code for a number of rows: it takes as many panels at a time as there are registers for the
+// sums.
 struct Form {
   int64_t panels;
   Multiply several, one;

@@ -7,23 +7,23 @@
 
 #include <cstdint>
 
+#include "providers/cpu/kernel/run.h"
 #include "providers/cpu/kernels/matmul/columns_16bit.h"
 #include "providers/cpu/kernels/matmul/constant_columns.h"
-#include "providers/cpu/row/run.h"
 
 namespace pfrt::cpu {
 
 class Rows16Bit {
  public:
   static constexpr int64_t kMostRows = 4;
-  // Of |m| contiguous rows of k elements, kMostRows at most.
+  // Multiplies |m| contiguous rows of k elements, kMostRows at most.
   Rows16Bit(int64_t m, const Columns& columns, ColumnType type);
 
   uint64_t scratch_bytes() const { return 0; }
   uint64_t shared_bytes() const { return 0; }
   // Input 0 by input 1 to output 0, both dense.
   void run(const Run& run, const Finish& finish) const;
-  // One row by columns [j, j + n) of bfloat16, from a panel's first on, to |out|.
+  // Multiplies a row by columns [j, j + n) of bfloat16, from a panel's first on, to |out|.
   static void multiply_row(const float* row, const Columns16Bit& columns, int64_t j, int64_t n,
                            float* out);
 

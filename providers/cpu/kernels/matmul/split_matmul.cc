@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
+#include "providers/cpu/elements/ceil_div.h"
 #include "providers/cpu/jit/tile_microkernel.h"
 #include "providers/cpu/kernels/matmul/split_terms.h"
-#include "providers/cpu/row/ceil_div.h"
 
 namespace pfrt::cpu {
 namespace {

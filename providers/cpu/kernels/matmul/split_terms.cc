@@ -49,7 +49,7 @@ inline Pairs<kTerms> pairs_of(__m512 first, __m512 second) {
     first -= __m512(top1);
     second -= __m512(top2);
   }
-  // What remains after two terms has no more bits than the third.
+  // The remainder after two terms has no more bits than the third term.
   if constexpr (kTerms == 3)
     out.term[2] = Words(first) >> 16 | (Words(second) & ~0xffffu);
   else
@@ -177,7 +177,7 @@ inline __m512 load_apart(const float* in, int64_t step, __mmask16 here) {
   return _mm512_mask_i32gather_ps(_mm512_setzero_ps(), here, index, in, 4);
 }
 
-// 16 rows of up to 16 k's.
+// Loads 16 rows of up to 16 k's.
 inline void load_across(__m512 (&x)[16], const float* in, int64_t k_stride, int64_t k, int64_t step,
                         __mmask16 rows) {
   for (int64_t i = 0; i < 16; ++i)

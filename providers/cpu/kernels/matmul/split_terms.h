@@ -16,13 +16,13 @@ inline constexpr float kLeastSplit = 0x1p-100f;
 bool large_enough(uint16_t largest);
 
 constexpr int64_t chunks_of(int64_t k) { return (k + 31) / 32; }
-// Of a block of |side| (16 or 32) rows or columns.
+// Bytes of a block of |side| (16 or 32) rows or columns.
 constexpr int64_t term_bytes(int terms, int64_t side, int64_t k) {
   return chunks_of(k) * side * terms * 64;
 }
 
-// Where the rows of A lie: row r of term p of chunk c begins at c * chunk_bytes + p * term_bytes +
-// 64 r.
+// The layout of split rows of A: row r of term p of chunk c begins at c * chunk_bytes + p *
+// term_bytes + 64 r.
 struct TermLayout {
   int terms;
   int64_t term_bytes, chunk_bytes;
@@ -33,33 +33,35 @@ struct TermLayout {
   }
 };
 
-// Rows [0, count) of A, row r at |in| + r * stride, |k| elements. False when a row is smaller than
-// kLeastSplit and not all zeros.
+// Splits rows [0, count) of A, row r at |in| + r * stride, |k| elements. Returns false when a row
+// is smaller than kLeastSplit and not all zeros.
 bool split_rows(const TermLayout& layout, uint8_t* out, const float* in, int64_t stride,
                 int64_t count, int64_t k);
-// Rows of one chunk, the first 16 k's of row r at |first| + r * step, the others at |second|; null:
-// zeros. The largest number's upper half without its sign, as bits.
+// Splits rows of one chunk, the first 16 k's of row r at |first| + r * step, the others at
+// |second|; null: zeros. Returns the upper half of the largest number, without its sign, as bits.
 uint16_t split_lines(const TermLayout& layout, uint8_t* out, const float* first,
                      const float* second, int64_t step, int64_t count);
-// The same where k of row r is at |in| + k * k_stride + r * step, for |k| up to 32.
+// Splits rows of one chunk as split_lines does, but k of row r is at |in| + k * k_stride + r *
+// step, for |k| up to 32.
 uint16_t split_across(const TermLayout& layout, uint8_t* out, const float* in, int64_t k_stride,
                       int64_t k, int64_t step, int64_t count);
-// |n| contiguous elements: each term is an array of as many bfloat16, and arrays begin
-// |term_stride| elements apart. Gives the largest as split_lines does.
+// Splits |n| contiguous elements: each term is an array of as many bfloat16, and arrays begin
+// |term_stride| elements apart. Returns the largest as split_lines does.
 uint16_t split_array(int terms, uint16_t* out, int64_t term_stride, const float* in, int64_t n);
-// Rows of A from runs of such arrays: row r takes |runs| runs of |run| elements, run i at |from| +
-// i * run_stride + r * step, and zeros up to |depth|, a multiple of 32 up to kMostGathered. A pair
-// holds neighbours in k: see neighbours_row. Up to 32 elements beyond a run are read.
+// Makes rows of A from runs of such arrays: row r takes |runs| runs of |run| elements, run i at
+// |from| + i * run_stride + r * step, and zeros up to |depth|, a multiple of 32 up to
+// kMostGathered. A pair holds neighbours in k: see neighbours_row. Up to 32 elements beyond a run
+// are read.
 inline constexpr int64_t kMostGathered = 1024;
 void gather_runs(const TermLayout& layout, uint8_t* out, const uint16_t* from, int64_t term_stride,
                  int64_t runs, int64_t run_stride, int64_t run, int64_t step, int64_t count,
                  int64_t depth);
-// Where k of such rows stands in the order of split_columns.
+// The position of k of such rows in the order of split_columns.
 constexpr int64_t neighbours_row(int64_t k) { return k / 32 * 32 + k % 2 * 16 + k % 32 / 2; }
 void zero_lines(const TermLayout& layout, uint8_t* out, int64_t count);
 
-// A block of B: column c of k at |in| + k * stride + c, columns from |count| on zeros. False as of
-// split_rows, of columns.
+// Splits a block of B: column c of k is at |in| + k * stride + c, and columns from |count| on are
+// zeros. Returns false as split_rows does, of columns.
 bool split_columns(int terms, uint8_t* out, int64_t side, const float* in, int64_t stride,
                    int64_t count, int64_t k);
 

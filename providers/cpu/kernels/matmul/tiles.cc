@@ -1,15 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// The parts of a product of m rows of A by n columns of B; each is within the one before:
+//   band   up to 256 rows of A by one whole pass of k or more. All threads split it into terms, up
+//          to 1 MiB in the step's shared memory. Bands of the same rows follow each other along k.
+//   task   a band by 64 to 512 columns, an eighth of n if that is between. One thread computes it.
+//   block  up to 32 x 32 sums of a task. A |side| of a block, 16 or 32, is one tile or two.
+//   pass   up to 16 chunks of k. One call of the microkernel sums a pass of a block from 0; the
+//          sum is written to C by the first pass of k and added to C by others.
+//   chunk  32 k, the depth of a tile.
+// A task goes through its columns by blocks, for each of these through the passes of the band, and
+// for each pass through the rows by blocks. The host has split B block by block of columns.
 #include "providers/cpu/kernels/matmul/tiles.h"
 
 #include <algorithm>
 #include <vector>
 
+#include "providers/cpu/elements/ceil_div.h"
+#include "providers/cpu/elements/source_behind.h"
 #include "providers/cpu/jit/tile_microkernel.h"
 #include "providers/cpu/kernels/matmul/panels.h"
 #include "providers/cpu/kernels/matmul/split_matmul.h"
 #include "providers/cpu/kernels/matmul/split_terms.h"
-#include "providers/cpu/row/ceil_div.h"
-#include "providers/cpu/row/source_behind.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -25,7 +36,7 @@ constexpr int64_t kTaskCols = 512, kWantedTasks = 8;
 
 int64_t side_of(int64_t left) { return left > kSide ? kBlock : kSide; }
 
-// Bytes of blocks of 32 columns, each with all of k.
+// Bytes of blocks of 32 columns, the last of 16 if that is enough; each has all of k.
 int64_t columns_bytes(int terms, const Columns& c) {
   return term_bytes(terms, ceil_div(c.n, kSide) * kSide, c.k);
 }

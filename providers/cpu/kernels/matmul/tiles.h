@@ -8,30 +8,30 @@
 #include <cstdint>
 #include <optional>
 
+#include "providers/cpu/kernel/row.h"
 #include "providers/cpu/kernels/matmul/constant_columns.h"
 #include "providers/cpu/kernels/matmul/gemm.h"
-#include "providers/cpu/row/row.h"
 
 namespace pfrt::cpu {
 
-// What |columns|, input 1 of the node, are packed to where a product of |m| rows is better off on
-// tiles; with |any|, one of more rows. Panels (panels.h) stand behind: for fewer rows, and for sums
-// that tiles get wrong.
+// Packs |columns|, input 1 of the node, where a product of |m| rows is better off on tiles; with
+// |any|, one of more rows. Panels (panels.h) stand behind: for fewer rows, and for sums that tiles
+// get wrong.
 std::optional<PackedInput> pack_tile_columns(const SnapshotNode& node, int64_t m, bool any,
                                              const Columns& columns);
 
-inline constexpr std::string_view kTileColumns = "tiles_and_panels/";  // how its recipe begins
+inline constexpr std::string_view kTileColumns = "tiles_and_panels/";  // beginning of its recipe
 
 // Whether a product of |m| rows is better off on the tiles than on the panels behind.
 bool tiles_win(int64_t m, const Columns& columns);
-// Where the panels begin, in bytes.
+// Offset of the panels in bytes.
 int64_t panels_behind_tiles(Precision precision, const Columns& columns);
 
 class TileMicrokernel;
 
 class TileMatmul {
  public:
-  // Of |m| contiguous rows of k elements.
+  // Multiplies |m| contiguous rows of k elements.
   TileMatmul(int64_t m, const Columns& columns, Precision precision);
 
   uint64_t scratch_bytes() const;

@@ -37,7 +37,7 @@ PFRT_AVX2 inline __m256 halves(const float* low, const float* high) {
   return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(low)), _mm_loadu_ps(high), 1);
 }
 
-// 8 rows by 4: rows 0 to 3 are the lower halves.
+// Transposes 8 rows by 4: rows 0 to 3 are the lower halves.
 PFRT_AVX2 inline void transpose_8x4(const float* in, int64_t stride, float* out, int64_t width) {
   const __m256 r0 = halves(in, in + 4 * stride), r1 = halves(in + stride, in + 5 * stride);
   const __m256 r2 = halves(in + 2 * stride, in + 6 * stride);
@@ -50,8 +50,8 @@ PFRT_AVX2 inline void transpose_8x4(const float* in, int64_t stride, float* out,
   _mm256_storeu_ps(out + 3 * width, _mm256_shuffle_ps(b, d, 0xee));
 }
 
-// One cache line of each of 8 rows at a time. With more rows, which may share sets of the cache, a
-// line would be fetched twice.
+// Transposes a cache line of each of 8 rows at a time. With more rows, which may share sets of the
+// cache, a line would be fetched twice.
 PFRT_AVX2 void transpose_vectors(const float* in, int64_t stride, int64_t count, int64_t n,
                                  float* out, int64_t width) {
   constexpr int64_t kLine = 16;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Numbers looked up in a sorted list of keys: LabelEncoder between numbers, OneHotEncoder. Of a
-// repeated key the last value counts. Every NaN is one key, after all numbers; zeros are equal
+// Numbers looked up in a sorted list of keys: LabelEncoder between numbers, OneHotEncoder. If a key
+// is repeated, its last value counts. Every NaN is one key, after all numbers; zeros are equal
 // whatever their sign.
 #include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstring>
 
+#include "providers/cpu/elements/convert.h"
+#include "providers/cpu/kernel/signature.h"
 #include "providers/cpu/kernels/ml/ml.h"
-#include "providers/cpu/row/convert.h"
-#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {

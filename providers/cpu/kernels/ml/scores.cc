@@ -18,8 +18,8 @@ T logistic(T x) {
   return x < 0 ? 1 - positive : positive;
 }
 
-// sqrt(2) erfinv(2 p - 1) with Winitzki's approximation of the inverse error function, the one of
-// the standard's reference implementation.
+// Computes sqrt(2) erfinv(2 p - 1) with Winitzki's approximation of the inverse error function, the
+// one of the standard's reference implementation.
 template <typename T>
 T probit(T p) {
   constexpr double kA = 0.147, kPi = 3.14159265358979323846;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is done to the scores of a model: the transforms of the standard, and the two scores that a
+// Applied to the scores of a model: the transforms of the standard, and the two scores that a
 // single one stands for. Pure functions; thread-safe.
 #pragma once
 
@@ -21,10 +21,10 @@ Result<PostTransform> post_transform_of(const SnapshotNode& node);
 template <typename T>
 void transform_scores(PostTransform post, T* scores, int64_t n);
 
-// Both classes' scores from that of the positive class, as ONNX Runtime has them: logistic scores
-// are those of -s and s; without a transform they are -s and s where |signed_score|, else 1 - s and
-// s, which the others leave as they are. Probit, which ONNX Runtime computes for one of them only,
-// is taken of both.
+// Gives both classes' scores from that of the positive class, with the conventions of ONNX Runtime:
+// logistic scores are those of -s and s; without a transform they are -s and s where
+// |signed_score|, else 1 - s and s. Other transforms leave 1 - s and s as they are. Probit, which
+// ONNX Runtime computes for one of them only, is taken of both.
 template <typename T>
 void second_class(PostTransform post, bool signed_score, T score, T* both);
 

@@ -7,10 +7,10 @@
 #include <cmath>
 #include <numeric>
 
+#include "providers/cpu/elements/convert.h"
+#include "providers/cpu/kernel/signature.h"
 #include "providers/cpu/kernels/ml/ml.h"
 #include "providers/cpu/kernels/ml/scores.h"
-#include "providers/cpu/row/convert.h"
-#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {

@@ -22,7 +22,7 @@ struct Step {
   uint32_t first = 0, second = 0;
 };
 
-// x < v is x <= the number before v. Where there is none, NaN, which no x is below.
+// x < v is x <= the number before v. If there is none, NaN takes its place, which no x is below.
 template <typename T>
 T below(T v) {
   constexpr T kInfinity = std::numeric_limits<T>::infinity();

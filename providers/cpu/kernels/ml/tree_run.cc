@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The kernel of tree ensembles. Rows are taken in blocks. Where all comparisons are <=, eight rows
-// of a block go through a tree at once, and each row that is left over goes through eight trees at
-// once. Otherwise one row goes through one tree at a time.
+// The kernel of tree ensembles. Rows are taken in blocks. If all comparisons are <=, eight rows of
+// a block go through a tree at once, and each row that is left over goes through eight trees at
+// once. Otherwise a single row goes through a single tree at a time.
 //
 // Votes are added up in groups of trees, and then the groups in their order. This is so whether
 // threads divide the blocks of rows or the groups of trees: a row's result depends on that row
@@ -11,16 +11,16 @@
 #include <cstring>
 #include <memory>
 
+#include "providers/cpu/elements/convert.h"
+#include "providers/cpu/kernel/signature.h"
 #include "providers/cpu/kernels/ml/trees.h"
-#include "providers/cpu/row/convert.h"
-#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {
 
 constexpr int64_t kGroup = 64;   // trees
 constexpr int64_t kAbreast = 8;  // rows, or trees, at once
-// Of a block of rows.
+// Limits of a block of rows.
 constexpr int64_t kMostRows = 64;
 constexpr int64_t kMostScores = 1 << 14;
 // With fewer blocks of rows than this, threads divide the groups of trees, if the scores of all
@@ -28,14 +28,14 @@ constexpr int64_t kMostScores = 1 << 14;
 constexpr int64_t kFewBlocks = 8;
 constexpr int64_t kMostPartials = 1 << 20;
 
-// A model ready to run. Of |narrow| and |wide|, only that of the type it computes in is filled.
+// A model ready to run. Either |narrow| or |wide| is filled, by the type it computes in.
 struct Trees {
   Forest forest;  // its nodes and votes are dropped when they are packed
   PackedForest<float> narrow;
   PackedForest<double> wide;
   int64_t tree_count = 0;
   bool classifier = false;
-  // Of a classifier with two labels: the only class that leaves vote for, or -1.
+  // The only class that leaves vote for, in a classifier with two labels; else -1.
   int64_t only_class = -1;
   bool all_positive = true;  // no vote is negative
 
@@ -129,7 +129,7 @@ void add_dense(const PackedForest<T>& f, int64_t begin, int64_t end, const T* x,
   for (int64_t t = begin; t < end; t += kAbreast) {
     const int64_t trees = std::min(kAbreast, end - t);
     uint32_t leaves[kAbreast];
-    // Where fewer trees are left, the last one fills the other places. It is added once.
+    // If fewer trees are left, the last one fills the other places. It is added once.
     for (int64_t i = 0; i < kAbreast; ++i)
       leaves[i] = f.roots[static_cast<size_t>(t + std::min(i, trees - 1))];
     walk_abreast(f, x, 0, leaves);
@@ -181,9 +181,9 @@ void merge(Scores<T> to, Scores<T> from, int64_t n) {
 
 // ------------------------------------------------------------------ results
 
-// The label of a row whose votes add up to |s|. Writes a score for each label to |z|. Where all
-// votes of a model with two labels are for one class, the scores follow ONNX Runtime's conventions,
-// which exporters rely on.
+// The label of a row whose votes add up to |s|. Writes a score for each label to |z|. If all votes
+// of a model with two labels are for one class, the scores follow ONNX Runtime's conventions, which
+// exporters rely on.
 template <typename T>
 int64_t classify(const Trees& trees, T* s, uint8_t* voted, T* z) {
   const Forest& f = trees.forest;
@@ -202,7 +202,7 @@ int64_t classify(const Trees& trees, T* s, uint8_t* voted, T* z) {
     return f.labels[score > enough];
   }
   const bool one_sided = trees.only_class >= 0;
-  // Where all votes are for the second class, a single base value belongs to that class.
+  // A single base value belongs to the second class if all votes are for it.
   const bool shifted = one_sided && trees.only_class == 1 && f.base.size() == 1;
   for (size_t i = 0; i < n; ++i) {
     z[i] = s[i] + (shifted ? (i == 1 ? base(0) : T(0)) : base(i));

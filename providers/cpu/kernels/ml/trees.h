@@ -36,7 +36,7 @@ struct ForestNode {
 struct Forest {
   std::vector<ForestNode> nodes;
   std::vector<uint32_t> roots;
-  // Of a leaf at position i: votes[vote_begin[i]] up to vote_begin[i + 1].
+  // The votes of a leaf at position i are votes[vote_begin[i]] up to vote_begin[i + 1].
   std::vector<uint32_t> vote_begin;
   std::vector<Vote> votes;
   std::vector<std::vector<double>> sets;  // sorted
@@ -45,7 +45,7 @@ struct Forest {
   Aggregate aggregate = Aggregate::kSum;
   PostTransform post = PostTransform::kNone;
   bool wide = false;  // some number is a double
-  // Of a classifier.
+  // Labels of a classifier.
   std::vector<int64_t> labels;
 };
 
@@ -77,8 +77,8 @@ struct PackedForest {
   std::vector<uint32_t> vote_begin;
   std::vector<uint32_t> vote_target;
   std::vector<T> vote_weight;
-  // Where each leaf votes once for each target, of which there are few: kDense weights a node,
-  // zeros behind the last target and where there is no leaf. Else empty.
+  // Weights by node if each leaf votes once for each target and there are few of these: kDense
+  // weights a node, zeros behind the last target and where there is no leaf. Else empty.
   static constexpr int64_t kDense = 4;
   std::vector<T> dense;
   std::vector<uint32_t> set_begin;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a scattered update is combined with the element that it falls on. Pure functions;
-// thread-safe.
+// Combines a scattered update with the element that it falls on. Pure functions; thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <string_view>
 
+#include "providers/cpu/elements/load.h"
+#include "providers/cpu/elements/strided.h"
+#include "providers/cpu/kernel/signature.h"
 #include "providers/cpu/kernels/move/make.h"
-#include "providers/cpu/row/load.h"
-#include "providers/cpu/row/signature.h"
-#include "providers/cpu/row/strided.h"
 
 namespace pfrt::cpu {
 namespace {

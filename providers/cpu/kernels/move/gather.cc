@@ -2,11 +2,11 @@
 #include <algorithm>
 #include <cstring>
 
+#include "providers/cpu/elements/indices.h"
+#include "providers/cpu/elements/load.h"
+#include "providers/cpu/elements/strided.h"
+#include "providers/cpu/kernel/signature.h"
 #include "providers/cpu/kernels/move/make.h"
-#include "providers/cpu/row/indices.h"
-#include "providers/cpu/row/load.h"
-#include "providers/cpu/row/signature.h"
-#include "providers/cpu/row/strided.h"
 
 namespace pfrt::cpu {
 namespace {

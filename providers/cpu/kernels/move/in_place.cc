@@ -8,9 +8,9 @@
 #include <span>
 #include <vector>
 
+#include "providers/cpu/kernel/slice_range.h"
+#include "providers/cpu/kernel/types.h"
 #include "providers/cpu/kernels/move/make.h"
-#include "providers/cpu/row/slice_range.h"
-#include "providers/cpu/row/types.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -38,7 +38,7 @@ bool fits(Dims slice, Dims whole, size_t axis) {
   return true;
 }
 
-// Of slices that follow each other along |axis| of |whole|; dims(i) are those of slice |i|.
+// Offsets of slices that follow each other along |axis| of |whole|; dims(i) are those of slice |i|.
 template <typename DimsOf>
 Offsets in_a_row(Dims whole, size_t axis, uint32_t count, size_t element, DimsOf dims) {
   std::vector<uint64_t> out;

@@ -2,12 +2,12 @@
 #include <algorithm>
 #include <cstring>
 
+#include "providers/cpu/elements/indices.h"
+#include "providers/cpu/elements/load.h"
+#include "providers/cpu/elements/strided.h"
+#include "providers/cpu/kernel/signature.h"
 #include "providers/cpu/kernels/move/combine.h"
 #include "providers/cpu/kernels/move/make.h"
-#include "providers/cpu/row/indices.h"
-#include "providers/cpu/row/load.h"
-#include "providers/cpu/row/signature.h"
-#include "providers/cpu/row/strided.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -77,7 +77,7 @@ Result<Kernel> make_scatter_elements(const KernelRequest& node) {
   kernel.width = 0;
   kernel.run = [=, shape = std::vector<int64_t>(dims.begin(), dims.end()),
                 strides = dense_strides(data)](const Run& run) -> pfrt_code {
-    // Where position |i| of dimensions [begin, end) of the indices lies in the data.
+    // Offset in the data of position |i| of dimensions [begin, end) of the indices.
     const auto place = [&](int64_t i, size_t begin, size_t end) {
       int64_t offset = 0;
       for (size_t d = end; d-- > begin; i /= shape[d]) offset += i % shape[d] * strides[d];
@@ -95,7 +95,7 @@ Result<Kernel> make_scatter_elements(const KernelRequest& node) {
       for (int64_t o = task / tasks * rows; o < std::min(outer, (task / tasks + 1) * rows); ++o) {
         if (run.stopped()) return;
         const int64_t base = place(o, 0, axis);
-        // In the order of the updates along the axis, since the last of equal indices wins.
+        // Updates are done in their order along the axis, since the last of equal indices wins.
         for (int64_t k = 0; k < shape[axis]; ++k) {
           if (k % 64 == 63 && run.stopped()) return;
           for (int64_t j = 0; j < n; ++j) {

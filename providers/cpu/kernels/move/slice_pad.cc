@@ -3,12 +3,12 @@
 #include <cstring>
 #include <optional>
 
+#include "providers/cpu/elements/indices.h"
+#include "providers/cpu/elements/load.h"
+#include "providers/cpu/elements/strided.h"
+#include "providers/cpu/kernel/signature.h"
+#include "providers/cpu/kernel/slice_range.h"
 #include "providers/cpu/kernels/move/make.h"
-#include "providers/cpu/row/indices.h"
-#include "providers/cpu/row/load.h"
-#include "providers/cpu/row/signature.h"
-#include "providers/cpu/row/slice_range.h"
-#include "providers/cpu/row/strided.h"
 
 namespace pfrt::cpu {
 namespace {

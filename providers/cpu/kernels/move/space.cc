@@ -3,10 +3,10 @@
 // DepthToSpace and SpaceToDepth.
 #include <algorithm>
 
+#include "providers/cpu/kernel/signature.h"
 #include "providers/cpu/kernels/move/make.h"
 #include "providers/cpu/kernels/move/permute.h"
 #include "providers/cpu/kernels/window/reorder_bytes.h"
-#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "providers/cpu/elements/strided.h"
+#include "providers/cpu/kernel/signature.h"
 #include "providers/cpu/kernels/move/make.h"
 #include "providers/cpu/kernels/move/permute.h"
-#include "providers/cpu/row/signature.h"
-#include "providers/cpu/row/strided.h"
 
 namespace pfrt::cpu {
 namespace {

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "providers/cpu/elements/strided.h"
 #include "providers/cpu/epilogue/norm_rows.h"
+#include "providers/cpu/kernel/signature.h"
+#include "providers/cpu/kernel/stop_poll.h"
 #include "providers/cpu/kernels/norm/make.h"
-#include "providers/cpu/row/pace.h"
-#include "providers/cpu/row/signature.h"
-#include "providers/cpu/row/strided.h"
 
 namespace pfrt::cpu {
 namespace {

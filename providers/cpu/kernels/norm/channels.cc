@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "providers/cpu/epilogue/norm_rows.h"
+#include "providers/cpu/kernel/signature.h"
 #include "providers/cpu/kernels/norm/make.h"
-#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {

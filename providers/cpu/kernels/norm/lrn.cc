@@ -8,11 +8,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "providers/cpu/elements/load.h"
 #include "providers/cpu/isa/isa.h"
 #include "providers/cpu/isa/target.h"
+#include "providers/cpu/kernel/signature.h"
 #include "providers/cpu/kernels/norm/make.h"
-#include "providers/cpu/row/load.h"
-#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -54,8 +54,8 @@ PFRT_AVX2_FMA inline __m256 three_quarters(__m256 x, __m256 squares, float facto
   return _mm256_div_ps(x, _mm256_mul_ps(root, _mm256_sqrt_ps(root)));
 }
 
-// n elements of a plane. Their sums take |count| planes, |stride| elements apart, the first of
-// which is at |first|.
+// Computes n elements of a plane. Their sums take |count| planes, |stride| elements apart, the
+// first of which is at |first|.
 PFRT_AVX2_FMA void plane_piece(const Form& f, const float* x, float* y, const float* first,
                                int64_t stride, int64_t count, int64_t n) {
   const float factor = static_cast<float>(f.factor), bias = static_cast<float>(f.bias);
@@ -83,8 +83,8 @@ constexpr int64_t kBlock = 16;
 constexpr int64_t kMostAside = 8;
 constexpr int64_t kChunk = 512, kBlockChunk = 256;  // pixels at a time
 
-// n pixels of a block of 16 channels. |previous| and |next| are the same pixels in the blocks
-// before and after it; null where there is none.
+// Computes n pixels of a block of 16 channels. |previous| and |next| are the same pixels in the
+// blocks before and after it; null where there is none.
 PFRT_AVX2_FMA void block_piece(const Form& f, const float* x, const float* previous,
                                const float* next, float* y, int64_t n) {
   const float factor = static_cast<float>(f.factor), bias = static_cast<float>(f.bias);

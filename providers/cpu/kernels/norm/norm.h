@@ -6,7 +6,7 @@
 
 #include <span>
 
-#include "providers/cpu/row/row.h"
+#include "providers/cpu/kernel/row.h"
 
 namespace pfrt::cpu {
 

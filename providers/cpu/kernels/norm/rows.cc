@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "providers/cpu/elements/load.h"
 #include "providers/cpu/epilogue/norm_rows.h"
 #include "providers/cpu/isa/isa.h"
+#include "providers/cpu/kernel/signature.h"
+#include "providers/cpu/kernel/stop_poll.h"
 #include "providers/cpu/kernels/norm/make.h"
-#include "providers/cpu/row/load.h"
-#include "providers/cpu/row/pace.h"
-#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -31,7 +31,7 @@ struct RowBroadcast {
   }
 };
 
-// What a run reads of one, as T.
+// Reads the rows of a RowBroadcast in a run, as T.
 template <typename T>
 class RowReader {
  public:
@@ -55,7 +55,7 @@ class RowReader {
   RowReader(const RowReader&) = delete;
   RowReader& operator=(const RowReader&) = delete;
 
-  // Of row |r|, perhaps in |buffer|; null where it is absent.
+  // Row |r|, perhaps in |buffer|; null where the input is absent.
   const T* row(int64_t r, T* buffer) const {
     if (from_.outer.empty()) return values_;
     const int64_t start = from_.start(r);

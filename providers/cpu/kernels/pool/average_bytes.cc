@@ -8,20 +8,20 @@
 #include <memory>
 
 #include "providers/cpu/isa/isa.h"
+#include "providers/cpu/kernel/signature.h"
+#include "providers/cpu/kernel/stop_poll.h"
 #include "providers/cpu/kernels/pool/byte_averages.h"
 #include "providers/cpu/kernels/pool/make.h"
 #include "providers/cpu/kernels/pool/sum_bytes.h"
 #include "providers/cpu/kernels/window/nchw16c_row.h"
 #include "providers/cpu/kernels/window/reorder_bytes.h"
-#include "providers/cpu/row/pace.h"
-#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {
 
 constexpr int64_t kLine = kBlockChannels;
 constexpr int64_t kTask = 1 << 15;                     // bytes
-constexpr int64_t kMostTaps = 1 << 23;                 // whose sum has 31 bits
+constexpr int64_t kMostTaps = 1 << 23;                 // a sum of so many has 31 bits
 constexpr int64_t kTogether = 512;                     // sums that become bytes at once, about
 constexpr int64_t kShortRow = 32, kSmallPlane = 4096;  // positions; and pixels
 constexpr int64_t kSlack = 16;  // sums that add_every may read beyond the last
@@ -30,7 +30,7 @@ struct BytePlan {
   PoolGeometry geometry;
   WindowRows rows;
   ByteAverages averages;
-  // By dimension and position: taps on the image, and those that count.
+  // Numbers of taps by dimension and position: those on the image, and those that count.
   std::vector<std::vector<int64_t>> seen, counted;
   std::vector<int32_t> seen_along;  // the last of |seen|
 

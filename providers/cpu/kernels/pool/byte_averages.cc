@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "providers/cpu/row/signature.h"
+#include "providers/cpu/kernel/signature.h"
 
 namespace pfrt::cpu {
 

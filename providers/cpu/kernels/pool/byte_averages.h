@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How sums of bytes become averages in bytes: input (X, its scale, its zero point, Y's scale, Y's
-// zero point) of QLinearAveragePool and QLinearGlobalAveragePool. A sum less the zero points of its
+// Averages in bytes from sums of bytes: input (X, its scale, its zero point, Y's scale, Y's zero
+// point) of QLinearAveragePool and QLinearGlobalAveragePool. A sum less the zero points of its
 // taps, times X's scale over Y's and the number of taps that count, is rounded once. Immutable;
 // thread-safe.
 #pragma once
 
 #include <cstdint>
 
-#include "providers/cpu/row/requantize.h"
-#include "providers/cpu/row/row.h"
+#include "providers/cpu/elements/requantize.h"
+#include "providers/cpu/kernel/row.h"
 
 namespace pfrt::cpu {
 
 class ByteAverages {
  public:
-  // Known in a run.
+  // Parameters that are known in a run.
   struct Values {
     double ratio;    // X's scale over Y's
     int32_t x_zero;  // of bytes with their highest bit inverted by |flip|, which have no sign
@@ -24,15 +24,15 @@ class ByteAverages {
     RequantizeFns fns;
     StoreFn<float> store;
 
-    // By which a sum is multiplied where |taps| count.
+    // The factor of a sum where |taps| count.
     float factor(int64_t taps) const {
       return static_cast<float>(ratio / static_cast<double>(taps > 0 ? taps : 1));
     }
-    // |n| sums with a factor each.
+    // Writes the averages of |n| sums with a factor each.
     void columns(const int32_t* sums, const float* factors, int64_t n, uint8_t* out) const;
-    // |n| lines of 16 sums with one factor, to lines of 16 bytes.
+    // Writes the averages of |n| lines of 16 sums with one factor, as lines of 16 bytes.
     void lines(const int32_t* sums, float factor, int64_t n, uint8_t* out) const;
-    // One sum, which may have more bits than those.
+    // Writes a single average; its sum may have more bits than those of the other functions.
     void one(int64_t sum, float factor, uint8_t* out) const;
   };
 

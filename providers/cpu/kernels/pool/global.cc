@@ -2,9 +2,9 @@
 #include <cmath>
 #include <limits>
 
+#include "providers/cpu/elements/greater.h"
+#include "providers/cpu/kernel/signature.h"
 #include "providers/cpu/kernels/pool/make.h"
-#include "providers/cpu/row/greater.h"
-#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {

@@ -7,10 +7,10 @@
 #include <optional>
 #include <string>
 
+#include "providers/cpu/elements/load.h"
+#include "providers/cpu/kernel/row.h"
+#include "providers/cpu/kernel/stop_poll.h"
 #include "providers/cpu/kernels/window/window.h"
-#include "providers/cpu/row/load.h"
-#include "providers/cpu/row/pace.h"
-#include "providers/cpu/row/row.h"
 
 namespace pfrt::cpu {
 
@@ -21,7 +21,7 @@ struct PoolGeometry {
 };
 Result<PoolGeometry> pool_geometry(const SnapshotNode& node);
 
-// One plane as T: in place where that is its type, else converted into |buffer|.
+// A plane as T: in place where that is its type, else converted into |buffer|.
 template <typename T>
 const T* load_plane(pfrt_dtype dtype, pfrt_dtype own, const void* data, int64_t plane, int64_t size,
                     T* buffer) {

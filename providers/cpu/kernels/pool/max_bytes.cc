@@ -109,7 +109,7 @@ void max_across(const PlanePlan& plan, int64_t row, const uint8_t* plane, int64_
   }
 }
 
-// 16 positions from |from| on.
+// Returns the maxima of 16 positions from |from| on.
 template <int stride>
 __m128i max_along(const std::vector<int64_t>& taps, const uint8_t* from) {
   const __m128i even = _mm_set1_epi16(0xff);

@@ -5,9 +5,9 @@
 #include <limits>
 #include <span>
 
+#include "providers/cpu/elements/greater.h"
 #include "providers/cpu/isa/isa.h"
 #include "providers/cpu/isa/target.h"
-#include "providers/cpu/row/greater.h"
 
 namespace pfrt::cpu {
 namespace {

@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "providers/cpu/kernel/stop_poll.h"
 #include "providers/cpu/kernels/window/window.h"
-#include "providers/cpu/row/pace.h"
 
 namespace pfrt::cpu {
 

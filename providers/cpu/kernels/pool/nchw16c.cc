@@ -6,13 +6,13 @@
 #include <limits>
 #include <memory>
 
+#include "providers/cpu/elements/greater.h"
 #include "providers/cpu/epilogue/in_float32.h"
 #include "providers/cpu/isa/isa.h"
 #include "providers/cpu/isa/target.h"
+#include "providers/cpu/kernel/signature.h"
 #include "providers/cpu/kernels/pool/make.h"
 #include "providers/cpu/kernels/window/small_planes.h"
-#include "providers/cpu/row/greater.h"
-#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "providers/cpu/kernels/pool/pool.h"
 
+#include "providers/cpu/kernel/signature.h"
 #include "providers/cpu/kernels/pool/make.h"
-#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {

@@ -66,7 +66,7 @@ PFRT_AVX2 void add_rows_avx2(const uint8_t* const* rows, int64_t count, int64_t 
   if (n % kLine != 0) add_some_of_rows<kLine>(rows, count, n - kLine, inverted, sums);
 }
 
-// How many it did.
+// Returns the number of sums that it has done.
 PFRT_AVX2 int64_t add_every_avx2(const int32_t* from, int64_t step, int64_t n, int32_t* sums) {
   int64_t i = 0;
   if (step == 1)
@@ -150,7 +150,7 @@ int64_t sum_bytes(const uint8_t* bytes, int64_t n, uint8_t flip) {
     i += kLine;
   }
   if (i < n && n >= kLine) {
-    // Of the last 16 bytes those that are new.
+    // Selects those of the last 16 bytes that are new.
     alignas(kLine) static constexpr uint8_t kNew[2 * kLine] = {
         0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,
         0,    0,    0,    0,    0,    0xff, 0xff, 0xff, 0xff, 0xff, 0xff,

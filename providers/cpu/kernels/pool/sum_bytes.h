@@ -10,12 +10,12 @@
 
 namespace pfrt::cpu {
 
-// Of |n| bytes.
+// The sum of |n| bytes.
 int64_t sum_bytes(const uint8_t* bytes, int64_t n, uint8_t flip);
-// Of |n| lines of 16 bytes: 16 sums, added to |sums|.
+// Sums |n| lines of 16 bytes: 16 sums, added to |sums|.
 void sum_lines(const uint8_t* lines, int64_t n, uint8_t flip, int64_t* sums);
 
-// Of rows of planes, |width| bytes each. By PFRT_ISA as it is when they are asked for.
+// Sums of rows of planes, |width| bytes each. The instructions follow PFRT_ISA at the time of get.
 struct RowSums {
   static RowSums get(int64_t width);
 

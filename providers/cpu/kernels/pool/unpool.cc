@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstring>
 
+#include "providers/cpu/elements/indices.h"
+#include "providers/cpu/elements/strided.h"
+#include "providers/cpu/kernel/signature.h"
 #include "providers/cpu/kernels/pool/make.h"
-#include "providers/cpu/row/indices.h"
-#include "providers/cpu/row/signature.h"
-#include "providers/cpu/row/strided.h"
 
 namespace pfrt::cpu {
 namespace {

@@ -7,12 +7,12 @@
 #include <memory>
 #include <optional>
 
+#include "providers/cpu/elements/greater.h"
 #include "providers/cpu/isa/isa.h"
+#include "providers/cpu/kernel/stop_poll.h"
 #include "providers/cpu/kernels/pool/make.h"
 #include "providers/cpu/kernels/pool/max_rows.h"
 #include "providers/cpu/kernels/window/small_planes.h"
-#include "providers/cpu/row/greater.h"
-#include "providers/cpu/row/pace.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -60,8 +60,8 @@ void max_row(Pace& pace, const WindowRows& rows, int64_t row, const T* plane, in
   });
 }
 
-// The same with indices: the pixel of the first maximum, or of the first NaN; 0 for a window
-// without pixels.
+// The maximum of each window with its index: the pixel of the first maximum, or of the first NaN; 0
+// for a window without pixels.
 template <typename T>
 void max_row_indices(Pace& pace, const WindowRows& rows, int64_t row, const T* plane, T* line,
                      int64_t* indices) {

@@ -11,7 +11,7 @@ namespace {
 constexpr float kLevels = 255;
 constexpr int64_t kVectors = 4;  // at once, so that none waits for the last
 
-// Where one operand of a minimum or maximum is NaN, the instruction gives the second.
+// If one operand of a minimum or maximum is NaN, the instruction gives the second.
 
 FloatRange range_of_rest(const float* x, int64_t n, FloatRange range) {
   for (int64_t i = 0; i < n; ++i) range.include({std::min(0.0f, x[i]), std::max(0.0f, x[i])});
@@ -100,7 +100,7 @@ PFRT_AVX512 FloatRange range_avx512(const float* x, int64_t n) {
                         _mm256_max_ps(_mm256_load_ps(highs), _mm256_load_ps(highs + kLanes / 2)));
 }
 
-// As the other two compute it, with quotients.
+// Computes the steps of the other two functions, by quotients.
 void steps_sse2(const ByteSteps& steps, const float* x, int64_t n, uint8_t* y) {
   const __m128 scale = _mm_set1_ps(steps.scale), least = _mm_set1_ps(-steps.zero),
                most = _mm_set1_ps(kLevels - steps.zero);

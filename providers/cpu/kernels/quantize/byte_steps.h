@@ -7,16 +7,16 @@
 #include <cstdint>
 #include <optional>
 
+#include "providers/cpu/elements/requantize.h"
+#include "providers/cpu/elements/step_reciprocal.h"
 #include "providers/cpu/isa/isa.h"
-#include "providers/cpu/row/float_range.h"
-#include "providers/cpu/row/requantize.h"
-#include "providers/cpu/row/step_reciprocal.h"
+#include "providers/cpu/kernel/float_range.h"
 
 namespace pfrt::cpu {
 
-// To the nearest step of |scale|, ties to even, from |zero| on, a whole number in [0, 255];
-// saturated, NaN to 0. With |by|, which is of the scale and of steps in [-zero, 255 - zero], in
-// less time.
+// Rounds to the nearest step of |scale|, ties to even, from |zero| on, a whole number in [0, 255];
+// saturated, NaN to 0. |by|, which is of the scale and of steps in [-zero, 255 - zero], takes less
+// time.
 struct ByteSteps {
   float scale, zero;
   std::optional<StepReciprocal> by;
@@ -27,7 +27,7 @@ inline ByteSteps byte_steps_of(const FloatRange& range) {
   constexpr float kLast = 255;
   const float scale = range.low == range.high ? 1.0f : (range.high - range.low) / kLast;
   const float zero = std::clamp(round_even(-range.low / scale), 0.0f, kLast);
-  // Not a number where the range is infinite.
+  // The zero point is not a number where the range is infinite.
   return {scale, zero >= 0 ? zero : 0, std::nullopt};
 }
 

@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "providers/cpu/elements/ceil_div.h"
+#include "providers/cpu/elements/convert.h"
+#include "providers/cpu/kernel/signature.h"
 #include "providers/cpu/kernels/quantize/byte_steps.h"
 #include "providers/cpu/kernels/quantize/rows.h"
-#include "providers/cpu/row/ceil_div.h"
-#include "providers/cpu/row/convert.h"
-#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -41,7 +41,7 @@ pfrt_code dynamic_quantize(const Run& run, int64_t n, RangeFn range_of, ByteStep
     const auto least = static_cast<int64_t>(-steps.zero);
     steps.by = StepReciprocal::make(steps.scale, least, least + static_cast<int64_t>(kLevels));
   }
-  // From the end on, which is still in a cache.
+  // Begins at the end, which is still in a cache.
   const int64_t tasks = ceil_div(n, kTask);
   run.parallel(tasks, [&](int64_t i, uint32_t) {
     const int64_t begin = (tasks - 1 - i) * kTask;

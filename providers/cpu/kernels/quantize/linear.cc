@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // QuantizeLinear and DequantizeLinear.
+#include "providers/cpu/elements/convert.h"
+#include "providers/cpu/elements/requantize.h"
+#include "providers/cpu/kernel/signature.h"
 #include "providers/cpu/kernels/quantize/rows.h"
 #include "providers/cpu/kernels/quantize/scales.h"
-#include "providers/cpu/row/convert.h"
-#include "providers/cpu/row/requantize.h"
-#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -38,7 +38,7 @@ std::string refuse_parameters(const SnapshotNode& node, pfrt_dtype quantized) {
   return {};
 }
 
-// To the values |dtype| has; T has them all.
+// Rounds to the values that |dtype| has; T has them all.
 template <typename T>
 void round_to(pfrt_dtype dtype, T* x, int64_t n) {
   if (dtype == kDtypeOf<T>) return;

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <vector>
 
-#include "providers/cpu/row/convert.h"
-#include "providers/cpu/row/kernel.h"
-#include "providers/cpu/row/lines.h"
-#include "providers/cpu/row/signature.h"
+#include "providers/cpu/elements/convert.h"
+#include "providers/cpu/elements/lines.h"
+#include "providers/cpu/kernel/kernel.h"
+#include "providers/cpu/kernel/signature.h"
 
 namespace pfrt::cpu {
 

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which scale and zero point belong to each element: one for the tensor, one for each index of the
-// axis, or one for each block along it. Immutable; thread-safe.
+// The scale and zero point of each element: one for the tensor, one for each index of the axis, or
+// one for each block along it. Immutable; thread-safe.
 #pragma once
 
 #include <cstdint>
 
-#include "providers/cpu/row/run.h"
+#include "providers/cpu/kernel/run.h"
 
 namespace pfrt::cpu {
 
 class Scales {
  public:
-  // Of a QuantizeLinear or DequantizeLinear: the tensor is input 0, scales are input 1, zero points
-  // (optional) input 2.
+  // Makes the scales of a QuantizeLinear or DequantizeLinear: the tensor is input 0, scales are
+  // input 1, zero points (optional) input 2.
   static Result<Scales> make(const SnapshotNode& node);
 
   // Every element has the same.

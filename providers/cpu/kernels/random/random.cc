@@ -9,9 +9,9 @@
 #include <cstring>
 #include <vector>
 
+#include "providers/cpu/elements/convert.h"
+#include "providers/cpu/kernel/signature.h"
 #include "providers/cpu/kernels/random/stream.h"
-#include "providers/cpu/row/convert.h"
-#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {

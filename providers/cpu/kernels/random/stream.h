@@ -17,11 +17,12 @@ namespace pfrt::cpu {
 class Stream {
  public:
   explicit Stream(uint32_t seed) : engine_(seed) {}
-  // In [0, 1), of 53 random bits.
+  // Returns a number in [0, 1), of 53 random bits.
   double uniform();
-  // Of mean 0 and deviation 1, by the polar method (Marsaglia and Bray).
+  // Returns a number of mean 0 and deviation 1, by the polar method (Marsaglia and Bray).
   double normal();
-  // 1 with probability |p|, else 0: the inversion of the binomial distribution of one trial.
+  // Returns 1 with probability |p|, else 0: the inversion of the binomial distribution of one
+  // trial.
   bool bernoulli(double p);
 
  private:

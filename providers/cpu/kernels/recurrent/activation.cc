@@ -6,7 +6,7 @@
 #include <string_view>
 #include <type_traits>
 
-#include "providers/cpu/row/kernel.h"
+#include "providers/cpu/kernel/kernel.h"
 
 namespace pfrt::cpu {
 namespace {

@@ -53,8 +53,8 @@ struct SigmoidOf {
   }
 };
 
-// For |x| < 0.8, x + x^3 q(x^2) with q fitted at Chebyshev nodes to 2e-8. Elsewhere 1 - 2 / (e^2|x|
-// + 1) with the sign of x.
+// For |x| < 0.8 the result is x + x^3 q(x^2) with q fitted at Chebyshev nodes to 2e-8; otherwise it
+// is 1 - 2 / (e^2|x| + 1) with the sign of x.
 struct TanhOf {
   PFRT_AVX2_FMA_INLINE static __m256 of(__m256 x) {
     const __m256 size = magnitude(x);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What happens to the gates of one sequence in one step, once the matmuls have been added to them.
-// Pure functions over the caller's memory; thread-safe.
+// The gates of one sequence in one step, once the matmuls have been added to them. Pure functions
+// over the caller's memory; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ template <typename T>
 void finish_rnn(const Layer& layer, const Activation* activations, const Units<T>& u);
 template <typename T>
 void finish_lstm(const Layer& layer, const Activation* activations, const Units<T>& u);
-// Between the matmuls of a step of GRU, without linear_before_reset: |after| becomes the state that
-// the candidate is computed from.
+// Runs between the matmuls of a step of GRU, without linear_before_reset: |after| becomes the state
+// that the candidate is computed from.
 template <typename T>
 void reset_gru(const Layer& layer, const Activation* activations, const Units<T>& u);
 template <typename T>

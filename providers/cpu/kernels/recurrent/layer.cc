@@ -4,8 +4,8 @@
 #include <initializer_list>
 #include <string_view>
 
-#include "providers/cpu/row/kernel.h"
-#include "providers/cpu/row/signature.h"
+#include "providers/cpu/kernel/kernel.h"
+#include "providers/cpu/kernel/signature.h"
 
 namespace pfrt::cpu {
 namespace {

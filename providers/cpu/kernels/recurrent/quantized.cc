@@ -5,14 +5,14 @@
 #include <memory>
 #include <vector>
 
+#include "providers/cpu/kernel/signature.h"
 #include "providers/cpu/kernels/recurrent/cell.h"
 #include "providers/cpu/kernels/recurrent/quantized_weights.h"
-#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {
 
-// So that sums of products stay within 32 bits.
+// The most depth at which sums of products stay within 32 bits.
 constexpr int64_t kDeepest = int64_t{1} << 14;
 constexpr uint32_t kScaleW = 8, kZeroW = 9, kScaleR = 10, kZeroR = 11;
 struct Lstm {

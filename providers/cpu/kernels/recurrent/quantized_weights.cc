@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
+#include "providers/cpu/elements/load.h"
 #include "providers/cpu/isa/isa.h"
 #include "providers/cpu/isa/target.h"
-#include "providers/cpu/row/load.h"
-#include "providers/cpu/row/signature.h"
+#include "providers/cpu/kernel/signature.h"
 
 namespace pfrt::cpu {
 namespace {

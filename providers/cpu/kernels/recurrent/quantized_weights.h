@@ -9,13 +9,13 @@
 #include <optional>
 #include <vector>
 
+#include "providers/cpu/kernel/row.h"
 #include "providers/cpu/kernels/matmul/dot_matmul.h"
 #include "providers/cpu/kernels/quantize/byte_steps.h"
-#include "providers/cpu/row/row.h"
 
 namespace pfrt::cpu {
 
-// What is done for each row, by PFRT_ISA as it is when a plan is made.
+// Functions for each row, by PFRT_ISA as it is when a plan is made.
 struct QuantizedFns {
   RangeFn range;
   ByteStepsFn steps;
@@ -35,7 +35,7 @@ struct Levels {
   void fill(const QuantizedFns& by, const float* x, int64_t n);
 };
 
-// Of all directions.
+// W or R of all directions.
 class QuantizedWeights {
  public:
   // Input |input| is [directions, depth, columns], int8 or uint8.
@@ -49,7 +49,7 @@ class QuantizedWeights {
   void pack(const void* source, int64_t direction, void* out) const;
   const QuantizedFns& fns() const { return fns_; }
 
-  // What matmuls of |rows| rows take.
+  // Matmuls of |rows| rows by the weights, and the memory that they take.
   class Product {
    public:
     Product(const QuantizedWeights& weights, int64_t rows);

@@ -5,9 +5,9 @@
 #include <cstring>
 #include <utility>
 
+#include "providers/cpu/elements/ceil_div.h"
+#include "providers/cpu/elements/convert.h"
 #include "providers/cpu/kernels/recurrent/sources.h"
-#include "providers/cpu/row/ceil_div.h"
-#include "providers/cpu/row/convert.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -18,7 +18,8 @@ constexpr int64_t kChunkRows = 192;      // rows of a matmul with W
 constexpr int64_t kBlockWork = 1 << 17;  // multiply-adds of a block of units, at least
 constexpr int64_t kMostBlocks = 32;
 
-// Where GRU keeps the recurrent part of its candidate apart, each unit has one more column.
+// Columns of a row of gates for a unit: one a gate. A GRU that keeps the recurrent part of its
+// candidate apart has one more.
 int64_t columns_a_unit(const Layer& layer) {
   return layer.gates() + (layer.cell == Cell::kGru && layer.linear_before_reset ? 1 : 0);
 }

@@ -2,7 +2,7 @@
 //
 // A recurrent layer over its sequence. A lane is a direction and a few dozen sequences; lanes are
 // independent. A lane goes through time in chunks: first the inputs of the chunk times W, all steps
-// at once, then, step by step, the state times R is added in place. Where there are few lanes, the
+// at once, then, step by step, the state times R is added in place. If there are few lanes, the
 // hidden units of a step are shared between workers too, which changes no result: an element
 // depends on its row, its column and the depth of its products alone.
 //
@@ -15,17 +15,17 @@
 #include <memory>
 #include <vector>
 
+#include "providers/cpu/kernel/row.h"
 #include "providers/cpu/kernels/matmul/gemm.h"
 #include "providers/cpu/kernels/recurrent/cell.h"
 #include "providers/cpu/kernels/recurrent/gemv.h"
-#include "providers/cpu/row/row.h"
 
 namespace pfrt::cpu {
 
 template <typename T>
 class Sweep {
  public:
-  // |packed|: R is a constant that the host packed as pack_recurrent_weights says.
+  // With |packed|, R is a constant that the host packed as pack_recurrent_weights says.
   Sweep(Layer layer, bool packed);
   uint64_t scratch_bytes() const { return gemm_.scratch_bytes(); }
   pfrt_code run(const Run& run) const;
@@ -82,7 +82,7 @@ class Sweep {
   Gemm<T> gemm_;
 };
 
-// How Sweep<float> packs R.
+// Packs R for Sweep<float>.
 PackedInput pack_recurrent_weights(int64_t directions, int64_t gates, int64_t hidden);
 
 extern template class Sweep<float>;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "providers/cpu/elements/arithmetic.h"
+#include "providers/cpu/elements/convert.h"
+#include "providers/cpu/elements/lines.h"
+#include "providers/cpu/kernel/signature.h"
 #include "providers/cpu/kernels/reduce/reduce.h"
-#include "providers/cpu/row/arithmetic.h"
-#include "providers/cpu/row/convert.h"
-#include "providers/cpu/row/lines.h"
-#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {

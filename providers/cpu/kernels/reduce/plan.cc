@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "providers/cpu/kernels/reduce/plan.h"
 
-#include "providers/cpu/row/signature.h"
+#include "providers/cpu/kernel/signature.h"
 
 namespace pfrt::cpu {
 

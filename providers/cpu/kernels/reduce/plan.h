@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a reduction reads its input. Dimensions are either kept (they number the outputs) or reduced;
-// neighbours of one kind are merged. Immutable; thread-safe.
+// The order in which a reduction reads its input. Dimensions are either kept (they number the
+// outputs) or reduced; neighbours of one kind are merged. Immutable; thread-safe.
 #pragma once
 
 #include <cstdint>

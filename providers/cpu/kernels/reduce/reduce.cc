@@ -10,10 +10,10 @@
 #include <cmath>
 #include <memory>
 
+#include "providers/cpu/elements/arithmetic.h"
+#include "providers/cpu/elements/convert.h"
+#include "providers/cpu/kernel/signature.h"
 #include "providers/cpu/kernels/reduce/plan.h"
-#include "providers/cpu/row/arithmetic.h"
-#include "providers/cpu/row/convert.h"
-#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {

@@ -4,11 +4,11 @@
 #include <numeric>
 #include <vector>
 
+#include "providers/cpu/elements/convert.h"
+#include "providers/cpu/elements/lines.h"
+#include "providers/cpu/elements/sorting.h"
+#include "providers/cpu/kernel/signature.h"
 #include "providers/cpu/kernels/reduce/reduce.h"
-#include "providers/cpu/row/convert.h"
-#include "providers/cpu/row/lines.h"
-#include "providers/cpu/row/signature.h"
-#include "providers/cpu/row/sorting.h"
 
 namespace pfrt::cpu {
 namespace {

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <vector>
 
+#include "providers/cpu/elements/convert.h"
+#include "providers/cpu/kernel/signature.h"
 #include "providers/cpu/kernels/resize/rows.h"
-#include "providers/cpu/row/convert.h"
-#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -21,7 +21,7 @@ struct Frame {
   std::vector<int64_t> out;  // [batch, spatial..., dims]
 };
 
-// Of pixel |i| of |n|, in [-1, 1].
+// The place of pixel |i| of |n|, in [-1, 1].
 double place(const Frame& frame, int64_t i, int64_t n) {
   const double at = static_cast<double>(i), length = static_cast<double>(n);
   if (!frame.align_corners) return (2 * at + 1) / length - 1;

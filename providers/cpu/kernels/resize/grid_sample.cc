@@ -7,10 +7,10 @@
 #include <cmath>
 #include <vector>
 
+#include "providers/cpu/elements/complex.h"
+#include "providers/cpu/elements/convert.h"
+#include "providers/cpu/kernel/signature.h"
 #include "providers/cpu/kernels/resize/rows.h"
-#include "providers/cpu/row/complex.h"
-#include "providers/cpu/row/convert.h"
-#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {

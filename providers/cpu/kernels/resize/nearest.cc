@@ -5,17 +5,17 @@
 #include <cstring>
 #include <vector>
 
+#include "providers/cpu/elements/convert.h"
 #include "providers/cpu/isa/isa.h"
 #include "providers/cpu/isa/target.h"
 #include "providers/cpu/kernels/resize/rows.h"
-#include "providers/cpu/row/convert.h"
 
 namespace pfrt::cpu {
 namespace {
 
 constexpr int64_t kTaskBytes = 1 << 15;
 
-// |n| times |bytes| bytes, from |index| * |bytes| on of |x|.
+// Copies |n| elements of kBytes bytes, each from |index| * kBytes on of |x|.
 template <size_t kBytes>
 void gather_fixed(char* y, const char* x, const int64_t* index, int64_t n) {
   for (int64_t j = 0; j < n; ++j)
@@ -23,20 +23,21 @@ void gather_fixed(char* y, const char* x, const int64_t* index, int64_t n) {
                 kBytes);
 }
 
-// How far 4 elements are from |base|.
+// Distances of 4 elements from |base|.
 __attribute__((target("avx2"), always_inline)) inline __m256i distances(const int64_t* index,
                                                                         __m256i base) {
   return _mm256_sub_epi64(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(index)), base);
 }
 
-// For elements of 4 bytes: 8 outputs that come from 8 contiguous inputs are a permutation of them.
-// A line as such permutations, made once for all lines of a task; the last one may overlap the one
-// before. Others are gathered one by one.
+// A line of elements of 4 bytes as permutations, made once for all lines of a task: 8 outputs that
+// come from 8 contiguous inputs are a permutation of these. The last permutation may overlap the
+// one before. Other outputs are gathered one by one.
 class NearLine {
  public:
   static constexpr int64_t kLanes = 8, kMost = kTaskBytes / int64_t{sizeof(float)};  // outputs
 
-  // Of the |n| outputs that |index| gives of |count| elements; false for too few. |index| stays.
+  // Makes the line for |n| outputs, each element |index| of |count|; returns false for too few.
+  // |index| stays.
   __attribute__((target("avx2"))) bool make(const int64_t* index, int64_t n, int64_t count) {
     if (n < kLanes || n > kMost || count < kLanes) return false;
     index_ = index;
@@ -80,7 +81,7 @@ class NearLine {
   alignas(32) int32_t order_[kMost / kLanes][kLanes];
 };
 
-// The same for bytes, 16 at a time.
+// A line of bytes as permutations of 16 at a time.
 class NearBytes {
  public:
   static constexpr int64_t kLanes = 16, kMost = 4096;  // outputs
@@ -124,7 +125,7 @@ class NearBytes {
   alignas(16) uint8_t order_[kMost / kLanes][kLanes];
 };
 
-// |n| times |bytes| bytes, from |index| * |bytes| on of |x|.
+// Copies |n| elements of |bytes| bytes, each from |index| * |bytes| on of |x|.
 void gather(char* y, const char* x, const int64_t* index, int64_t n, int64_t bytes) {
   switch (bytes) {
     case 1:
@@ -143,7 +144,7 @@ void gather(char* y, const char* x, const int64_t* index, int64_t n, int64_t byt
   }
 }
 
-// |n| elements of |value|.
+// Fills |n| elements with |value|.
 void fill(char* y, const char* value, int64_t n, int64_t element_bytes) {
   for (int64_t i = 0; i < n; ++i)
     std::memcpy(y + i * element_bytes, value, static_cast<size_t>(element_bytes));
@@ -185,7 +186,7 @@ void resize_nearest(const Run& run, const ResizeForm& form, const ResizePlan& pl
     };
     bool is_near = vectors && tasks == 1 && make_near(line.taps.index.data(), line.out);
     int64_t at[kMostAxes], located = -1, from_before = -1;  // of the row before
-    int64_t plane = 0;  // where the pixels begin of all rows that differ in their last coordinate
+    int64_t plane = 0;  // beginning of the pixels of all rows that differ in their last coordinate
     for (int64_t item = begin; item < end; ++item) {
       const int64_t row = item / tasks, first = item % tasks * positions;
       const int64_t n = std::min(positions, line.out - first);

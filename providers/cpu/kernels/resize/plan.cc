@@ -6,17 +6,17 @@
 #include <string_view>
 #include <utility>
 
-#include "providers/cpu/row/convert.h"
-#include "providers/cpu/row/kernel.h"
-#include "providers/cpu/row/signature.h"
-#include "providers/cpu/row/types.h"
+#include "providers/cpu/elements/convert.h"
+#include "providers/cpu/kernel/kernel.h"
+#include "providers/cpu/kernel/signature.h"
+#include "providers/cpu/kernel/types.h"
 
 namespace pfrt::cpu {
 namespace {
 
 enum Input : uint32_t { kX, kRoi, kScales, kSizes };
 
-// One value an axis.
+// Checks that input |i| has a value for each axis.
 Status check_list(const SnapshotNode& node, uint32_t i, pfrt_dtype dtype, size_t count) {
   if (!node.has_input(i)) return kernel_error("input ", i, " is required and absent");
   if (node.input_dtype(i) != dtype)

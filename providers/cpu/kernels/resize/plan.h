@@ -27,7 +27,7 @@ struct ResizePlan {
 };
 inline constexpr size_t kMostAxes = 16;
 
-// What is known without the contents of scales, sizes and roi.
+// The part of a plan that is known without the contents of scales, sizes and roi.
 class ResizeForm {
  public:
   static Result<ResizeForm> make(const SnapshotNode& node);

@@ -6,8 +6,8 @@
 #include <memory>
 #include <utility>
 
+#include "providers/cpu/elements/complex.h"
 #include "providers/cpu/kernels/resize/rows.h"
-#include "providers/cpu/row/complex.h"
 
 namespace pfrt::cpu {
 namespace {

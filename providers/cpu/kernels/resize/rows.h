@@ -6,9 +6,9 @@
 
 #include <string>
 
+#include "providers/cpu/elements/convert.h"
+#include "providers/cpu/kernel/row.h"
 #include "providers/cpu/kernels/resize/plan.h"
-#include "providers/cpu/row/convert.h"
-#include "providers/cpu/row/row.h"
 
 namespace pfrt::cpu {
 

@@ -101,8 +101,8 @@ void divide_by_sum(double* weight, int64_t n) {
   for (int64_t k = 0; k < n; ++k) weight[k] /= sum;
 }
 
-// How a position's weights follow from its distance to the element below: |count| elements from
-// |first| (of that element) on, the kernel stretched by 1 / |scale|.
+// The elements around a position that have weights: |count| from |first| on, counted from the
+// element below, with the kernel stretched by 1 / |scale|.
 struct Window {
   int64_t first, count;
   double scale;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which input elements make each position of an output axis of Resize: coordinates by ONNX's
+// The input elements of each position of an output axis of Resize: coordinates by ONNX's
 // coordinate_transformation_mode, and the elements around them with their weights. Pure functions;
 // thread-safe.
 #pragma once

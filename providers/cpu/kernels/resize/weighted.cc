@@ -2,13 +2,13 @@
 //
 // Linear and cubic Resize. The weight of a position is the product of the weights of its axes, so
 // axes are taken one after another. First the input rows that make a row of the output are summed,
-// which reads memory in order; then positions along the last axis are summed within that row. Where
+// which reads memory in order; then positions along the last axis are summed within that row. If
 // many elements lie inside the last axis, all axes are summed the first way.
 #include <algorithm>
 #include <vector>
 
+#include "providers/cpu/elements/convert.h"
 #include "providers/cpu/kernels/resize/rows.h"
-#include "providers/cpu/row/convert.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -34,7 +34,7 @@ class RowSum {
     }
   }
 
-  // fn(first element, weight) for each row with a weight.
+  // Calls fn(first element, weight) for each row with a weight.
   template <typename Fn>
   void each(Fn&& fn) const {
     int64_t k[kMostAxes] = {};

@@ -34,7 +34,7 @@ int64_t power_of_two(int64_t least) {
   return n;
 }
 
-// One stage: |stride| interleaved transforms, of |count| * radix points each.
+// A stage: |stride| interleaved transforms, of |count| * radix points each.
 struct Stage {
   int64_t radix, count, stride, length;
   const double *from_re, *from_im;

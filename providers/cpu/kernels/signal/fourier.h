@@ -10,7 +10,7 @@
 #include <mutex>
 #include <vector>
 
-#include "providers/cpu/row/pace.h"
+#include "providers/cpu/kernel/stop_poll.h"
 
 namespace pfrt::cpu {
 

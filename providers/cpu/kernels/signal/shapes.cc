@@ -6,10 +6,10 @@
 #include <numbers>
 #include <vector>
 
+#include "providers/cpu/elements/convert.h"
+#include "providers/cpu/elements/load.h"
+#include "providers/cpu/kernel/signature.h"
 #include "providers/cpu/kernels/signal/signal.h"
-#include "providers/cpu/row/convert.h"
-#include "providers/cpu/row/load.h"
-#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -59,7 +59,7 @@ struct Mel {
 };
 
 // The bins at which bands begin, peak and end: |bands| + 2 of them, band b has those from b on.
-// As in the reference implementation, steps are a (bands + 2)th of the way.
+// Steps are a (bands + 2)th of the way, which is what the reference implementation does.
 pfrt_code edges_of(const Run& run, const Mel& to, double length, double rate, double low,
                    double high, std::vector<int64_t>& edges) {
   const double from = mel(low), step = (mel(high) - from) / static_cast<double>(to.bands + 2);

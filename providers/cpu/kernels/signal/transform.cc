@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <vector>
 
+#include "providers/cpu/elements/convert.h"
+#include "providers/cpu/elements/load.h"
+#include "providers/cpu/kernel/signature.h"
 #include "providers/cpu/kernels/signal/fourier.h"
 #include "providers/cpu/kernels/signal/signal.h"
-#include "providers/cpu/row/convert.h"
-#include "providers/cpu/row/load.h"
-#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -238,7 +238,7 @@ Result<Kernel> make_stft(const KernelRequest& node) {
   const bool given = node.has_input(3);
   if (given) PFRT_TRY(need_scalar(node, 3));
   stft.window = stft.windowed ? node.input_elements(2) : INT64_MAX;
-  // What the length is where input 3 does not say.
+  // The length where input 3 does not give one.
   const int64_t natural = stft.windowed ? stft.window : stft.samples;
   const int64_t most = stft.onesided ? 2 * stft.bins : stft.bins;
   Kernel kernel;

@@ -44,7 +44,8 @@ PFRT_AVX512 inline __m512 exp_512(__m512 x) {
   return _mm512_maskz_scalef_ps(0xffff, p, n);
 }
 
-// Beyond, scalef would see infinities minus infinities. NaN stays, because x is the second operand.
+// Arguments are cut at -200: below, scalef would see infinities minus infinities. NaN stays,
+// because x is the second operand.
 PFRT_AVX512 inline __m512 exp_of_less_512(__m512 x) {
   return exp_512(_mm512_maskz_max_ps(0xffff, _mm512_set1_ps(-200.f), x));
 }
@@ -140,8 +141,8 @@ constexpr float kLog2E = 1.44269504f, kLog2High = 0.693359375f, kLog2Low = -2.12
 // Coefficients of the series, after 1 / 5040.
 constexpr float kTerms[] = {1.f / 720, 1.f / 120, 1.f / 24, 1.f / 6, 0.5f, 1.f, 1.f};
 
-// As exp_512. Outside [-105, 89] results are 0 and infinity anyway. NaN stays NaN, because x is the
-// second operand of min and max.
+// Computes what exp_512 does. Outside [-105, 89] results are 0 and infinity anyway. NaN stays NaN,
+// because x is the second operand of min and max.
 PFRT_AVX2_FMA inline __m256 exp_256(__m256 x) {
   x = _mm256_max_ps(_mm256_set1_ps(-105.f), x);
   x = _mm256_min_ps(_mm256_set1_ps(89.f), x);
@@ -151,15 +152,16 @@ PFRT_AVX2_FMA inline __m256 exp_256(__m256 x) {
   r = _mm256_fnmadd_ps(n, _mm256_set1_ps(kLog2Low), r);
   __m256 p = _mm256_set1_ps(1.f / 5040);
   for (const float term : kTerms) p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(term));
-  // By 2^n in two steps: neither leaves the range, and the second alone rounds.
+  // The product is multiplied by 2^n in two steps: neither leaves the range, and the second alone
+  // rounds.
   const __m256i whole = _mm256_cvtps_epi32(n), half = _mm256_srai_epi32(whole, 1);
   return _mm256_mul_ps(_mm256_mul_ps(p, power_of_two(half)),
                        power_of_two(_mm256_sub_epi32(whole, half)));
 }
 
-// The same for x in [kNormal, 0], several vectors by turns, so that none waits for its last result.
-// Adding a large constant rounds n into the lowest bits of the sum, from where it is added to the
-// exponent; the result is in the normal range.
+// Computes exp_256 for x in [kNormal, 0], several vectors by turns, so that none waits for its last
+// result. Adding a large constant rounds n into the lowest bits of the sum, from where it is added
+// to the exponent; the result is in the normal range.
 constexpr int kTogether = 4;
 constexpr float kNormal = -87;
 PFRT_AVX2_FMA inline void exp_normal_256(__m256* x) {

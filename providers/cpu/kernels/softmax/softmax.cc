@@ -8,9 +8,9 @@
 #include <limits>
 #include <utility>
 
+#include "providers/cpu/elements/lines.h"
+#include "providers/cpu/kernel/signature.h"
 #include "providers/cpu/kernels/softmax/line.h"
-#include "providers/cpu/row/lines.h"
-#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -53,7 +53,7 @@ void log_softmax_line(Pace& pace, const T* x, T* y, int64_t n) {
   });
 }
 
-// One at the first greatest element, or at the first NaN.
+// Writes 1 at the first greatest element, or at the first NaN.
 template <typename T>
 void hardmax_line(Pace& pace, const T* x, T* y, int64_t n) {
   int64_t at = 0;
@@ -65,11 +65,11 @@ void hardmax_line(Pace& pace, const T* x, T* y, int64_t n) {
   y[at] = T{1};
 }
 
-// |count| lines of |n|. What takes long to come of one line (its greatest element, its sum, a
-// quotient) is awaited while other lines are worked on.
+// Computes |count| lines of |n|. A line's greatest element, its sum and a quotient take long to
+// come: other lines are worked on meanwhile.
 void softmax_floats(Pace& pace, const LineMath& math, const float* x, float* y, int64_t n,
                     int64_t count) {
-  constexpr int64_t kTogether = 16, kElements = 4096;  // which stay in the cache
+  constexpr int64_t kTogether = 16, kElements = 4096;  // so many stay in the cache
   const int64_t most = std::clamp<int64_t>(kElements / std::max<int64_t>(n, 1), 1, kTogether);
   for (int64_t first = 0; first < count; first += most) {
     const int64_t lines = std::min(most, count - first), from = first * n;
@@ -92,7 +92,7 @@ void softmax_floats(Pace& pace, const LineMath& math, const float* x, float* y, 
   }
 }
 
-// Of |count| lines of |n|.
+// A function of |count| lines of |n|.
 template <typename T>
 using LineLoop = std::function<void(Pace& pace, const T* x, T* y, int64_t n, int64_t count)>;
 

@@ -6,11 +6,11 @@
 #include <cmath>
 #include <vector>
 
+#include "providers/cpu/elements/convert.h"
+#include "providers/cpu/elements/load.h"
+#include "providers/cpu/kernel/signature.h"
+#include "providers/cpu/kernel/stop_poll.h"
 #include "providers/cpu/kernels/training/training.h"
-#include "providers/cpu/row/convert.h"
-#include "providers/cpu/row/load.h"
-#include "providers/cpu/row/pace.h"
-#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -64,7 +64,7 @@ void log_sum_exp(const Run& run, const Loss& loss, Block& b) {
   }
 }
 
-// The same where an image is one pixel: its scores are contiguous.
+// Computes log_sum_exp where an image is one pixel: its scores are contiguous.
 void log_sum_exp_of_row(const Run& run, const Loss& loss, Block& b) {
   double scores[kWide], top = -INFINITY, sum = 0;
   Pace pace(run);
@@ -105,7 +105,7 @@ void compute(const Run& run, const Loss& loss, const std::vector<double>& class_
   }
 }
 
-// 0, or a fault: a label that is no class.
+// Returns 0, or a fault for a label that is no class.
 pfrt_code check_labels(const Run& run, const Loss& loss, std::string_view op) {
   const int64_t count = loss.batch * loss.pixels;
   int64_t block[kBlock];

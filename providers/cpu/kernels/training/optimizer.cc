@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One step of an optimizer over any number of tensors, element by element and in double precision.
+// A step of an optimizer over any number of tensors, element by element and in double precision.
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
+#include "providers/cpu/elements/convert.h"
+#include "providers/cpu/kernel/signature.h"
 #include "providers/cpu/kernels/training/training.h"
-#include "providers/cpu/row/convert.h"
-#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -58,7 +58,7 @@ Step adagrad_step(const SnapshotNode& node) {
   return s;
 }
 
-// How the parameters depend on the step count.
+// The following make the parameters depend on the step count.
 void adjust_adagrad(Step& s, double t) { s.rate /= 1 + t * s.alpha; }
 void adjust_adam(Step& s, double t) {
   if (t > 0) s.rate *= std::sqrt(1 - std::pow(s.beta, t)) / (1 - std::pow(s.alpha, t));
@@ -89,7 +89,7 @@ struct Optimizer {
   uint32_t lists;
 };
 
-// One tensor's inputs; outputs are the same without the gradient.
+// The inputs of one tensor; outputs are these without the gradient.
 struct Update {
   uint32_t index;
   int64_t elements;

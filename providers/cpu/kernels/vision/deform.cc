@@ -8,9 +8,9 @@
 #include <cmath>
 #include <vector>
 
+#include "providers/cpu/elements/load.h"
+#include "providers/cpu/kernel/signature.h"
 #include "providers/cpu/kernels/vision/vision.h"
-#include "providers/cpu/row/load.h"
-#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -30,7 +30,7 @@ struct Deform {
   int64_t group_out() const { return outputs / groups; }
 };
 
-// Where a tap falls at each position of a block: pixels and their weights.
+// The places of a tap at each position of a block: pixels and their weights.
 template <typename T>
 struct Places {
   int64_t at[kMostCorners][kPositions];
@@ -123,7 +123,7 @@ void multiply(const Run& run, const Deform& d, const T* weights, const T* bias, 
   }
 }
 
-// |n| elements of input |i| as T: in place, or in |copy|.
+// Returns |n| elements of input |i| as T: in place, or in |copy|.
 template <typename T>
 const T* whole(const Run& run, uint32_t i, pfrt_dtype dtype, int64_t n, std::vector<T>& copy) {
   if (dtype == (sizeof(T) == 8 ? PFRT_DTYPE_FLOAT64 : PFRT_DTYPE_FLOAT32)) return run.input<T>(i);

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "providers/cpu/elements/convert.h"
+#include "providers/cpu/kernel/signature.h"
+#include "providers/cpu/kernel/stop_poll.h"
 #include "providers/cpu/kernels/vision/vision.h"
-#include "providers/cpu/row/convert.h"
-#include "providers/cpu/row/pace.h"
-#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -38,7 +38,7 @@ int64_t pivot_row(const double* a, int64_t n, int64_t width, int64_t k) {
   return best;
 }
 
-// Of no use once the run is stopped.
+// The result is of no use once the run is stopped.
 double determinant(Pace& pace, double* a, int64_t n) {
   double product = 1;
   for (int64_t k = 0; k < n && !pace.stopped(n - k); ++k) {

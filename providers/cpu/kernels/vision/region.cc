@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "providers/cpu/elements/convert.h"
+#include "providers/cpu/elements/greater.h"
+#include "providers/cpu/elements/load.h"
+#include "providers/cpu/kernel/signature.h"
+#include "providers/cpu/kernel/stop_poll.h"
 #include "providers/cpu/kernels/vision/vision.h"
-#include "providers/cpu/row/convert.h"
-#include "providers/cpu/row/greater.h"
-#include "providers/cpu/row/load.h"
-#include "providers/cpu/row/pace.h"
-#include "providers/cpu/row/signature.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -38,7 +38,7 @@ Result<Regions> read_regions(const SnapshotNode& node, int64_t coordinates) {
       node.input_dtype(0), node.input_dtype(1), x[0], x[1], x[2], x[3], rois[0], y[2], y[3]};
 }
 
-// One task: a region and a block of the channels. fn(region, first channel, channels).
+// Runs a task for each region and block of channels: fn(region, first channel, channels).
 template <typename Fn>
 void for_regions(const Run& run, const Regions& r, Fn&& fn) {
   run.parallel(r.regions * r.channel_blocks(), [&](int64_t task, uint32_t) {

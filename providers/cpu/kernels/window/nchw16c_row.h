@@ -18,8 +18,8 @@ namespace pfrt::cpu {
 inline constexpr int64_t kBlockChannels = 16;
 inline constexpr int64_t kVectorChannels = 8;
 
-// For a row of positions: where the row of pixels begins that each tap row sees, -1 outside. The
-// first ones are computed once.
+// Offsets of the rows of pixels that each tap row sees at a row of positions; -1 outside. The first
+// ones are computed once.
 class TapRows {
  public:
   TapRows(const WindowRows& rows, int64_t row) : rows_(rows), row_(row) {
@@ -77,7 +77,7 @@ __attribute__((target("avx2"))) void nchw16c_row(const WindowRows& rows, int64_t
   const TapRows starts(rows, row);
   int64_t p = 0;
   for (; p < begin; ++p) nchw16c_positions<1, false>(rows, starts, p, image, out, op);
-  // As many sums at once as registers hold.
+  // Takes as many sums at once as registers hold.
   if constexpr (sizeof(typename Op::Sum) == sizeof(__m256))
     for (; p + 8 <= end; p += 8) nchw16c_positions<8, true>(rows, starts, p, image, out, op);
   for (; p + 4 <= end; p += 4) nchw16c_positions<4, true>(rows, starts, p, image, out, op);

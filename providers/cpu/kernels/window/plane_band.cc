@@ -19,8 +19,8 @@ __attribute__((target("avx2"), always_inline)) inline __m256 every_second(__m256
   return _mm256_castpd_ps(_mm256_permute4x64_pd(pairs, _MM_SHUFFLE(3, 1, 2, 0)));
 }
 
-// |n| pixels, |stride| apart, and zeros to the end of a vector where the stride is 1 or 2. Returns
-// the end of what is written.
+// Copies |n| pixels, |stride| apart, and writes zeros to the end of a vector where the stride is 1
+// or 2. Returns the end of what is written.
 __attribute__((target("avx2"), always_inline)) inline float* copy(const float* from, int64_t n,
                                                                   int64_t stride, float* to) {
   if (stride == 1) {

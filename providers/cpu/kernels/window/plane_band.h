@@ -12,9 +12,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "providers/cpu/kernel/run.h"
 #include "providers/cpu/kernels/window/nchw16c_row.h"
 #include "providers/cpu/kernels/window/window.h"
-#include "providers/cpu/row/run.h"
 
 namespace pfrt::cpu {
 
@@ -110,7 +110,7 @@ void band_rows(const Run& run, const PlaneBand& band, int64_t top, int64_t rows,
   for (int64_t r = 0; r < rows && !(large && run.stopped());) {
     const float* const in = lines + r * step;
     float* const to = out + r * length;
-    // What is written beyond a row is overwritten by the next ones.
+    // Vectors that are written beyond a row are overwritten by the next rows.
     const auto fits = [&](int64_t n) { return (r + n - 1) * length + all * kLanes <= end; };
     if (all == 1 && fits(4)) {
       const Op ops[] = {op_of(top + r), op_of(top + r + 1), op_of(top + r + 2), op_of(top + r + 3)};

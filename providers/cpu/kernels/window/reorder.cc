@@ -33,7 +33,7 @@ PFRT_AVX2 inline void transpose_halves(const __m256 (&in)[4], __m256* out) {
   out[3] = _mm256_shuffle_ps(b, d, _MM_SHUFFLE(3, 2, 3, 2));
 }
 
-// 8 rows of 8 to |out|, transposed.
+// Transposes 8 rows of 8 to |out|.
 PFRT_AVX2 inline void transpose(const float* const (&rows)[kLanes], __m256* out) {
 #pragma GCC unroll 2
   for (int64_t half = 0; half < kLanes; half += 4) {
@@ -44,7 +44,7 @@ PFRT_AVX2 inline void transpose(const float* const (&rows)[kLanes], __m256* out)
   }
 }
 
-// The same, reading only the first |n| elements of each row.
+// Transposes 8 rows, reading only the first |n| elements of each.
 PFRT_AVX2 inline void transpose_some(const float* const (&rows)[kLanes], int64_t n, __m256* out) {
   const __m256i mask = first_lanes(n);
   alignas(32) float copy[kLanes][kLanes];

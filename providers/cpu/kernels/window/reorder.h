@@ -9,17 +9,17 @@
 
 namespace pfrt::cpu {
 
-// |n| pixels of |count| planes, |plane| apart, to lines of |line| channels, 8 or 16, that follow
-// each other; the rest of a line is zero.
+// Reorders |n| pixels of |count| planes, |plane| apart, to lines of |line| channels, 8 or 16, that
+// follow each other; the rest of a line is zero.
 void reorder_to_pixels(float* out, int64_t line, const float* planes, int64_t plane, int64_t count,
                        int64_t n);
-// The same of planes anywhere. After every |row| lines, |skipped| lines are left as they are.
+// Reorders planes that lie anywhere. After every |row| lines, |skipped| lines are left as they are.
 void reorder_to_pixels(float* out, int64_t line, const float* const* planes, int64_t count,
                        int64_t n, int64_t row, int64_t skipped);
-// To lines of |count| channels, fewer than 16, that follow each other.
+// Reorders to lines of |count| channels, fewer than 16, that follow each other.
 void reorder_to_short_pixels(float* out, const float* planes, int64_t plane, int64_t count,
                              int64_t n);
-// |n| lines of 16 channels to |count| planes, |plane| apart.
+// Reorders |n| lines of 16 channels to |count| planes, |plane| apart.
 void reorder_to_planes(float* out, int64_t plane, const float* lines, int64_t count, int64_t n);
 
 }  // namespace pfrt::cpu

@@ -35,7 +35,7 @@ void transpose(__m128i* rows) {
   interleave(other, rows);
 }
 
-// 16 planes of 32 pixels; the lines of pixel p and of 16 + p are in one vector.
+// Interleaves 16 planes of 32 pixels; the lines of pixel p and of 16 + p are in one vector.
 PFRT_AVX2_INLINE inline void interleave(const __m256i* in, __m256i* out) {
   for (int64_t i = 0; i < kSide / 2; ++i) {
     out[2 * i] = _mm256_unpacklo_epi8(in[i], in[i + kSide / 2]);
@@ -51,7 +51,7 @@ PFRT_AVX2_INLINE inline void transpose(__m256i* rows) {
   interleave(other, rows);
 }
 
-// As bytes_to_lines, of lines of 16 bytes, for the first of |n| pixels; returns how many.
+// Does bytes_to_lines with lines of 16 bytes for the first of |n| pixels; returns their number.
 PFRT_AVX2 int64_t lines_of_32(uint8_t* out, int64_t pitch, const uint8_t* planes, int64_t plane,
                               int64_t count, int64_t n) {
   int64_t i = 0;
@@ -71,7 +71,7 @@ PFRT_AVX2 int64_t lines_of_32(uint8_t* out, int64_t pitch, const uint8_t* planes
   return i;
 }
 
-// The same, of lines of 8 bytes.
+// Does bytes_to_lines with lines of 8 bytes for the first of |n| pixels; returns their number.
 int64_t short_lines_of_16(uint8_t* out, int64_t pitch, const uint8_t* planes, int64_t plane,
                           int64_t count, int64_t n) {
   constexpr int64_t kLine = kSide / 2;
@@ -96,7 +96,7 @@ int64_t short_lines_of_16(uint8_t* out, int64_t pitch, const uint8_t* planes, in
   return i;
 }
 
-// As bytes_to_planes, for the first of |n| lines; returns how many.
+// Does bytes_to_planes for the first of |n| lines; returns their number.
 PFRT_AVX2 int64_t planes_of_32(uint8_t* out, int64_t plane, const uint8_t* lines, int64_t count,
                                int64_t n) {
   int64_t i = 0;
@@ -112,7 +112,7 @@ PFRT_AVX2 int64_t planes_of_32(uint8_t* out, int64_t plane, const uint8_t* lines
   return i;
 }
 
-// As bytes_to_lines, of |count| bytes one after another, 2 to 4: 16 pixels.
+// Does bytes_to_lines for 16 pixels and lines of |count| bytes that follow each other, 2 to 4.
 PFRT_AVX2_INLINE inline void few_lines_of_16(uint8_t* out, const uint8_t* planes, int64_t plane,
                                              int64_t count) {
   const __m128i zero = _mm_setzero_si128(), first = load_line(planes),
@@ -142,7 +142,7 @@ PFRT_AVX2_INLINE inline void few_lines_of_16(uint8_t* out, const uint8_t* planes
              _mm_or_si128(_mm_srli_si128(fours[2], 8), _mm_slli_si128(fours[3], 4)));
 }
 
-// As bytes_to_lines, for |n| pixels, 16 or more.
+// Does bytes_to_lines for |n| pixels, 16 or more, and such short lines.
 PFRT_AVX2 void few_lines(uint8_t* out, const uint8_t* planes, int64_t plane, int64_t count,
                          int64_t n) {
   for (int64_t i = 0; i < n; i += kSide) {

@@ -9,12 +9,12 @@
 
 namespace pfrt::cpu {
 
-// |n| pixels of |count| planes, 1 to 16, |plane| apart, to lines |pitch| apart. Of a line the first
-// |line| bytes are written, 8 or 16, or |count| where that is less than 8; those after |count| are
-// 0.
+// Reorders |n| pixels of |count| planes, 1 to 16, |plane| apart, to lines |pitch| apart. The first
+// |line| bytes of a line are written: 8 or 16, or |count| where that is less than 8; those after
+// |count| are 0.
 void bytes_to_lines(uint8_t* out, int64_t line, int64_t pitch, const uint8_t* planes, int64_t plane,
                     int64_t count, int64_t n);
-// |n| lines of 16 bytes, one after another, to |count| planes, |plane| apart.
+// Reorders |n| lines of 16 bytes that follow each other to |count| planes, |plane| apart.
 void bytes_to_planes(uint8_t* out, int64_t plane, const uint8_t* lines, int64_t count, int64_t n);
 
 }  // namespace pfrt::cpu

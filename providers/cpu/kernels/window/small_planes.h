@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "providers/cpu/isa/target.h"
+#include "providers/cpu/kernel/run.h"
 #include "providers/cpu/kernels/window/nchw16c_row.h"
 #include "providers/cpu/kernels/window/reorder.h"
-#include "providers/cpu/row/run.h"
 
 namespace pfrt::cpu {
 
@@ -56,7 +56,7 @@ class SmallPlanes {
   template <typename Op>
   __attribute__((target("avx2"))) void row(int64_t row, const float* image, float* out,
                                            const Op& op) const {
-    // As many sums at once as registers hold.
+    // Number of sums at once: as many as registers hold.
     constexpr int64_t kTogether = sizeof(typename Op::Sum) > sizeof(__m256) ? 4 : 8;
     const float* const in = image + row * row_step_;
     float* const to = out + row * length_ * kBlockChannels;

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "providers/cpu/row/ceil_div.h"
+#include "providers/cpu/elements/ceil_div.h"
 
 namespace pfrt::cpu {
 namespace {

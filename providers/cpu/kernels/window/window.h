@@ -19,7 +19,7 @@ namespace pfrt::cpu {
 struct Window {
   std::vector<int64_t> image, positions, kernel, strides, dilations, pads, end_pads;
 
-  // From attributes strides, dilations, pads and auto_pad. At least one dimension.
+  // Makes a window of one dimension or more from attributes strides, dilations, pads and auto_pad.
   static Result<Window> make(const SnapshotNode& node, std::span<const int64_t> image,
                              std::span<const int64_t> positions, std::span<const int64_t> kernel);
 
@@ -27,11 +27,11 @@ struct Window {
   int64_t image_size() const { return SnapshotNode::elements(image); }
   int64_t position_count() const { return SnapshotNode::elements(positions); }
   int64_t taps() const { return SnapshotNode::elements(kernel); }
-  // One tap, one position for one pixel: the image read as it lies.
+  // Whether the window has one tap and a position for each pixel: the image is read as it lies.
   bool is_identity() const;
 };
 
-// The same for the innermost loops: the last dimension is a row; the others are walked by row and
+// A window for the innermost loops: the last dimension is a row; the others are walked by row and
 // by tap row.
 class WindowRows {
  public:

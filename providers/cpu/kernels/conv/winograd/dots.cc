@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "providers/cpu/elements/ceil_div.h"
 #include "providers/cpu/isa/target.h"
 #include "providers/cpu/kernels/conv/winograd/transforms.h"
 #include "providers/cpu/kernels/matmul/int16_dot.h"
-#include "providers/cpu/row/ceil_div.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -19,10 +19,10 @@ constexpr int64_t kStep = DotMicrokernel::kStepBytes, kSide = ThreeTaps::kSide;
 constexpr int64_t kBlock = 16;             // channels transformed together
 constexpr int64_t kBandBytes = 448 << 10;  // of elements, which stay in the second-level cache
 constexpr int64_t kBandTiles = 128;        // their sums stay there too
-constexpr int64_t kLeastRowBlocks = 4;     // that have time to fetch the next columns
+constexpr int64_t kLeastRowBlocks = 4;     // fewer have no time to fetch the next columns
 constexpr int64_t kWhole[] = {0};          // offsets of a row that is one piece
 
-using Sums = uint32_t __attribute__((vector_size(32)));  // which may wrap around
+using Sums = uint32_t __attribute__((vector_size(32)));  // sums may wrap around
 
 // The geometry of whole tiles.
 ConvGeometry in_tiles(ConvGeometry g) {

@@ -17,10 +17,10 @@
 #include <string>
 #include <vector>
 
+#include "providers/cpu/elements/ceil_div.h"
 #include "providers/cpu/jit/dot_microkernel.h"
 #include "providers/cpu/kernels/conv/dot_plan.h"
 #include "providers/cpu/kernels/conv/geometry.h"
-#include "providers/cpu/row/ceil_div.h"
 
 namespace pfrt::cpu {
 

@@ -16,7 +16,7 @@ constexpr int64_t kTaskTiles = 64;   // put to the output by a task, where rows 
 struct Lines {
   const float* pixels;
   int64_t height, width;
-  int64_t row, column;  // where the band's first tile begins; outside are zeros
+  int64_t row, column;  // position of the band's first tile; outside are zeros
 };
 
 // A band at work, of rows of tiles.
@@ -56,7 +56,7 @@ void transform_row(const WinogradPlan& plan, const Band& b, int64_t y, int64_t c
   }
 }
 
-// What multiplies an element of all tiles, for |count| panels of weights from |panel| on.
+// A product of one element of all tiles, for |count| panels of weights from |panel| on.
 struct Product {
   const float *pixels, *weights;
   float* sums;

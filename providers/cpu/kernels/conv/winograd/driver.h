@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What convolutions by Winograd's F(o x o, r x r) have in common. The output is divided into tiles
-// of o x o positions, each of which sees side x side pixels, where side is r + o - 1. A band is
-// some rows of tiles; for each band
+// Shared by convolutions by Winograd's F(o x o, r x r). The output is divided into tiles of o x o
+// positions, each of which sees side x side pixels, where side is r + o - 1. A band is some rows of
+// tiles; for each band
 //   1. the pixels of each tile are transformed to side x side elements, 16 channels at a time;
 //   2. each element of all tiles is multiplied by the transformed weights, a matmul over channels;
 //   3. the sums of each tile, side x side again, are transformed to its o x o positions.
@@ -18,26 +18,26 @@
 #include <string_view>
 #include <vector>
 
+#include "providers/cpu/elements/ceil_div.h"
+#include "providers/cpu/elements/source_behind.h"
 #include "providers/cpu/jit/panel_microkernel.h"
 #include "providers/cpu/jit/short_chain_microkernel.h"
 #include "providers/cpu/kernels/conv/geometry.h"
 #include "providers/cpu/kernels/conv/image_band.h"
-#include "providers/cpu/row/ceil_div.h"
-#include "providers/cpu/row/source_behind.h"
 
 namespace pfrt::cpu {
 
-// Where transformed weights lie: [group][panel][element][channel][16 outputs], with zeros for
+// The layout of transformed weights: [group][panel][element][channel][16 outputs], with zeros for
 // channels and outputs that fill up 16. Behind them (source_behind.h) come the weights as they
 // were, for sums that cannot be taken from transformed ones.
 struct WinogradWeights {
   int64_t groups, panels, elements, channels;
 
-  // From an element of a panel to the next.
+  // Distance from an element of a panel to the next.
   int64_t stride() const { return ceil_div(channels, 16) * 16 * 16; }
   int64_t size() const { return groups * panels * elements * stride(); }
   int64_t source_at() const { return source_behind(size() * kBytes) / kBytes; }
-  // With |source_size| elements of the weights as they were.
+  // Bytes with |source_size| elements of the weights as they were.
   uint64_t bytes(int64_t source_size) const {
     return bytes_with_source(size() * kBytes, source_size * kBytes);
   }
@@ -50,7 +50,7 @@ struct WinogradWeights {
   static constexpr int64_t kBytes = sizeof(float);
 };
 
-// What a kernel chooses.
+// The choices of a kernel.
 struct WinogradForm {
   static constexpr int64_t kBandBytes = 1 << 20;
 
@@ -85,18 +85,18 @@ struct WinogradPlan {
   WinogradPlan(const ConvGeometry& g, const WinogradForm& f);
 
   int64_t band_tiles() const { return band * tiles_x; }
-  // From an element to the next: of transformed pixels, of sums.
+  // Distances from an element to the next: of transformed pixels, of sums.
   int64_t pixels_stride() const { return apart(ceil_div(chunks * band_tiles() * form.line, 16)); }
   int64_t sums_stride() const { return apart(weights.panels * band_tiles()); }
-  // From the sums of a phase to those of the next.
+  // Distance from the sums of a phase to those of the next.
   int64_t phase_stride() const { return panels * band_tiles() * kPanel; }
-  // How many outputs of |panel| are computed: 8 where the other 8 are padding and the microkernel
-  // can leave them out, else 16.
+  // Number of outputs of |panel| that are computed: 8 where the other 8 are padding and the
+  // microkernel can leave them out, else 16.
   int64_t outputs(int64_t panel) const {
     const bool half = geometry.group_out - panel % panels * kPanel <= kPanel / 2;
     return half && form.microkernel->half_rows() > 0 ? kPanel / 2 : kPanel;
   }
-  // What the memory of the step holds: lines at 0, then transformed pixels, then sums.
+  // Offsets in the memory of the step: lines at 0, then transformed pixels, then sums.
   int64_t pixels_at() const;
   int64_t sums_at() const { return pixels_at() + weights.elements * pixels_stride(); }
   int64_t shared_elements() const { return sums_at() + weights.elements * sums_stride(); }

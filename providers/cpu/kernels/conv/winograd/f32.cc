@@ -2,9 +2,9 @@
 //
 // Convolutions of 3 x 3 taps by Winograd's F(2 x 2, 3 x 3): 16 products of transformed numbers take
 // the place of 36. Weights are transformed once, in double precision. Sums are added in short
-// chains, so that errors are about those of sums without transforms (bench/models/error.sh). Where
-// precision allows larger errors, by F(4 x 4, 3 x 3): 36 products take the place of 144; and those
-// of 5 x 5 taps by F(2 x 2, 5 x 5), where they take the place of 100.
+// chains, so that errors are about those of sums without transforms (bench/models/error.sh). If
+// precision allows larger errors, F(4 x 4, 3 x 3) is used: 36 products take the place of 144. So is
+// F(2 x 2, 5 x 5) for 5 x 5 taps, where 36 products take the place of 100.
 #include <algorithm>
 #include <memory>
 
@@ -21,7 +21,7 @@ namespace pfrt::cpu {
 namespace {
 
 constexpr int64_t kPanel = WinogradPlan::kPanel;
-constexpr int64_t kPutTiles = 8;  // that are put to the output together
+constexpr int64_t kPutTiles = 8;  // tiles that are put to the output together
 constexpr int64_t kMostOut = 4;
 // With fewer channels the transforms cost more than they save.
 constexpr int64_t kLeastInputs = 32, kLeastInputsOf5 = 16, kLeastOutputs = 24;
@@ -105,8 +105,9 @@ float reference_sum(const Panel& p, int64_t channel, int64_t y, int64_t x) {
   return sum;
 }
 
-// |n| tiles from position (row, column) on to lines of 16 channels a position. Rows of positions
-// are |pitch| apart. Where transformed sums are not to be trusted, the reference's are taken.
+// Transforms the sums of |n| tiles from position (row, column) on to lines of 16 channels a
+// position. Rows of positions are |pitch| apart. The reference's sums are taken where transformed
+// ones are not to be trusted.
 void transform_tiles(const Panel& p, const float* sums, int64_t row, int64_t column, int64_t n,
                      float* out, int64_t pitch) {
   const Window& w = p.plan.geometry.window;
@@ -266,8 +267,8 @@ Result<Kernel> make(const F32Method& method, const SnapshotNode& node, Nchw16cSi
   return in_float32(node, {0, 2}, std::move(kernel));
 }
 
-// What an image of |height| x |width| positions costs by tiles of |method|: products, and weights,
-// which are read for each image. In element products of one tile.
+// Cost of an image of |height| x |width| positions by tiles of |method|, in element products of one
+// tile: of products, and of weights, which are read for each image.
 double cost(const F32Method& method, int64_t height, int64_t width) {
   constexpr double kWeights = 8;  // tiles whose products take as long as reading their weights
   const double tiles = static_cast<double>(ceil_div(height, method.out)) *
@@ -303,7 +304,7 @@ std::string refuse(const KernelRequest& node, int64_t side) {
   return has_code(weights[1]) ? "" : kNoCode;
 }
 
-// The same of methods that are not exact.
+// Refuses a node for methods that are not exact.
 std::string refuse_inexact(const KernelRequest& node, int64_t side,
                            bool (*pays)(int64_t height, int64_t width)) {
   if (!is_plain(node.precision()) && node.precision() != Precision::kFast &&

@@ -18,7 +18,7 @@ struct Limits {
   float range, large;
 };
 constexpr Limits kOfFloats{4096, 65536};
-// By F(2 x 2, 3 x 3) the elements of a position's sum are made only of pixels that it sees.
+// In F(2 x 2, 3 x 3) the elements of a position's sum are made only of pixels that it sees.
 constexpr Limits kOfPairs{1, std::numeric_limits<float>::infinity()};
 
 PFRT_AVX2_INLINE inline Floats magnitude(Floats x) {

@@ -15,16 +15,16 @@ struct F32Method {
   int64_t out, side, taps;  // of a tile along a dimension: positions, elements; taps
   bool exact;               // sums in short chains err no more than those without transforms
   bool pairs;               // transformed factors are rounded to pairs of bfloat16
-  // Of a band's pixels (WinogradForm).
+  // Transforms a band's pixels (WinogradForm).
   void (*transform_pixels)(const float* pixels, int64_t row, float* elements, int64_t stride);
-  // The taps of one channel, each a line of 16 outputs, to side x side lines, |stride| apart.
+  // Transforms the taps of one channel, each a line of 16 outputs, to side x side lines, |stride|
+  // apart.
   void (*transform_taps)(const float* taps, float* elements, int64_t stride);
-  // A tile of sums, |stride| apart, to its positions of |outputs| channels, lines of 16 in rows
-  // |row| apart. False where the results are not to be trusted. That is so where one is not finite.
-  // It is also so where elements are large and a result is very small beside them: then the
-  // elements come from pixels that the position does not see, and the result is what their
-  // roundings left. Where elements are of ordinary size such roundings are too small to matter, and
-  // a position that sees only zeros is nothing unusual.
+  // Transforms a tile of sums, |stride| apart, to its positions of |outputs| channels, lines of 16
+  // in rows |row| apart. Returns false if a result is not to be trusted: if it is not finite, or
+  // very small beside large elements. Then the elements come from pixels that the position does not
+  // see, and the result is what their roundings left. If elements are of ordinary size such
+  // roundings are too small to matter, and a position that sees only zeros is nothing unusual.
   bool (*transform_sums)(const float* sums, int64_t stride, int64_t outputs, const float* bias,
                          float* positions, int64_t row);
 };

@@ -4,12 +4,12 @@
 #include <utility>
 #include <vector>
 
+#include "providers/cpu/elements/ceil_div.h"
 #include "providers/cpu/kernels/conv/integer_inputs.h"
 #include "providers/cpu/kernels/conv/integer_winograd.h"
 #include "providers/cpu/kernels/conv/put_lines.h"
 #include "providers/cpu/kernels/conv/winograd/dots.h"
 #include "providers/cpu/kernels/conv/winograd/driver.h"
-#include "providers/cpu/row/ceil_div.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -68,7 +68,8 @@ WinogradDotTaps taps_of(const SnapshotNode& node, const IntegerInputs& in) {
           DotMicrokernel::get()};
 }
 
-// What the sums of each channel begin with: bias, and less by x's zero point for all taps.
+// Numbers that the sums of each channel begin with: its bias, less x's zero point times the sum of
+// its taps.
 std::vector<int32_t> starts_of(const Run& run, const Conv& conv, uint32_t zero) {
   const WinogradDotTaps& taps = conv.plan.taps;
   const ConvGeometry& g = conv.plan.geometry;

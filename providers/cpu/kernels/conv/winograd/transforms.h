@@ -121,7 +121,7 @@ struct FiveTaps : SixPoints {
 };
 
 // F(2, 2). Of pixels d and taps g, (d0 - d1) g0, d1 (g0 + g1), (d2 - d1) g1 give d0 g0 + d1 g1, the
-// sum of the first two, and d1 g0 + d2 g1, the sum of the last two. So a position's sum is made
+// sum of the first two, and d1 g0 + d2 g1, the sum of the last two. A position's sum is thus made
 // only of pixels that it sees.
 struct TwoTaps {
   static constexpr int64_t kTaps = 2, kSide = 3, kOut = 2;
@@ -177,7 +177,7 @@ PFRT_AVX2 void transform_pixels(const float* in, int64_t row, float* out, int64_
   }
 }
 
-// The same by SixPoints, whose elements are made all at once.
+// Transforms pixels by SixPoints, whose elements are made all at once.
 PFRT_AVX2 inline void transform_pixels_of_six(const float* in, int64_t row, float* out,
                                               int64_t stride) {
   using V = float __attribute__((vector_size(32)));

@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <memory>
 
+#include "providers/cpu/elements/ceil_div.h"
+#include "providers/cpu/elements/load.h"
 #include "providers/cpu/epilogue/in_float32.h"
 #include "providers/cpu/kernels/conv/phases.h"
 #include "providers/cpu/kernels/conv/winograd/driver.h"
 #include "providers/cpu/kernels/conv/winograd/transforms.h"
-#include "providers/cpu/row/ceil_div.h"
-#include "providers/cpu/row/load.h"
 
 namespace pfrt::cpu {
 namespace {
@@ -57,7 +57,7 @@ struct Plan : WinogradPlan {
         phases(p),
         has_bias(bias) {}
 
-  // Of the output of a row of tiles.
+  // Elements of a row of pixels in the output of a row of tiles.
   int64_t out_row() const { return kOut * tiles_x * phases.x.stride * kPanel; }
   uint64_t scratch_bytes() const {
     return static_cast<uint64_t>(kOut * phases.y.stride * out_row()) * sizeof(float);

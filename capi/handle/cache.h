@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a cache's handle holds.
+#pragma once
+
+#include <memory>
+
+#include "capi/handle/counted.h"
+#include "core/session/compiled_cache.h"
+
+namespace pfrt {
+class Environment;
+}
+
+struct pfrt_cache : pfrt::capi::Counted {
+  std::shared_ptr<pfrt::Environment> env;
+  std::shared_ptr<pfrt::CompiledCache> cache;
+};

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What an environment's handle holds.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "capi/handle/counted.h"
+#include "core/environment/environment.h"
+#include "pyflame_rt/pyflame_rt.h"
+
+namespace pfrt {
+struct Plugin;
+}
+
+namespace pfrt::capi {
+class LoadedPlugins;
+}
+
+struct pfrt_env : pfrt::capi::Counted {
+  std::shared_ptr<pfrt::Environment> state;
+  pfrt::capi::LoadedPlugins* loaded = nullptr;  // the state's
+  std::mutex mutex;                             // guards what listings hand out
+  std::vector<std::shared_ptr<const pfrt::Plugin>> plugins;
+  struct KernelList {
+    std::string provider;
+    std::shared_ptr<pfrt::Provider> opened;
+    std::vector<pfrt_kernel_info> rows;
+  };
+  std::vector<std::unique_ptr<KernelList>> kernels;
+  struct OptionList {
+    std::string provider;
+    std::deque<std::string> keys;  // with prefix; rows point here
+    std::vector<pfrt_option_info> rows;
+  };
+  std::vector<std::unique_ptr<OptionList>> options;
+};

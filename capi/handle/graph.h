@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a graph's handle holds: the graph, and what getters handed out.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "capi/handle/counted.h"
+#include "capi/handle/info.h"
+#include "core/ir/graph.h"
+
+struct pfrt_graph : pfrt::capi::Counted {
+  explicit pfrt_graph(std::shared_ptr<pfrt::Graph> g) : graph(std::move(g)) {}
+  ~pfrt_graph();
+  // Counts the graph's revision up and drops what getters handed out.
+  void edited();
+  // Drops it when the graph was edited through another handle.
+  void refresh();
+  // The handle of a constant that leaves the graph goes.
+  void drop_value(const pfrt::Value* value);
+
+  std::shared_ptr<pfrt::Graph> graph;
+  uint64_t revision = 0;  // of the graph that the storage below is about
+  struct NodeStorage {
+    std::vector<pfrt_string> inputs, outputs;
+    std::vector<pfrt_attr> attrs;
+    std::deque<std::vector<pfrt_string>> strings;
+    std::deque<std::vector<pfrt_value*>> values;
+    std::deque<std::vector<pfrt_graph*>> graphs;
+  };
+  std::unordered_map<uint32_t, std::unique_ptr<NodeStorage>> nodes;
+  std::unordered_map<uint32_t, std::unique_ptr<pfrt::capi::InfoStorage>> infos;
+  std::unordered_map<const pfrt::Value*, pfrt_value*> values;
+  std::unordered_map<const pfrt::Graph*, pfrt_graph*> bodies;
+  std::vector<uint32_t> order, users;
+  std::vector<pfrt::NodeId> ids;  // of live nodes, made on first use
+  std::vector<pfrt::ValueId> initializers;
+  bool listed = false;
+  std::unordered_map<std::string, size_t> metadata;  // where each key stands in the graph's list
+};

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a model's handle holds.
+#pragma once
+
+#include <memory>
+
+#include "capi/handle/counted.h"
+#include "core/model/model.h"
+
+namespace pfrt {
+class Environment;
+}
+
+struct pfrt_model : pfrt::capi::Counted {
+  std::shared_ptr<pfrt::Environment> env;
+  std::shared_ptr<const pfrt::Model> model;
+};

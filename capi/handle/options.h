@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What an options handle holds.
+#pragma once
+
+#include <memory>
+
+#include "capi/handle/counted.h"
+#include "core/options/options.h"
+
+namespace pfrt {
+class State;
+}
+
+namespace pfrt::capi {
+// Who sees what a run was asked for besides the model's outputs; |fn| null = nobody.
+struct Observer {
+  pfrt_observe_fn fn = nullptr;
+  void* user = nullptr;
+};
+}  // namespace pfrt::capi
+
+struct pfrt_options : pfrt::capi::Counted {
+  explicit pfrt_options(pfrt_options_kind kind) : options(kind) {}
+  pfrt::Options options;
+  std::shared_ptr<pfrt::State> state;  // of runs; may be null
+  pfrt::capi::Observer observer;       // of runs
+};

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a session's handle holds.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "capi/handle/counted.h"
+#include "capi/handle/info.h"
+#include "capi/handle/model.h"
+#include "core/session/session.h"
+
+struct pfrt_session : pfrt::capi::Counted {
+  std::shared_ptr<pfrt::Environment> env;
+  pfrt_model* model_handle = nullptr;
+  std::shared_ptr<pfrt::Session> session;
+  std::vector<std::unique_ptr<pfrt::capi::InfoStorage>> storage;
+  std::vector<pfrt_value_info> inputs, outputs;
+  std::vector<std::optional<uint64_t>> output_bytes;  // of those whose dimensions are numbers
+  ~pfrt_session() { pfrt::capi::release(model_handle); }
+};

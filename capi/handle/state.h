@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a state's handle holds.
+#pragma once
+
+#include <memory>
+
+#include "capi/handle/counted.h"
+#include "core/session/state.h"
+
+namespace pfrt {
+class Environment;
+}
+
+struct pfrt_state : pfrt::capi::Counted {
+  std::shared_ptr<pfrt::Environment> env;
+  std::shared_ptr<pfrt::State> state;
+};

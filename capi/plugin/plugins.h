@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The plug-ins of an environment: core's view of them over the loader. Thread-safe.
+#pragma once
+
+#include <memory>
+
+#include "core/environment/plugin_source.h"
+#include "plugins/loader/loader.h"
+
+namespace pfrt::capi {
+
+class LoadedPlugins final : public PluginSource {
+ public:
+  // |logger| outlives it.
+  LoadedPlugins(std::vector<PluginFolder> folders, Logger& logger)
+      : loader_(std::move(folders), &logger), logger_(logger) {}
+
+  PluginLoader& loader() { return loader_; }
+
+  Result<ProviderSource> provider(std::string_view name) override;
+  std::vector<ProviderSource> providers() override;
+  std::vector<std::string> provider_names() override;
+  Result<std::shared_ptr<const Importer>> importer_named(std::string_view extension,
+                                                         std::string* why) override;
+  std::vector<std::shared_ptr<const Importer>> importers() override;
+  std::vector<OperatorTable> operators() override;
+  Result<std::vector<PassTable>> passes(const std::set<std::string>& known) override;
+  std::string searched() const override { return loader_.searched(); }
+
+ private:
+  PluginLoader loader_;
+  Logger& logger_;
+};
+
+}  // namespace pfrt::capi

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/options/provider_options.h"
+
+#include "core/options/options.h"
+
+namespace pfrt {
+
+Result<std::vector<pfrt_option_info>> provider_options(const pfrt_provider_table& table,
+                                                       std::string_view name) {
+  std::vector<pfrt_option_info> out;
+  const size_t count = table.option_count();
+  for (size_t i = 0; i < count; ++i) {
+    pfrt_option_info info{};
+    info.struct_size = sizeof info;
+    const pfrt_code code = table.option_at(i, &info);
+    if (code != PFRT_CODE_OK)
+      return error(static_cast<Code>(code), "listing options of ", name, ": row ", i, " failed");
+    out.push_back(info);
+  }
+  return out;
+}
+
+Status check_option(const std::vector<pfrt_option_info>& schema, std::string_view key,
+                    std::string_view name, std::string_view text) {
+  std::vector<OptionRow> rows;
+  std::vector<std::string> names;
+  for (const pfrt_option_info& info : schema) {
+    names.emplace_back(view(info.key));
+    rows.push_back({view(info.key), info.type, view(info.default_value), view(info.choices), {}});
+  }
+  for (const OptionRow& row : rows)
+    if (row.key == name) return check_text(row, key, text);
+  const std::string near = nearest_name(name, names);
+  return error(Code::kINVALID_ARGUMENT, "creating a session: there is no option '", key, "'",
+               near.empty() ? "" : "; the nearest is '",
+               near.empty() ? "" : std::string(key.substr(0, key.size() - name.size())) + near,
+               near.empty() ? "" : "'");
+}
+
+}  // namespace pfrt

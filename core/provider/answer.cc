@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Questions to a device: the question in the provider's form, and a copy of its answer.
+#include "core/base/rank.h"
+#include "core/provider/provider.h"
+
+namespace pfrt {
+namespace {
+
+pfrt_tensor view_of(const Tensor& tensor) {
+  pfrt_tensor t{};
+  t.struct_size = sizeof t;
+  t.dtype = tensor.dtype;
+  t.rank = static_cast<uint32_t>(tensor.dims.size());
+  t.data = tensor.data();
+  t.bytes = tensor.bytes();
+  t.dims = tensor.dims.data();
+  return t;
+}
+
+// The reason why the host does not take |t| as a part of an answer, or empty.
+std::string fault_of(const pfrt_tensor& t) {
+  if (t.struct_size < sizeof t) return message("has a struct of ", t.struct_size, " bytes");
+  if (!dtype_known(t.dtype)) return message("has dtype ", t.dtype, ", which is unknown");
+  if (t.rank > kMaxRank)
+    return message("has rank ", t.rank, ", at most ", kMaxRank, " is possible");
+  if (t.rank && !t.dims) return message("has rank ", t.rank, " and no dims");
+  if (t.memory != PFRT_MEMORY_HOST || t.strides || t.quantization || t.extension)
+    return "is not plain row-major host memory";
+  const uint64_t needed = tensor_bytes(t.dtype, element_count(t.dims, t.rank));
+  if (needed == UINT64_MAX) return "has a negative or an overflowing dimension";
+  if (t.bytes != needed) return message("has ", t.bytes, " bytes, its shape needs ", needed);
+  return needed && !t.data ? "has no data" : "";
+}
+
+// Keeps the answer, and the first fault in it.
+struct Collector {
+  Answer answer;
+  Status fault;
+  bool no_memory = false;
+
+  Status outcome() {
+    if (no_memory) return error(Code::kOUT_OF_MEMORY, "no memory is left for the answer");
+    return std::move(fault);
+  }
+  void add(std::string_view name, const pfrt_tensor* tensor) {
+    if (!fault.ok()) return;
+    fault = take(name, tensor);
+  }
+
+ private:
+  Status take(std::string_view name, const pfrt_tensor* tensor) {
+    const auto wrong = [&](std::string_view what) {
+      return error(Code::kPROVIDER, "its tensor '", name, "' ", what);
+    };
+    if (name.empty() || !tensor) return wrong(tensor ? "has no name" : "is NULL");
+    for (const auto& [given, unused] : answer.tensors)
+      if (given == name) return wrong("was given before");
+    const std::string what = fault_of(*tensor);
+    if (!what.empty()) return wrong(what);
+    const char* data = static_cast<const char*>(tensor->data);
+    PFRT_ASSIGN(Tensor copy,
+                Tensor::copy_of(tensor->dtype, Dims(tensor->dims, tensor->dims + tensor->rank),
+                                data ? data + tensor->offset : data));
+    answer.tensors.emplace_back(name, std::move(copy));
+    return {};
+  }
+};
+
+template <typename Fn>
+void collect(const pfrt_answer* table, Fn&& fn) {
+  auto& collector = *static_cast<Collector*>(table->host);
+  if (!call_foreign([&] { fn(collector); })) collector.no_memory = true;
+}
+
+}  // namespace
+
+Result<Answer> Provider::ask(const Question& question, const Stop& stop,
+                             const std::function<void(double)>& progress) {
+  std::vector<pfrt_tensor> tensors;
+  tensors.reserve(question.tensors.size());
+  for (const Tensor& tensor : question.tensors) tensors.push_back(view_of(tensor));
+  pfrt_question asked{};
+  asked.struct_size = sizeof asked;
+  asked.abi = PFRT_ABI_VERSION;
+  asked.verb = to_c(question.verb);
+  asked.request = to_c(question.request);
+  asked.tensors = tensors.data();
+  asked.tensor_size = sizeof(pfrt_tensor);
+  asked.tensor_count = tensors.size();
+  Collector collector;
+  pfrt_answer table{};
+  table.struct_size = sizeof table;
+  table.abi = PFRT_ABI_VERSION;
+  table.host = &collector;
+  table.text = [](const pfrt_answer* t, pfrt_string text) {
+    collect(t, [&](Collector& c) { c.answer.text += view(text); });
+  };
+  table.tensor = [](const pfrt_answer* t, pfrt_string name, const pfrt_tensor* tensor) {
+    collect(t, [&](Collector& c) { c.add(view(name), tensor); });
+  };
+  Sink sink(logger_, stop);
+  if (progress) sink.set_progress(progress);
+  PFRT_ASSIGN(const auto lock, turn(stop));
+  const pfrt_code code =
+      sink.call([&] { return source_.table->ask(handle_, &asked, &table, sink.get()); });
+  const std::string doing = message("asking ", name(), " to '", question.verb, "'");
+  PFRT_TRY(sink.status(code, doing));
+  if (Status fault = collector.outcome(); !fault.ok()) return fault.prepend(doing);
+  return std::move(collector.answer);
+}
+
+}  // namespace pfrt

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Convolutions whose groups have one input channel: too little depth for a matmul, so each tap is
+// added to a whole row of the output by one loop.
+#include "providers/cpu/kernels/conv/depthwise/depthwise.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "providers/cpu/elements/load.h"
+#include "providers/cpu/epilogue/in_float32.h"
+#include "providers/cpu/isa/isa.h"
+#include "providers/cpu/isa/target.h"
+#include "providers/cpu/kernels/conv/depthwise/taps.h"
+#include "providers/cpu/kernels/window/plane_band.h"
+#include "providers/cpu/kernels/window/small_planes.h"
+
+namespace pfrt::cpu {
+namespace {
+
+// out[i] += w * in[i * stride]. Products are not fused with sums: every instruction set gives the
+// same bits.
+using TapFn = void (*)(float* out, const float* in, float w, int64_t stride, int64_t n);
+
+inline __attribute__((always_inline)) void tap_loop(float* out, const float* in, float w,
+                                                    int64_t stride, int64_t n) {
+  if (stride == 1) {
+    for (int64_t i = 0; i < n; ++i) out[i] += w * in[i];
+  } else if (stride == 2) {
+    for (int64_t i = 0; i < n; ++i) out[i] += w * in[2 * i];
+  } else {
+    for (int64_t i = 0; i < n; ++i) out[i] += w * in[i * stride];
+  }
+}
+
+void tap_generic(float* out, const float* in, float w, int64_t stride, int64_t n) {
+  tap_loop(out, in, w, stride, n);
+}
+__attribute__((target("avx2"))) void tap_avx2(float* out, const float* in, float w, int64_t stride,
+                                              int64_t n) {
+  tap_loop(out, in, w, stride, n);
+}
+
+struct Plan {
+  ConvGeometry geometry;
+  WindowRows rows;
+  TapFn tap;
+};
+
+void plane(const Run& run, const Plan& plan, const float* image, const float* weights, float bias,
+           int64_t plane_start) {
+  constexpr int64_t kPiece = 8192;  // elements of a row: they stay in the first-level cache
+  const WindowRows& rows = plan.rows;
+  const int64_t length = rows.row_length(), taps = rows.row_taps(), stride = rows.stride();
+  int64_t applied = 0;  // elements of the plane that the epilogue has seen
+  for (int64_t r = 0; r < rows.rows(); ++r) {
+    float* const line = run.output<float>(0) + plane_start + r * length;
+    for (int64_t first = 0; first < length; first += kPiece) {
+      if ((first > 0 || r % 16 == 0) && run.stopped()) return;
+      const int64_t last = std::min(first + kPiece, length);
+      std::fill(line + first, line + last, bias);
+      for (int64_t t = 0; t < rows.tap_rows(); ++t) {
+        const int64_t start = rows.row_offset(r, t);
+        if (start < 0) continue;
+        for (int64_t x = 0; x < taps; ++x) {
+          const WindowRows::Span& s = rows.span(x);
+          const int64_t begin = std::max(s.begin, first), end = std::min(s.end, last);
+          if (begin < end)
+            plan.tap(line + begin, image + start + s.first + begin * stride, weights[t * taps + x],
+                     stride, end - begin);
+        }
+      }
+      const int64_t done = r * length + last;
+      if (done - applied >= kPiece || done == rows.rows() * length) {
+        run.apply_epilogue(plane_start + applied, plane_start + done);
+        applied = done;
+      }
+    }
+  }
+}
+
+// 8 positions of a row at a time. Products are not fused with sums: every instruction set gives the
+// same bits.
+struct VectorTaps {
+  using Sum = __m256;
+  const float* weights;
+  float bias;
+  PFRT_AVX2_INLINE Sum start() const { return _mm256_set1_ps(bias); }
+  PFRT_AVX2_INLINE __m256 tap(size_t index) const { return _mm256_broadcast_ss(weights + index); }
+  PFRT_AVX2_INLINE Sum add(Sum sum, __m256 pixels, __m256 tap) const {
+    return _mm256_add_ps(sum, _mm256_mul_ps(tap, pixels));
+  }
+  PFRT_AVX2_INLINE __m256 finish(Sum sum, int64_t) const { return sum; }
+};
+
+Kernel band_kernel(const ConvGeometry& geometry, int64_t shuffle, bool has_bias) {
+  struct BandPlan {
+    ConvGeometry geometry;
+    PlaneBand band;
+    int64_t planes;  // of a task
+  };
+  constexpr int64_t kTask = 1 << 12;  // elements
+  const int64_t positions = geometry.window.position_count();
+  const auto plan = std::make_shared<const BandPlan>(
+      BandPlan{geometry, PlaneBand(geometry.window),
+               std::max<int64_t>(1, kTask / std::max<int64_t>(positions, 1))});
+  Kernel kernel;
+  kernel.flops = geometry.flops();
+  kernel.scratch_bytes = plan->band.bytes();
+  kernel.run = [plan, shuffle, has_bias, positions](const Run& run) -> pfrt_code {
+    const ConvGeometry& g = plan->geometry;
+    const PlaneBand& band = plan->band;
+    const int64_t height = g.window.positions[0], taps = g.window.taps();
+    const int64_t channels = g.groups * g.group_out;
+    if (positions == 0) return run.stop();
+    const int64_t all = g.batch * channels, together = plan->planes;
+    run.parallel((all + together - 1) / together, [&](int64_t i, uint32_t worker) {
+      float* const lines = run.scratch<float>(worker);
+      const int64_t first = i * together, last = std::min(first + together, all);
+      int64_t applied = first * positions;
+      for (int64_t p = first; p < last; ++p) {
+        const int64_t channel = p % channels;
+        const float* const plane =
+            run.input<float>(0) + depthwise_input_plane(g, shuffle, p) * g.window.image_size();
+        const float bias = has_bias ? run.input<float>(2)[channel] : 0.0f;
+        const VectorTaps op{run.input<float>(1) + channel * taps, bias};
+        for (int64_t top = 0; top < height; top += band.rows()) {
+          if (run.stopped()) return;
+          const int64_t rows = std::min(band.rows(), height - top);
+          const int64_t start = p * positions + top * band.length();
+          band.fill(plane, top, rows, lines);
+          band_rows(run, band, top, rows, lines, run.output<float>(0) + start,
+                    [&](int64_t) { return op; });
+          const int64_t done = start + rows * band.length();
+          if (done - applied < kTask && p + 1 < last) continue;
+          run.apply_epilogue(applied, done);
+          applied = done;
+        }
+      }
+    });
+    return run.stop();
+  };
+  return kernel;
+}
+
+// Row |row| of positions in all 16 channels of a block, with AVX-512. |taps| has room for them all.
+void wide_row(const WindowRows& rows, int64_t row, const float* image, const float* weights,
+              const float* bias, DepthwiseTap* taps, float* out) {
+  const TapRows starts(rows, row);
+  const int64_t across = rows.row_taps(), step = kBlockChannels * rows.stride();
+  // Positions [begin, end) see the same taps of a row.
+  for (int64_t begin = 0, end; begin < rows.row_length(); begin = end) {
+    end = rows.row_length();
+    size_t count = 0;
+    for (int64_t x = 0; x < across; ++x) {
+      const WindowRows::Span& span = rows.span(x);
+      end =
+          std::min({end, begin < span.begin ? span.begin : end, begin < span.end ? span.end : end});
+    }
+    for (int64_t t = 0; t < rows.tap_rows(); ++t) {
+      if (starts[t] < 0) continue;
+      for (int64_t x = 0; x < across; ++x) {
+        const WindowRows::Span& span = rows.span(x);
+        if (begin >= span.begin && begin < span.end)
+          taps[count++] = {kBlockChannels * (starts[t] + span.first),
+                           kBlockChannels * (t * across + x)};
+      }
+    }
+    add_depthwise_taps({taps, count}, weights, bias, image + begin * step, step, end - begin,
+                       out + begin * kBlockChannels);
+  }
+}
+
+}  // namespace
+
+int64_t depthwise_input_plane(const ConvGeometry& g, int64_t shuffle, int64_t p) {
+  const int64_t plane = p / g.group_out, channel = plane % g.groups;
+  return plane - channel + channel % shuffle * (g.groups / shuffle) + channel / shuffle;
+}
+
+std::string refuse_conv_depthwise_nchw16c(const SnapshotNode& node, Nchw16cSides sides) {
+  const int64_t groups = node.attr_int("group", 1);
+  if (isa() < Isa::kAvx2) return "the machine, or PFRT_ISA, has no AVX2";
+  if (sides.input != sides.output) return "input and output need the same layout";
+  return node.input_dims(1)[0] == groups && groups % kBlockChannels == 0
+             ? ""
+             : "nChw16c is for multiples of 16 channels, one output each";
+}
+
+Result<Kernel> make_conv_depthwise_nchw16c(const SnapshotNode& node, Nchw16cSides) {
+  PFRT_ASSIGN(ConvGeometry g, conv_geometry(node, 0, 1));
+  PFRT_TRY(need_types(node, {1, 2}, Types{node.input_dtype(0)}));
+  PFRT_TRY(check_bias(node, 2, g.groups));
+  Kernel kernel;
+  kernel.flops = g.flops();
+  const bool wide = isa() >= Isa::kAvx512;
+  const auto tap_count = static_cast<uint64_t>(g.window.taps());
+  kernel.scratch_bytes = (tap_count + 1) * kBlockChannels * sizeof(float) +
+                         (wide ? tap_count * sizeof(DepthwiseTap) : 0);
+  const WindowRows rows(g.window);
+  const auto plan = std::make_shared<const Plan>(Plan{std::move(g), rows, nullptr});
+  kernel.run = [plan, wide, has_bias = node.has_input(2)](const Run& run) -> pfrt_code {
+    const ConvGeometry& geo = plan->geometry;
+    const int64_t pixels = geo.window.image_size(), length = plan->rows.row_length();
+    const int64_t all = plan->rows.rows(), taps = geo.window.taps();
+    const int64_t blocks = geo.groups / kBlockChannels;
+    if (length * all == 0) return run.stop();
+    constexpr int64_t kTask = 1 << 14;  // elements
+    const int64_t together = std::clamp<int64_t>(kTask / (length * kBlockChannels), 1, all);
+    const int64_t tasks = (all + together - 1) / together;
+    run.parallel(geo.batch * blocks * tasks, [&](int64_t i, uint32_t worker) {
+      if (run.stopped()) return;
+      const int64_t block = i / tasks, channel = block % blocks * kBlockChannels;
+      float* const weights = run.scratch<float>(worker);
+      float* const bias = weights + taps * kBlockChannels;
+      for (int64_t c = 0; c < kBlockChannels; ++c) {
+        for (int64_t t = 0; t < taps; ++t)
+          weights[t * kBlockChannels + c] = run.input<float>(1)[(channel + c) * taps + t];
+        bias[c] = has_bias ? run.input<float>(2)[channel + c] : 0.0f;
+      }
+      const float* const image = run.input<float>(0) + block * pixels * kBlockChannels;
+      const int64_t start = block * all * length * kBlockChannels, first = i % tasks * together;
+      const int64_t last = std::min(first + together, all);
+      auto* const list = reinterpret_cast<DepthwiseTap*>(bias + kBlockChannels);
+      for (int64_t r = first; r < last; ++r) {
+        float* const out = run.output<float>(0) + start + r * length * kBlockChannels;
+        if (wide) {
+          wide_row(plan->rows, r, image, weights, bias, list, out);
+          continue;
+        }
+        for (int64_t c = 0; c < kBlockChannels; c += kVectorChannels)
+          nchw16c_row(plan->rows, r, image + c, out + c, ChannelTaps{weights + c, bias + c});
+      }
+      run.apply_epilogue(start + first * length * kBlockChannels,
+                         start + last * length * kBlockChannels);
+    });
+    return run.stop();
+  };
+  return in_float32(node, {0, 1, 2}, std::move(kernel));
+}
+
+std::string refuse_conv_depthwise(const KernelRequest& node) {
+  if (std::string why = refuse_conv(node); !why.empty()) return why;
+  const auto weights = node.input_dims(1);
+  const int64_t groups = node.attr_int("group", 1);
+  if (weights.size() < 3 || weights[1] != 1 || groups < 2 || weights[0] < groups ||
+      weights[0] > 4 * groups)
+    return "not depthwise: groups must have one input channel and at most four output channels";
+  return "";
+}
+
+Result<Kernel> make_conv_depthwise(const KernelRequest& node) {
+  return make_conv_depthwise_shuffled(node, 1);
+}
+
+// Makes the kernel for channels shuffled by |shuffle| groups; 1 leaves them alone.
+static Kernel depthwise_kernel(ConvGeometry g, int64_t shuffle, bool has_bias) {
+  if (isa() >= Isa::kAvx2 && g.window.rank() <= 2) {
+    constexpr int64_t kMostLength = 8192;  // of a row
+    g.window = along_rows(std::move(g.window));
+    if (SmallPlanes::takes(g.window, g.groups * g.group_out))
+      return depthwise_small_planes(g, shuffle, has_bias);
+    if (g.window.positions[1] <= kMostLength) return band_kernel(g, shuffle, has_bias);
+  }
+  Kernel kernel;
+  kernel.flops = g.flops();
+  const WindowRows rows(g.window);
+  const auto plan = std::make_shared<const Plan>(
+      Plan{std::move(g), rows, isa() >= Isa::kAvx2 ? tap_avx2 : tap_generic});
+  kernel.run = [plan, shuffle, has_bias](const Run& run) -> pfrt_code {
+    const ConvGeometry& geo = plan->geometry;
+    const int64_t pixels = geo.window.image_size(), positions = geo.window.position_count(),
+                  taps = geo.window.taps();
+    const int64_t channels = geo.groups * geo.group_out;
+    const float* bias = has_bias ? run.input<float>(2) : nullptr;
+    run.parallel(geo.batch * channels, [&](int64_t i, uint32_t) {
+      const int64_t channel = i % channels;
+      const float* in = run.input<float>(0) + depthwise_input_plane(geo, shuffle, i) * pixels;
+      plane(run, *plan, in, run.input<float>(1) + channel * taps, bias ? bias[channel] : 0.0f,
+            i * positions);
+    });
+    return run.stop();
+  };
+  return kernel;
+}
+
+Result<Kernel> make_conv_depthwise_shuffled(const SnapshotNode& node, int64_t shuffle) {
+  PFRT_ASSIGN(ConvGeometry g, one_type_conv_geometry(node));
+  return in_float32(node, {0, 1, 2}, depthwise_kernel(std::move(g), shuffle, node.has_input(2)));
+}
+
+}  // namespace pfrt::cpu

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <vector>
+
+#include "providers/cpu/elements/complex.h"
+#include "providers/cpu/elements/convert.h"
+#include "providers/cpu/elements/lines.h"
+#include "providers/cpu/kernel/data_dependent_output.h"
+#include "providers/cpu/kernel/signature.h"
+#include "providers/cpu/kernel/stop_poll.h"
+#include "providers/cpu/kernels/index/index.h"
+
+namespace pfrt::cpu {
+namespace {
+
+constexpr int64_t kTask = 16 * kBlock;
+
+// fn(i) for each non-zero element i of [begin, end), in order.
+template <typename T, typename Fn>
+void each_non_zero(pfrt_dtype dtype, const void* x, int64_t begin, int64_t end, Fn&& fn) {
+  T block[2 * kBlock];
+  const int64_t components = components_of(dtype);
+  for (int64_t first = begin; first < end; first += kBlock) {
+    const int64_t n = std::min(kBlock, end - first);
+    const T* values =
+        read_block(component_dtype(dtype), x, first * components, n * components, block);
+    for (int64_t j = 0; j < n; ++j)
+      if (values[j * components] != T{0} || values[j * components + components - 1] != T{0})
+        fn(first + j);
+  }
+}
+
+// Row-major order is kept: tasks are counted first, so that each knows where its positions go.
+template <typename T>
+pfrt_code non_zero(const Run& run, const Outlet& outlet, const std::vector<int64_t>& dims,
+                   pfrt_dtype dtype, int64_t elements) {
+  const void* x = run.input(0);
+  std::vector<int64_t> starts(static_cast<size_t>((elements + kTask - 1) / kTask) + 1);
+  run.blocks(elements, kTask, [&](int64_t begin, int64_t end) {
+    int64_t count = 0;
+    each_non_zero<T>(dtype, x, begin, end, [&](int64_t) { ++count; });
+    starts[static_cast<size_t>(begin / kTask) + 1] = count;
+  });
+  if (const pfrt_code code = run.stop()) return code;
+  std::partial_sum(starts.begin(), starts.end(), starts.begin());
+  const int64_t total = starts.back();
+  const int64_t out_dims[] = {static_cast<int64_t>(dims.size()), total};
+  void* out = nullptr;
+  if (const pfrt_code code = outlet.open(run, out_dims, &out)) return code;
+  if (dims.empty()) return PFRT_CODE_OK;
+  int64_t* y = static_cast<int64_t*>(out);
+  run.blocks(elements, kTask, [&](int64_t begin, int64_t end) {
+    int64_t column = starts[static_cast<size_t>(begin / kTask)];
+    each_non_zero<T>(dtype, x, begin, end, [&](int64_t i) {
+      for (size_t d = dims.size(); d-- > 0; i /= dims[d])
+        y[static_cast<int64_t>(d) * total + column] = i % dims[d];
+      ++column;
+    });
+  });
+  return run.stop();
+}
+
+Result<Kernel> make_non_zero(const KernelRequest& node) {
+  PFRT_TRY(need(node, 1, 0));
+  if (node.output_dtype(0) != PFRT_DTYPE_INT64)
+    return error(Code::kDTYPE_MISMATCH, "the output is ", dtype_name(node.output_dtype(0)),
+                 ": int64");
+  Kernel kernel;
+  kernel.run = [dims = std::vector<int64_t>(node.input_dims(0).begin(), node.input_dims(0).end()),
+                dtype = node.input_dtype(0), elements = node.input_elements(0),
+                outlet = Outlet(node, 0)](const Run& run) {
+    return with_compute_type(component_dtype(dtype), [&](auto zero) {
+      return non_zero<decltype(zero)>(run, outlet, dims, dtype, elements);
+    });
+  };
+  kernel.flops = 2.0 * static_cast<double>(node.input_elements(0));
+  return kernel;
+}
+
+std::string refuse_compress(const KernelRequest& node) {
+  if (node.input_dtype(1) == PFRT_DTYPE_BOOL) return {};
+  return message("the condition is ", dtype_name(node.input_dtype(1)), ": bool");
+}
+
+// Slices of |lines| along the axis whose condition holds; those beyond the condition are dropped.
+Result<Kernel> make_compress(const KernelRequest& node) {
+  PFRT_TRY(need(node, 2, 0));
+  if (node.output_dtype(0) != node.input_dtype(0))
+    return error(Code::kDTYPE_MISMATCH, "the input is ", dtype_name(node.input_dtype(0)),
+                 ", the output ", dtype_name(node.output_dtype(0)));
+  const bool flat = node.attr("axis") == nullptr;
+  const int64_t count = node.input_elements(0);
+  const std::vector<int64_t> dims =
+      flat ? std::vector<int64_t>{count}
+           : std::vector<int64_t>(node.input_dims(0).begin(), node.input_dims(0).end());
+  PFRT_ASSIGN(const int64_t axis, axis_of(flat ? 0 : node.attr_int("axis", 0), dims.size()));
+  PFRT_ASSIGN(const Lines lines, Lines::make(dims, axis));
+  const int64_t slice = lines.inner * static_cast<int64_t>(dtype_size(node.input_dtype(0)));
+  const int64_t conditions = std::min(node.input_elements(1), lines.length);
+  Kernel kernel;
+  kernel.run = [=, outlet = Outlet(node, 0)](const Run& run) {
+    const uint8_t* condition = run.input<uint8_t>(1);
+    std::vector<int64_t> kept;
+    Pace pace(run);
+    for (int64_t i = 0; i < conditions && !pace.stopped(8); ++i)
+      if (condition[i] != 0) kept.push_back(i);
+    if (const pfrt_code code = run.stop()) return code;
+    const int64_t n = static_cast<int64_t>(kept.size());
+    std::vector<int64_t> out_dims = dims;
+    out_dims[static_cast<size_t>(axis)] = n;
+    void* out = nullptr;
+    if (const pfrt_code code = outlet.open(run, out_dims, &out)) return code;
+    if (element_count(out_dims.data(), out_dims.size()) == 0) return pfrt_code{PFRT_CODE_OK};
+    const int64_t slices_a_task = std::max<int64_t>(64 * kBlock / slice, 1);
+    run.blocks(lines.outer * n, slices_a_task, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t from = i / n * lines.length + kept[static_cast<size_t>(i % n)];
+        std::memcpy(static_cast<char*>(out) + i * slice, run.input<char>(0) + from * slice,
+                    static_cast<size_t>(slice));
+      }
+    });
+    return run.stop();
+  };
+  return kernel;
+}
+
+constexpr KernelRow kRows[] = {
+    {"", "NonZero", kNumbers | kBool | kComplex, "non_zero_ref", "generic", nullptr, make_non_zero},
+    {"", "Compress", kMovable, "compress_ref", "generic", refuse_compress, make_compress},
+};
+
+}  // namespace
+
+std::span<const KernelRow> gathering_rows() { return kRows; }
+
+}  // namespace pfrt::cpu

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Plug-ins of kind ops: found by file name, opened when a model needs an operator that nobody
+// knows.
+#include "test/capi/plugin/custom_operator.h"
+
+namespace pfrt_test {
+namespace {
+
+std::string folder(const char* name) { return std::string(PFRT_OPS_PLUGINS "/") + name; }
+
+GraphBuilder clamp_graph(const std::vector<Attr>& attrs = {}) {
+  GraphBuilder g;
+  g.input("x", PFRT_DTYPE_FLOAT32, {"N"});
+  g.node("Clamp", {"x"}, {"y"}, attrs, "n1", "sample");
+  g.output("y");
+  return g;
+}
+
+bool opened(pfrt_env* env, std::string_view path_part) {
+  for (size_t i = 0; i < api().env->plugin_count(env); ++i) {
+    pfrt_plugin_info info{};
+    info.struct_size = sizeof info;
+    EXPECT_TRUE(ok(api().env->plugin_at(env, i, &info)));
+    if (text(info.path).find(path_part) != std::string::npos) return info.loaded != 0;
+  }
+  return false;
+}
+
+TEST(OpsPlugin, is_opened_when_a_model_needs_it) {
+  Handle<pfrt_session> session;
+  {
+    const auto env = make_env({{"plugin_path", folder("clamp")}});
+    session =
+        make_session(env.get(), clamp_graph({Attr::of_float("lo", -2), Attr::of_float("hi", 4)}));
+    ASSERT_TRUE(session);
+    EXPECT_TRUE(opened(env.get(), "libpyflamert_ops_clamp.so"));
+  }
+  // The session keeps the plug-in loaded.
+  EXPECT_EQ(run(session.get(), {floats({4}, {-9, -1, 3, 9})})[0].as<float>(),
+            (std::vector<float>{-2, -1, 3, 4}));
+  std::vector<float> many = random_floats(100'000, 3), expected = many;
+  for (float& v : many) v *= 8;
+  for (size_t i = 0; i < many.size(); ++i) expected[i] = std::min(4.0f, std::max(-2.0f, many[i]));
+  EXPECT_EQ(run(session.get(), {floats({100'000}, many)})[0].as<float>(), expected);
+}
+
+TEST(OpsPlugin, is_opened_when_operators_are_listed) {
+  const auto env = make_env({{"plugin_path", folder("clamp")}});
+  size_t count = 0, again = 0;
+  ASSERT_TRUE(ok(api().env->custom_operator_count(env.get(), &count)));
+  ASSERT_TRUE(ok(api().env->custom_operator_count(env.get(), &again)));
+  EXPECT_EQ(count, again);
+  std::multiset<std::string> names;
+  for (size_t i = 0; i < count; ++i) {
+    pfrt_operator_info info{};
+    info.struct_size = sizeof info;
+    ASSERT_TRUE(ok(api().env->custom_operator_at(env.get(), i, &info)));
+    names.insert(text(info.domain) + "." + text(info.op));
+  }
+  EXPECT_EQ(names.count("sample.Clamp"), 1u);
+  EXPECT_EQ(names.count(".ImageDecoder"), 1u);  // from the project's own plug-ins
+  EXPECT_EQ(names.count(".RegexFullMatch"), 1u);
+}
+
+TEST(OpsPlugin, reports_like_a_built_in_operator) {
+  const auto env = make_env({{"plugin_path", folder("clamp")}});
+  EXPECT_TRUE(
+      fails(try_session(env.get(), clamp_graph({Attr::of_float("lo", 2), Attr::of_float("hi", 1)})),
+            PFRT_CODE_INVALID_MODEL, {"Clamp 'n1'", "'lo' is above 'hi'"}));
+  GraphBuilder ints;
+  ints.input("x", PFRT_DTYPE_INT64, {3});
+  ints.node("Clamp", {"x"}, {"y"}, {}, "n1", "sample");
+  ints.output("y");
+  EXPECT_TRUE(
+      fails(try_session(env.get(), ints), PFRT_CODE_DTYPE_MISMATCH, {"Clamp 'n1'", "float32"}));
+}
+
+TEST(OpsPlugin, conflicts_name_both_sides) {
+  TestOperator op("Clamp", "sample");
+  op.compute = compute_scaled;
+  const auto env = make_env({{"plugin_path", folder("clamp")}});
+  ASSERT_TRUE(ok(op.add_to(env.get())));
+  // A model that needs no further operator opens no plug-in.
+  EXPECT_TRUE(make_session(env.get(), clamp_graph()));
+  GraphBuilder other;
+  other.input("x", PFRT_DTYPE_FLOAT32, {3});
+  other.node("Nobody", {"x"}, {"y"}, {}, "n1", "sample");
+  other.output("y");
+  EXPECT_TRUE(fails(try_model(env.get(), other), PFRT_CODE_INVALID_ARGUMENT,
+                    {"'sample.Clamp'", "libpyflamert_ops_clamp.so", "the client"}));
+}
+
+TEST(OpsPlugin, brings_all_its_operators_or_none) {
+  const auto env = make_env({{"plugin_path", folder("bad_name")}});
+  GraphBuilder g;
+  g.input("x", PFRT_DTYPE_FLOAT32, {3});
+  g.node("Good", {"x"}, {"y"}, {}, "n1", "test");
+  g.output("y");
+  for (int i = 0; i < 2; ++i)
+    EXPECT_TRUE(fails(try_model(env.get(), g), PFRT_CODE_INVALID_ARGUMENT,
+                      {"'ai.onnx.Relu'", "libpyflamert_ops_bad_name.so", "built-in"}));
+}
+
+TEST(OpsPlugin, is_rejected_with_a_short_table) {
+  const auto env = make_env({{"plugin_path", folder("short_table")}});
+  EXPECT_FALSE(opened(env.get(), "libpyflamert_ops_short_table.so"));
+  EXPECT_TRUE(fails(try_session(env.get(), clamp_graph()), PFRT_CODE_UNSUPPORTED_OPERATOR,
+                    {"Clamp 'n1'", "unknown"}));
+}
+
+}  // namespace
+}  // namespace pfrt_test

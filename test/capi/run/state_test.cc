@@ -1,0 +1,441 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// States: the values that one run leaves for the next, the use of a state by several runs, and its
+// contents after a run fails. device_test.cc has those on devices.
+#include <cstdio>
+#include <fstream>
+#include <numeric>
+#include <thread>
+
+#include "test/capi/client.h"
+#include "test/capi/plugin/custom_operator.h"
+
+namespace pfrt_test {
+namespace {
+
+using Values = std::vector<float>;
+
+struct StateReleaser {
+  void operator()(pfrt_state* p) const { api().state->release(p); }
+};
+using StateHandle = std::unique_ptr<pfrt_state, StateReleaser>;
+
+pfrt_state_pair pair_of(std::string_view input, std::string_view output,
+                        pfrt_state_growth growth = PFRT_STATE_BY_NAMES, uint32_t axis = 0) {
+  return {sizeof(pfrt_state_pair), growth, axis, 0, str(input), str(output)};
+}
+
+Failure try_state(pfrt_session* session, const std::vector<pfrt_state_pair>& pairs,
+                  StateHandle* out = nullptr) {
+  pfrt_state* made = nullptr;
+  Failure failure = take(api().state->create(session, pairs.data(), pairs.size(), &made));
+  StateHandle handle(made);
+  EXPECT_EQ(failure.ok(), made != nullptr);
+  if (out) *out = std::move(handle);
+  return failure;
+}
+
+StateHandle make_state(pfrt_session* session, const std::vector<pfrt_state_pair>& pairs = {}) {
+  StateHandle out;
+  EXPECT_TRUE(ok(try_state(session, pairs, &out)));
+  return out;
+}
+
+StateHandle clone(const pfrt_state* state) {
+  pfrt_state* made = nullptr;
+  EXPECT_TRUE(ok(api().state->clone(state, &made)));
+  return StateHandle(made);
+}
+
+Handle<pfrt_options> options_with(pfrt_state* state) {
+  auto options = make_options(PFRT_OPTIONS_RUN);
+  EXPECT_TRUE(ok(api().options->set_state(options.get(), state)));
+  return options;
+}
+
+// Returns the state's value of |input|; it has no dtype where there is none.
+Array value_in(const pfrt_state* state, std::string_view input) {
+  pfrt_value* raw = nullptr;
+  EXPECT_TRUE(ok(api().state->get(state, str(input), &raw)));
+  const Handle<pfrt_value> value(raw);
+  return raw ? array_of(raw) : Array();
+}
+
+// h_out = x + h, y = -h_out.
+GraphBuilder accumulator() {
+  GraphBuilder g;
+  g.input("x", PFRT_DTYPE_FLOAT32, {"N", 2});
+  g.input("h", PFRT_DTYPE_FLOAT32, {"N", 2});
+  g.node("Add", {"x", "h"}, {"h_out"});
+  g.node("Neg", {"h_out"}, {"y"});
+  g.output("y");
+  g.output("h_out");
+  return g;
+}
+
+// present = past followed by x along axis 2; y = the sums of present along that axis.
+GraphBuilder cache(int64_t heads = 2, int64_t size = 3) {
+  GraphBuilder g;
+  g.input("x", PFRT_DTYPE_FLOAT32, {"N", heads, "T", size});
+  g.input("past_0", PFRT_DTYPE_FLOAT32, {"N", heads, "P", size});
+  g.constant("axis", int64s({1}, {2}));
+  g.node("Concat", {"past_0", "x"}, {"present_0"}, {Attr::of_int("axis", 2)});
+  g.node("ReduceSum", {"present_0", "axis"}, {"y"}, {Attr::of_int("keepdims", 0)});
+  g.output("y");
+  g.output("present_0");
+  return g;
+}
+
+class States : public testing::Test {
+ protected:
+  // Runs with |x| fed and |y| as result; the other ports are the state's.
+  static Failure step(pfrt_session* session, pfrt_options* options, const Array& x,
+                      Array* y = nullptr) {
+    const pfrt_string in = str("x"), out = str("y");
+    const pfrt_io fed = x.io();
+    pfrt_io result{};
+    result.struct_size = sizeof result;
+    Failure failure =
+        take(api().session->run_named(session, &in, &fed, 1, &out, &result, 1, options));
+    const Handle<pfrt_value> value(result.value);
+    if (failure.ok() && y) *y = array_of(value.get());
+    return failure;
+  }
+  static std::string file(const char* name) { return testing::TempDir() + name; }
+
+  Handle<pfrt_env> env_ = make_env();
+};
+
+TEST_F(States, carry_a_value_from_run_to_run) {
+  const auto session = make_session(env_.get(), accumulator());
+  const StateHandle state = make_state(session.get());
+  const auto options = options_with(state.get());
+  EXPECT_EQ(value_in(state.get(), "h").dtype, uint32_t{PFRT_DTYPE_UNSET});
+  Array y;
+  for (int i = 1; i <= 5; ++i) {
+    ASSERT_TRUE(ok(step(session.get(), options.get(), floats({1, 2}, {1, 2}), &y)));
+    const auto n = static_cast<float>(i);
+    EXPECT_EQ(y.as<float>(), (Values{-n, -2 * n}));
+  }
+  EXPECT_EQ(value_in(state.get(), "h").as<float>(), (Values{5, 10}));
+  EXPECT_EQ(api().state->length(state.get()), 0);
+
+  const auto seed = value_of(floats({1, 2}, {100, 200}));
+  ASSERT_TRUE(ok(api().state->set(state.get(), str("h"), seed.get())));
+  ASSERT_TRUE(ok(step(session.get(), options.get(), floats({1, 2}, {1, 2}), &y)));
+  EXPECT_EQ(y.as<float>(), (Values{-101, -202}));
+  EXPECT_EQ(array_of(seed.get()).as<float>(), (Values{100, 200})) << "it is only read";
+
+  ASSERT_TRUE(ok(api().state->truncate(state.get(), 0)));
+  // An empty state takes the input's batch.
+  ASSERT_TRUE(ok(step(session.get(), options.get(), floats({2, 2}, {1, 2, 3, 4}), &y)));
+  EXPECT_EQ(y.as<float>(), (Values{-1, -2, -3, -4}));
+  EXPECT_TRUE(fails(step(session.get(), options.get(), floats({1, 2}, {1, 2})),
+                    PFRT_CODE_SHAPE_MISMATCH, {"'h'"}));
+}
+
+TEST_F(States, grow_by_what_runs_add) {
+  const auto session = make_session(env_.get(), cache());
+  const StateHandle state = make_state(session.get());
+  const auto options = options_with(state.get());
+  Values all;  // values of the first head and place, by step
+  Array y;
+  for (int64_t t : {4, 1, 1, 3, 1, 200, 1, 1}) {
+    const Values x = random_floats(static_cast<size_t>(2 * t * 3), static_cast<uint32_t>(t + 7));
+    ASSERT_TRUE(ok(step(session.get(), options.get(), floats({1, 2, t, 3}, x), &y)));
+    for (int64_t i = 0; i < t; ++i) all.push_back(x[static_cast<size_t>(i * 3)]);
+    EXPECT_NEAR(y.as<float>()[0], std::accumulate(all.begin(), all.end(), 0.0F), 1e-3);
+    EXPECT_EQ(api().state->length(state.get()), static_cast<int64_t>(all.size()));
+  }
+  const Array past = value_in(state.get(), "past_0");
+  ASSERT_EQ(past.dims, (std::vector<int64_t>{1, 2, 212, 3}));
+  for (size_t i = 0; i < all.size(); ++i) EXPECT_EQ(past.as<float>()[i * 3], all[i]) << i;
+}
+
+TEST_F(States, are_cut_to_what_they_had_before) {
+  const auto session = make_session(env_.get(), cache());
+  const StateHandle state = make_state(session.get());
+  const auto options = options_with(state.get());
+  Array before, after;
+  const auto x = [](int64_t t, uint32_t seed) {
+    return floats({2, 2, t, 3}, random_floats(static_cast<size_t>(12 * t), seed));
+  };
+  ASSERT_TRUE(ok(step(session.get(), options.get(), x(5, 1))));
+  const Array prefix = value_in(state.get(), "past_0");
+  ASSERT_TRUE(ok(step(session.get(), options.get(), x(2, 2), &before)));
+  ASSERT_TRUE(ok(api().state->truncate(state.get(), 5)));
+  EXPECT_EQ(api().state->length(state.get()), 5);
+  EXPECT_EQ(value_in(state.get(), "past_0").bytes, prefix.bytes);
+  ASSERT_TRUE(ok(step(session.get(), options.get(), x(2, 2), &after)));
+  EXPECT_EQ(after.bytes, before.bytes);
+
+  EXPECT_TRUE(fails(api().state->truncate(state.get(), 8), PFRT_CODE_INVALID_ARGUMENT,
+                    {"truncating a state to 8", "'past_0' has 7"}));
+  EXPECT_TRUE(fails(api().state->truncate(state.get(), -1), PFRT_CODE_INVALID_ARGUMENT, {"-1"}));
+  ASSERT_TRUE(ok(api().state->truncate(state.get(), 0)));
+  EXPECT_EQ(api().state->length(state.get()), 0);
+  ASSERT_TRUE(ok(step(session.get(), options.get(), x(1, 3))));
+
+  const auto recurrent = make_session(env_.get(), accumulator());
+  const StateHandle whole = make_state(recurrent.get());
+  EXPECT_TRUE(fails(api().state->truncate(whole.get(), 1), PFRT_CODE_UNSUPPORTED,
+                    {"'h'", "clone the state"}));
+}
+
+TEST_F(States, go_their_own_way_once_cloned) {
+  const auto session = make_session(env_.get(), cache());
+  const StateHandle one = make_state(session.get());
+  const auto with_one = options_with(one.get());
+  const auto x = [](uint32_t seed) { return floats({1, 2, 1, 3}, random_floats(6, seed)); };
+  for (uint32_t i = 0; i < 3; ++i) ASSERT_TRUE(ok(step(session.get(), with_one.get(), x(i))));
+  const StateHandle other = clone(one.get());
+  const auto with_other = options_with(other.get());
+  Array a, b;
+  for (uint32_t i = 3; i < 9; ++i) {
+    ASSERT_TRUE(ok(step(session.get(), with_one.get(), x(i), &a)));
+    ASSERT_TRUE(ok(step(session.get(), with_other.get(), x(i), &b)));
+    EXPECT_EQ(a.bytes, b.bytes);
+  }
+  ASSERT_TRUE(ok(step(session.get(), with_one.get(), x(99))));
+  EXPECT_EQ(api().state->length(one.get()), 10);
+  EXPECT_EQ(api().state->length(other.get()), 9);
+}
+
+TEST_F(States, of_one_session_are_in_use_at_once) {
+  const auto session = make_session(env_.get(), cache());
+  std::vector<std::thread> threads;
+  std::vector<int> done(4);
+  for (size_t t = 0; t < done.size(); ++t)
+    threads.emplace_back([&, t] {
+      const StateHandle state = make_state(session.get());
+      const auto options = options_with(state.get());
+      float sum = 0;
+      Array y;
+      for (int i = 0; i < 40; ++i) {
+        const auto value = static_cast<float>(t + 1);
+        if (!step(session.get(), options.get(), floats({1, 2, 1, 3}, Values(6, value)), &y).ok())
+          return;
+        sum += value;
+        done[t] += y.as<float>() == Values(6, sum);
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(done, std::vector<int>(4, 40));
+}
+
+TEST_F(States, belong_to_one_run_at_a_time) {
+  TestOperator within("Within");
+  within.infer = infer_like_input;
+  ASSERT_TRUE(ok(within.add_to(env_.get())));
+  GraphBuilder g;
+  g.opset(1, "acme");
+  g.input("x", PFRT_DTYPE_FLOAT32, {"N", 2});
+  g.input("h", PFRT_DTYPE_FLOAT32, {"N", 2});
+  g.node("Within", {"x"}, {"w"}, {}, {}, "acme");
+  g.node("Add", {"w", "h"}, {"h_out"});
+  g.node("Neg", {"h_out"}, {"y"});
+  g.output("y");
+  g.output("h_out");
+  const auto session = make_session(env_.get(), g);
+  const StateHandle state = make_state(session.get());
+  const auto options = options_with(state.get());
+  const Array x = floats({1, 2}, {1, 2});
+  const auto value = value_of(x);
+  int calls = 0;
+  within.compute = [&](const pfrt_op_compute* call) {
+    ++calls;
+    EXPECT_TRUE(
+        fails(step(session.get(), options.get(), x), PFRT_CODE_BUSY, {"a run has the state"}));
+    EXPECT_TRUE(
+        fails(api().state->truncate(state.get(), 0), PFRT_CODE_BUSY, {"a run has the state"}));
+    EXPECT_TRUE(fails(api().state->set(state.get(), str("h"), value.get()), PFRT_CODE_BUSY,
+                      {"a run has the state"}));
+    // The contents from before the run may be read.
+    EXPECT_EQ(value_in(clone(state.get()).get(), "h").bytes, value_in(state.get(), "h").bytes);
+    return compute_scaled(call);
+  };
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(ok(step(session.get(), options.get(), x)));
+  EXPECT_EQ(calls, 3);
+  EXPECT_EQ(value_in(state.get(), "h").as<float>(), (Values{6, 12}));
+  EXPECT_TRUE(ok(api().state->truncate(state.get(), 0)));
+}
+
+TEST_F(States, are_as_before_after_a_run_that_failed) {
+  const auto session = make_session(env_.get(), cache());
+  const StateHandle state = make_state(session.get());
+  const auto options = options_with(state.get());
+  const Array x = floats({1, 2, 1, 3}, {1, 2, 3, 4, 5, 6});
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(ok(step(session.get(), options.get(), x)));
+  const Array before = value_in(state.get(), "past_0");
+  api().options->cancel(options.get());
+  EXPECT_TRUE(fails(step(session.get(), options.get(), x), PFRT_CODE_CANCELLED, {}));
+  api().options->reset_cancel(options.get());
+  EXPECT_TRUE(fails(step(session.get(), options.get(), floats({1, 2, 1, 2}, Values(4))),
+                    PFRT_CODE_SHAPE_MISMATCH, {"'x'"}));
+  // Memory that is too small for y makes the run fail, and the state keeps its contents.
+  Values small(1);
+  const int64_t dims[] = {1};
+  pfrt_io output{}, fed = x.io();
+  output.struct_size = sizeof output;
+  output.tensor = {sizeof(pfrt_tensor),
+                   PFRT_DTYPE_FLOAT32,
+                   1,
+                   0,
+                   small.data(),
+                   0,
+                   4,
+                   dims,
+                   nullptr,
+                   nullptr,
+                   nullptr,
+                   0,
+                   0};
+  const pfrt_string in = str("x"), out = str("y");
+  EXPECT_TRUE(
+      fails(api().session->run_named(session.get(), &in, &fed, 1, &out, &output, 1, options.get()),
+            PFRT_CODE_SHAPE_MISMATCH, {"'y'"}));
+  EXPECT_EQ(value_in(state.get(), "past_0").bytes, before.bytes);
+  ASSERT_TRUE(ok(step(session.get(), options.get(), x)));
+  EXPECT_EQ(api().state->length(state.get()), 5);
+}
+
+TEST_F(States, hand_out_copies_of_what_is_asked_for) {
+  const auto session = make_session(env_.get(), cache());
+  const StateHandle state = make_state(session.get());
+  const auto options = options_with(state.get());
+  const Array x = floats({1, 2, 1, 3}, {1, 2, 3, 4, 5, 6});
+  pfrt_io inputs[2] = {x.io(), {}}, outputs[2] = {};
+  inputs[1].struct_size = outputs[0].struct_size = outputs[1].struct_size = sizeof(pfrt_io);
+  ASSERT_TRUE(ok(api().session->run(session.get(), inputs, 2, outputs, 2, options.get())));
+  const Handle<pfrt_value> y(outputs[0].value), present(outputs[1].value);
+  const Array kept = array_of(present.get());
+  EXPECT_EQ(kept.bytes, x.bytes);
+  pfrt_tensor view{};
+  view.struct_size = sizeof view;
+  ASSERT_TRUE(ok(api().value->tensor(present.get(), &view)));
+  static_cast<float*>(view.data)[0] = 99;
+  EXPECT_EQ(value_in(state.get(), "past_0").bytes, x.bytes);
+
+  inputs[1] = x.io();
+  EXPECT_TRUE(fails(api().session->run(session.get(), inputs, 2, outputs, 2, options.get()),
+                    PFRT_CODE_INPUT, {"'past_0'", "the state's"}));
+  inputs[1] = {};
+  inputs[1].struct_size = sizeof(pfrt_io);
+  Array room = floats({1, 2, 2, 3}, Values(12)), small = floats({1, 2, 1, 3}, Values(6));
+  outputs[0] = {};
+  outputs[0].struct_size = sizeof(pfrt_io);
+  outputs[1] = small.io();
+  EXPECT_TRUE(fails(api().session->run(session.get(), inputs, 2, outputs, 2, options.get()),
+                    PFRT_CODE_SHAPE_MISMATCH, {"'present_0'"}));
+  EXPECT_EQ(value_in(state.get(), "past_0").bytes, x.bytes);
+  outputs[1] = room.io();
+  ASSERT_TRUE(ok(api().session->run(session.get(), inputs, 2, outputs, 2, options.get())));
+  const Handle<pfrt_value> again(outputs[0].value);
+  EXPECT_EQ(value_in(state.get(), "past_0").bytes, room.bytes);
+}
+
+TEST_F(States, are_made_of_pairs_that_fit) {
+  const auto session = make_session(env_.get(), cache());
+  pfrt_session* const s = session.get();
+  EXPECT_TRUE(fails(try_state(s, {pair_of("past", "present_0")}), PFRT_CODE_NOT_FOUND,
+                    {"'past'", "'past_0'"}));
+  EXPECT_TRUE(fails(try_state(s, {pair_of("past_0", "present")}), PFRT_CODE_NOT_FOUND,
+                    {"'present'", "'present_0'"}));
+  EXPECT_TRUE(fails(try_state(s, {pair_of("past_0", "y")}), PFRT_CODE_INVALID_ARGUMENT,
+                    {"'y'", "types or ranks"}));
+  EXPECT_TRUE(fails(try_state(s, {pair_of("past_0", "present_0"), pair_of("x", "present_0")}),
+                    PFRT_CODE_INVALID_ARGUMENT, {"'present_0'", "two pairs"}));
+  EXPECT_TRUE(fails(try_state(s, {pair_of("past_0", "present_0", PFRT_STATE_GROWS, 4)}),
+                    PFRT_CODE_INVALID_ARGUMENT, {"axis 4"}));
+  EXPECT_TRUE(fails(try_state(s, {pair_of("past_0", "present_0", 17)}), PFRT_CODE_UNSUPPORTED,
+                    {"growth 17"}));
+  pfrt_state_pair unset = pair_of("past_0", "present_0");
+  unset.struct_size = 0;
+  EXPECT_TRUE(fails(try_state(s, {unset}), PFRT_CODE_INVALID_ARGUMENT, {"struct_size"}));
+  // This gives the axis, as a model whose dimensions have no names needs it.
+  const StateHandle other = make_state(s, {pair_of("past_0", "present_0", PFRT_STATE_GROWS, 2)});
+  EXPECT_TRUE(other);
+
+  const auto none = make_session(env_.get(), add_graph());
+  EXPECT_TRUE(fails(try_state(none.get(), {}), PFRT_CODE_INVALID_ARGUMENT, {"give the pairs"}));
+  const auto options = options_with(other.get());
+  EXPECT_TRUE(fails(
+      step(make_session(env_.get(), cache()).get(), options.get(), floats({1, 2, 1, 3}, Values(6))),
+      PFRT_CODE_INVALID_ARGUMENT, {"another session"}));
+  const auto load = make_options(PFRT_OPTIONS_LOAD);
+  EXPECT_TRUE(fails(api().options->set_state(load.get(), other.get()), PFRT_CODE_INVALID_ARGUMENT,
+                    {"not run"}));
+}
+
+TEST_F(States, refuse_values_that_do_not_fit) {
+  const auto session = make_session(env_.get(), cache());
+  const StateHandle state = make_state(session.get());
+  const auto refused = [&](const Array& value, pfrt_code code, std::string_view part) {
+    const auto handle = value_of(value);
+    EXPECT_TRUE(fails(api().state->set(state.get(), str("past_0"), handle.get()), code,
+                      {"'past_0'", part}));
+  };
+  refused(int64s({1, 2, 1, 3}, std::vector<int64_t>(6)), PFRT_CODE_DTYPE_MISMATCH, "float32");
+  refused(floats({2, 3}, Values(6)), PFRT_CODE_SHAPE_MISMATCH, "axis 2");
+  refused(floats({1, 2, 1, 4}, Values(8)), PFRT_CODE_SHAPE_MISMATCH, "dimension 3");
+  const auto value = value_of(floats({1}, {0}));
+  EXPECT_TRUE(fails(api().state->set(state.get(), str("x"), value.get()), PFRT_CODE_NOT_FOUND,
+                    {"'x'", "'past_0'"}));
+  pfrt_value* out = nullptr;
+  EXPECT_TRUE(fails(api().state->get(state.get(), str("y"), &out), PFRT_CODE_NOT_FOUND, {"'y'"}));
+}
+
+TEST_F(States, are_saved_and_loaded) {
+  const auto session = make_session(env_.get(), cache());
+  const StateHandle state = make_state(session.get()), other = make_state(session.get());
+  const auto options = options_with(state.get()), with_other = options_with(other.get());
+  const Array x = floats({1, 2, 2, 3}, random_floats(12, 4));
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(ok(step(session.get(), options.get(), x)));
+  const std::string path = file("saved_state.pfm");
+  ASSERT_TRUE(ok(api().state->save(state.get(), str(path))));
+  ASSERT_TRUE(ok(api().state->load(other.get(), str(path))));
+  EXPECT_EQ(api().state->length(other.get()), 6);
+  Array a, b;
+  ASSERT_TRUE(ok(step(session.get(), options.get(), x, &a)));
+  ASSERT_TRUE(ok(step(session.get(), with_other.get(), x, &b)));
+  EXPECT_EQ(a.bytes, b.bytes);
+
+  std::ifstream in(path, std::ios::binary);
+  const std::string bytes((std::istreambuf_iterator<char>(in)), {});
+  const Array before = value_in(other.get(), "past_0");
+  for (size_t at = 0; at < bytes.size(); ++at) {
+    std::string bad = bytes;
+    bad[at] = static_cast<char>(bad[at] ^ 0x20);
+    std::ofstream(path, std::ios::binary) << bad;
+    EXPECT_FALSE(take(api().state->load(other.get(), str(path))).ok()) << at;
+  }
+  for (size_t size = 0; size < bytes.size(); size += 7) {
+    std::ofstream(path, std::ios::binary) << bytes.substr(0, size);
+    EXPECT_FALSE(take(api().state->load(other.get(), str(path))).ok()) << size;
+  }
+  EXPECT_EQ(value_in(other.get(), "past_0").bytes, before.bytes);
+  std::ofstream(path, std::ios::binary) << bytes;
+  const auto recurrent = make_session(env_.get(), accumulator());
+  EXPECT_TRUE(fails(api().state->load(make_state(recurrent.get()).get(), str(path)),
+                    PFRT_CODE_NOT_FOUND, {"'past_0'", "'h'"}));
+  std::remove(path.c_str());
+  EXPECT_TRUE(fails(api().state->load(other.get(), str(path)), PFRT_CODE_NOT_FOUND, {path}));
+}
+
+TEST_F(States, keep_what_they_were_made_from) {
+  StateHandle state;
+  Handle<pfrt_options> options;
+  {
+    const auto session = make_session(env_.get(), accumulator());
+    state = make_state(session.get());
+    options = options_with(state.get());
+    ASSERT_TRUE(ok(step(session.get(), options.get(), floats({1, 2}, {1, 2}))));
+  }
+  env_ = nullptr;
+  EXPECT_EQ(value_in(state.get(), "h").as<float>(), (Values{1, 2}));
+  state = nullptr;
+  options = nullptr;
+}
+
+}  // namespace
+}  // namespace pfrt_test
