@@ -27,7 +27,8 @@ is what ``CustomOp.gradient`` calls; sessions only infer.
 from ._builder import CustomOpBuilder, register_custom_op
 from ._op import CustomOp
 from ._registry import CustomOpRegistry
-from ._schema import BackendType, OpAttribute, OpPort, OpSchema
+from ._schema import (BackendType, GradientFn, KernelFn, OpAttribute, OpPort, OpSchema, ShapeInferenceFn,
+                      TypeInferenceFn)
 
 __all__ = ["BackendType", "CustomOp", "CustomOpBuilder", "CustomOpRegistry", "OpAttribute", "OpPort", "OpSchema",
            "register_custom_op"]
