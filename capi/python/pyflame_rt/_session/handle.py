@@ -15,6 +15,7 @@ class SessionHandle:
     """A session of the library with its inputs and outputs."""
 
     def _hold(self, handle: lib.Handle) -> None:
+        """Takes over a session that the library has made, and reads its inputs and outputs."""
         self._handle = handle
         session = handle.address
         assert session
