@@ -1,17 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Holds every #include of the tree against cmake/layers.txt, and looks for circles.
+"""Holds every #include, and every import of the Python package, against cmake/layers.txt, and looks for circles.
 
-Prints each include that goes the wrong way, and each circle of folders or of files (a header and the
-source of its name are one). Argument: the root of the tree.
+Prints each include or import that goes the wrong way, and each circle of folders or of files (a header and the source
+of its name are one). Argument: the root of the tree.
+
+An import counts wherever it stands, inside a function and under TYPE_CHECKING too. There it only hides a circle from
+the interpreter: whoever reads the one module still has to know the other, and the circle breaks the package once the
+import moves to the top. A module that needs a type from above says by a protocol what it needs of it.
 """
 
+import ast
 import os
 import re
 import sys
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^">]+)[">]', re.MULTILINE)
 FOLDERS = ("include", "core", "providers", "plugins", "capi", "cxxapi", "samples")
-LEAST_INCLUDES = 500  # fewer mean that the check itself is broken
+PACKAGE = "capi/python/pyflame_rt"
+# There are far more of both: with fewer the check itself is broken.
+LEAST_INCLUDES = 500
+LEAST_IMPORTS = 200
 
 
 class Layers:
@@ -109,9 +117,8 @@ def circles(edges):
     return found
 
 
-def main(root):
-    sys.setrecursionlimit(10000)
-    layers = Layers(os.path.join(root, "cmake", "layers.txt"))
+def check_includes(layers, root):
+    """The faults of the #includes, and how many there are."""
     faults, count, files, folders = [], 0, {}, {}
     for file, line, header, quoted in read(root):
         count += 1
@@ -125,11 +132,98 @@ def main(root):
                 files.setdefault(unit, set()).add(other)
             if folder != other_folder:
                 folders.setdefault(folder, set()).add(other_folder)
-    if count < LEAST_INCLUDES:
-        faults.append(f"only {count} includes were read: the check itself is broken")
-    for circle in circles(files) + circles(folders):
-        faults.append(f"a circle of {len(circle)}: {' '.join(sorted(circle))}")
-    print("\n".join(faults) or f"{count} includes point the right way, in no circle")
+    return faults + circle_faults(files, folders), count
+
+
+def modules(root):
+    """The modules of the package by path without ".py"; a package itself is the module __init__ of its folder."""
+    found = {}
+    for folder, _, names in sorted(os.walk(os.path.join(root, PACKAGE))):
+        for name in sorted(names):
+            if name.endswith(".py"):
+                with open(os.path.join(folder, name), encoding="utf-8") as file:
+                    tree = ast.parse(file.read())
+                found[os.path.relpath(os.path.join(folder, name.removesuffix(".py")), root)] = tree
+    return found
+
+
+def imports(module, tree):
+    """(line, path) of each name that a module imports from the package: the path of "from ..a import b" ends in a/b."""
+    above = os.path.dirname(PACKAGE)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            paths = [alias.name.split(".") for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            folder = os.path.relpath(module, above).split("/")[:-node.level] if node.level else []
+            paths = [[*folder, *(node.module or "").split("."), alias.name] for alias in node.names]
+        else:
+            continue
+        for path in paths:
+            full = os.path.join(above, *filter(None, path))
+            if full == PACKAGE or full.startswith(PACKAGE + "/"):
+                yield node.lineno, full
+
+
+def imported(path, module, known):
+    """The modules that run when |module| imports |path|, but for the packages that |module| itself is in."""
+    parts = path.split("/")
+    for length in range(len(PACKAGE.split("/")), len(parts) + 1):
+        part = "/".join(parts[:length])
+        if part in known:
+            yield part
+            return
+        if f"{part}/__init__" not in known:
+            return
+        following = "/".join(parts[:length + 1])
+        if not module.startswith(part + "/") or not (following in known or f"{following}/__init__" in known):
+            yield f"{part}/__init__"
+
+
+def import_fault(layers, module, other):
+    """What is wrong with the import of one module by another; None when nothing is."""
+    own, allowed = layers.folder(module + "/")
+    if allowed is None or (own == PACKAGE and module != f"{PACKAGE}/__init__"):
+        return "cmake/layers.txt has no line for this folder or module"
+    if is_in(other, [own, *allowed]):
+        return None
+    return f"{own} may import only itself and {' '.join(allowed)}"
+
+
+def check_imports(layers, root):
+    """The faults of the Python package's imports, and how many there are."""
+    known = modules(root)
+    faults, count, files, folders = [], 0, {}, {}
+    for module, tree in known.items():
+        for line, path in imports(module, tree):
+            count += 1
+            for other in imported(path, module, known):
+                if other == module:
+                    continue
+                why = import_fault(layers, module, other)
+                if why:
+                    faults.append(f"{module}.py:{line}: {other}: {why}")
+                files.setdefault(module, set()).add(other)
+                folder, other_folder = os.path.dirname(module), os.path.dirname(other)
+                # The __init__ of a package shows what is in its folders, which is no need of the folder's modules.
+                shows = module == f"{folder}/__init__" and other_folder.startswith(folder + "/")
+                if folder != other_folder and not shows:
+                    folders.setdefault(folder, set()).add(other_folder)
+    return faults + circle_faults(files, folders), count
+
+
+def circle_faults(files, folders):
+    return [f"a circle of {len(circle)}: {' '.join(sorted(circle))}" for circle in circles(files) + circles(folders)]
+
+
+def main(root):
+    sys.setrecursionlimit(10000)
+    layers = Layers(os.path.join(root, "cmake", "layers.txt"))
+    faults, includes = check_includes(layers, root)
+    more, imports_read = check_imports(layers, root)
+    faults += more
+    if includes < LEAST_INCLUDES or imports_read < LEAST_IMPORTS:
+        faults.append(f"only {includes} includes and {imports_read} imports were read: the check itself is broken")
+    print("\n".join(faults) or f"{includes} includes and {imports_read} imports point the right way, in no circle")
     return bool(faults)
 
 

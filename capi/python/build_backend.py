@@ -27,7 +27,7 @@ ROOT = HERE.parents[1]
 LIBRARY = "libpyflamert_c.so"
 PLUGINS = "pyflame_rt/plugins"  # beside the library
 BUNDLED = "pyflame_rt/bundled"  # beside the library too; pfrt.cmake tells the plug-ins
-# Of glibc and the compiler: there wherever Python is.
+# These are glibc's and the compiler's, and are there wherever Python is.
 SYSTEM = re.compile(r"(ld-linux|linux-vdso|lib(c|m|dl|rt|pthread|stdc\+\+|gcc_s)\.so)")
 TAG = "py3-none-" + re.sub(r"[-.]", "_", sysconfig.get_platform())
 
@@ -108,7 +108,7 @@ def metadata():
 
 
 def package_files(library):
-    """What is installed: path in the wheel to bytes."""
+    """The files that are installed: a dict of their paths in the wheel and their bytes."""
     files = {}
     for file in sorted((HERE / "pyflame_rt").rglob("*")):
         if file.suffix == ".py" or file.name == "py.typed":

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes pyflame_rt/_abi.py, the C ABI's structs and constants for ctypes, from the headers.
+"""Writes pyflame_rt/_core/abi.py, the C ABI's structs and constants for ctypes, from the headers.
 
 With --check nothing is written, and the exit code says whether the file is what would be.
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 from pycparser import c_ast, c_parser
 
 ROOT = Path(__file__).resolve().parents[2]
-TARGET = Path(__file__).resolve().parent / "pyflame_rt" / "_abi.py"
+TARGET = Path(__file__).resolve().parent / "pyflame_rt" / "_core" / "abi.py"
 HEADERS = ["pyflame_rt/pyflame_rt.h", "pyflame_rt/custom.h"]
 # Stand-ins for the standard headers, which no parser need see.
 STANDARD = {

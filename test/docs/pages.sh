@@ -23,5 +23,5 @@ cat >"$work/samples/quickstart.sh" <<'DONE'
 DONE
 cd "$source"
 /usr/bin/python3 test/docs/pages.py --tree "$work" README.md samples/README.md include/pyflame_rt/README.md \
-  bench/README.md capi/node/README.md core/pass/rules/REWRITES.md providers/cpu/README.md test/README.md \
-  samples/digits/README.md CHANGELOG.md
+  bench/README.md capi/node/README.md capi/python/README.md core/pass/rules/REWRITES.md providers/cpu/README.md \
+  test/README.md samples/digits/README.md CHANGELOG.md

@@ -56,7 +56,7 @@ if grep -q '^PYFLAME_RT_BUILD_PYTHON:BOOL=ON' "$build/CMakeCache.txt" && /usr/bi
   python=$(dirname "$(dirname "$(find "$tree" -name py.typed)")")
   got=$(cd "$work" && env -i PYTHONPATH="$python" /usr/bin/python3 -B -c 'import sys, numpy, pyflame_rt
 image = numpy.zeros((1, 1, 8, 8), numpy.float32)
-print(pyflame_rt.InferenceSession(sys.argv[1]).run(None, {"image": image})[0].size, "classes", pyflame_rt._library.path)
+print(pyflame_rt.InferenceSession(sys.argv[1]).run(None, {"image": image})[0].size, "classes", pyflame_rt._core.library.path)
 ' "$model")
   [ "$got" = "10 classes $(find "$tree" -name libpyflamert_c.so)" ] || { echo "FAILED: Python printed '$got'"; exit 1; }
 fi

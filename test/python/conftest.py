@@ -8,6 +8,15 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "registers_passes: registers passes of sessions, which stay until the process ends")
+
+
+def pytest_collection_modifyitems(items):
+    """Tests that register passes come last: with a client's passes no session is kept in a cache."""
+    items.sort(key=lambda item: item.get_closest_marker("registers_passes") is not None)
+
+
 def varint(n):
     out = b""
     while n > 127:

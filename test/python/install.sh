@@ -52,12 +52,12 @@ cat >"$work/program.py" <<'PROGRAM'
 import importlib.metadata, pathlib, re, sys
 import numpy as np
 import pyflame_rt
-from pyflame_rt import _library
+from pyflame_rt._core import library
 
 source, site = map(pathlib.Path, sys.argv[1:])
 package = pathlib.Path(pyflame_rt.__file__).parent
 assert package == site / "pyflame_rt", package
-assert pathlib.Path(_library.path) == package / "lib" / "libpyflamert_c.so", _library.path
+assert pathlib.Path(library.path) == package / "lib" / "libpyflamert_c.so", library.path
 project = re.search(r"project\(pyflame_rt VERSION (\S+)", (source / "CMakeLists.txt").read_text()).group(1)
 assert pyflame_rt.__version__ == importlib.metadata.version("pyflame_rt") == project
 assert (package / "py.typed").exists()
@@ -103,7 +103,7 @@ run_program
 # An editable install is the sources and the build themselves.
 pip_install --force-reinstall --no-deps -e "$copy/capi/python"
 [ ! -e "$site/pyflame_rt" ] || failed "an editable install copied the package"
-got=$(cd "$work" && env -i venv/bin/python -B -c 'import pyflame_rt as p; print(p.__file__, p._library.path)')
+got=$(cd "$work" && env -i venv/bin/python -B -c 'import pyflame_rt as p; print(p.__file__, p._core.library.path)')
 [ "$got" = "$copy/capi/python/pyflame_rt/__init__.py $build/lib/libpyflamert_c.so" ] ||
   failed "an editable install uses $got"
 "$work/venv/bin/pip" uninstall --quiet --yes pyflame_rt

@@ -13,7 +13,7 @@ fi
 if "$python" -c 'import pycparser' 2>/dev/null; then
   "$python" capi/python/generate.py --check
 else
-  echo "pycparser is not here: whether _abi.py is what the headers say was not looked at"
+  echo "pycparser is not here: whether _core/abi.py is what the headers say was not looked at"
 fi
 if "$python" -m mypy --version >/dev/null 2>&1; then
   "$python" -m mypy --config-file capi/python/pyproject.toml --cache-dir /dev/null \

@@ -76,7 +76,7 @@ def main(folder: Path) -> None:
 
 
 if TYPE_CHECKING:
-    # What mypy must refuse: an ignore that has nothing to ignore is an error.
+    # Mypy must refuse these: an ignore that has nothing to ignore is an error.
     wrong = pyflame_rt.InferenceSession(7)  # type: ignore[arg-type]
     wrong.run()  # type: ignore[call-arg]
     wrong.run(["y"], [1.0])  # type: ignore[arg-type]

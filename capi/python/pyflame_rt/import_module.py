@@ -11,18 +11,20 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Optional
 
 from . import opt
-from ._errors import PyFlameRTError, UnsupportedFormatError
-from ._graph import Graph
-from ._info import read_metadata
-from ._model import Confine, ImportStats, LoadCall, Progress, graph_of_model, model_of_source, model_stats, source_of
-from ._options import OptLevel
+from ._core.errors import PyFlameRTError, UnsupportedFormatError
+from ._core.options import OptLevel
+from ._core.progress import Progress
+from ._graph.graph import Graph, graph_of_model
+from ._graph.model import Confine, LoadCall, model_of_source
+from ._graph.model_info import ImportStats, model_stats, read_metadata
+from ._graph.source import source_of
 
 __all__ = ["ImportOptions", "ImportResult", "ImportStats", "ONNXImporter"]
 
 
 @dataclass
 class ImportOptions:
-    """How a model is imported.
+    """Options that say how a model is imported.
 
     Attributes
     ----------
@@ -52,7 +54,7 @@ class ImportOptions:
 
 @dataclass
 class ImportResult:
-    """What became of an import: a ``graph`` if ``success``, and else in ``error`` what went wrong.
+    """The outcome of an import: a ``graph`` if ``success``, and else in ``error`` what went wrong.
 
     ``stats`` count what the file has, before it was optimised.
     """
@@ -72,7 +74,7 @@ class ONNXImporter:
         source = source_of(path)
         try:
             model = model_of_source(source, LoadCall(options.validate, options.infer_shapes, options.progress,
-                                                   options.confine))
+                                                     options.confine))
             assert model.address
             form = read_metadata(model.address).format
             if form != "onnx":

@@ -18,8 +18,8 @@ import weakref
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, List, Optional, Union
 
-from . import _abi, _callbacks, _library as lib
-from ._errors import InvalidArgumentError
+from ._core import abi, callbacks, library as lib
+from ._core.errors import InvalidArgumentError
 
 __all__ = ["Allocator", "Arena", "BufferCache", "BufferCacheStats", "MemoryBlock", "MemoryItem", "MemoryPlan",
            "MemoryPlanner", "MemoryPool", "MemoryRequest", "PoolConfig", "PoolStats", "ScopedArena", "global_buffer_cache",
@@ -28,7 +28,7 @@ __all__ = ["Allocator", "Arena", "BufferCache", "BufferCacheStats", "MemoryBlock
 
 @dataclass
 class PoolConfig:
-    """How a pool works.
+    """Options that say how a pool works.
 
     Of ``size_classes``, ``max_blocks_per_class`` freed blocks each wait for reuse. ``alignment`` is that of every block.
     ``thread_safe`` False: one thread at a time; ``track_stats`` False: get_stats gives zeros. The pool may hold
@@ -47,7 +47,7 @@ class PoolConfig:
 
 @dataclass(frozen=True)
 class PoolStats:
-    """What a pool has done.
+    """Figures of what a pool has done.
 
     ``total_allocated`` and ``total_freed`` are bytes as they were asked for, in ``num_allocations`` and ``num_frees``
     calls; ``pool_hits`` allocations found memory in the pool, ``pool_misses`` took new. ``current_usage`` and
@@ -92,7 +92,7 @@ class MemoryBlock:
 
     @property
     def address(self) -> int:
-        """Where it begins. InvalidArgumentError once it is freed."""
+        """The address of its first byte. InvalidArgumentError once it is freed."""
         return ctypes.addressof(self._alive())
 
     def view(self) -> memoryview:
@@ -124,12 +124,12 @@ def _c_config(config: Optional[PoolConfig]) -> Any:
     if min(config.size_classes) < 1:
         raise InvalidArgumentError(f"making a memory pool: a size class of {min(config.size_classes)} bytes")
     classes = (ctypes.c_uint64 * len(config.size_classes))(*config.size_classes)
-    flags = ((0 if config.thread_safe else _abi.POOL_ONE_THREAD) | (0 if config.track_stats else _abi.POOL_NO_STATS) |
-             (0 if config.auto_grow else _abi.POOL_NO_GROWTH))
-    c = _abi.PoolConfig(struct_size=ctypes.sizeof(_abi.PoolConfig), flags=flags,
-                        size_classes=ctypes.cast(classes, ctypes.c_void_p), size_class_count=len(classes),
-                        max_blocks_per_class=config.max_blocks_per_class, alignment=config.alignment,
-                        memory_limit=config.memory_limit, initial_pool_size=config.initial_pool_size)
+    flags = ((0 if config.thread_safe else abi.POOL_ONE_THREAD) | (0 if config.track_stats else abi.POOL_NO_STATS) |
+             (0 if config.auto_grow else abi.POOL_NO_GROWTH))
+    c = abi.PoolConfig(struct_size=ctypes.sizeof(abi.PoolConfig), flags=flags,
+                       size_classes=ctypes.cast(classes, ctypes.c_void_p), size_class_count=len(classes),
+                       max_blocks_per_class=config.max_blocks_per_class, alignment=config.alignment,
+                       memory_limit=config.memory_limit, initial_pool_size=config.initial_pool_size)
     c.classes = classes
     return c
 
@@ -153,7 +153,7 @@ class MemoryPool:
     """
 
     def __init__(self, config: Optional[PoolConfig] = None) -> None:
-        """InvalidArgumentError names the field that cannot be."""
+        """Makes a pool; InvalidArgumentError names the field of |config| that cannot be."""
         self._handle = lib.make(lib.memory.create_pool, lib.memory.release_pool, ctypes.byref(_c_config(config)), None)
 
     def allocate(self, bytes: int) -> MemoryBlock:
@@ -161,7 +161,7 @@ class MemoryPool:
         return self.allocate_aligned(bytes, 0)
 
     def allocate_aligned(self, bytes: int, alignment: int) -> MemoryBlock:
-        """The same at an address that is a multiple of |alignment|, a power of two up to 2 Mi."""
+        """A block at an address that is a multiple of |alignment|, a power of two up to 2 Mi."""
         out = ctypes.c_void_p()
         lib.check(lib.memory.allocate(self._handle, _size(bytes), alignment, ctypes.byref(out)))
         array = _Bytes.at(out.value or 0, max(bytes, 1), _give_back, self._handle, out.value)
@@ -196,8 +196,8 @@ class MemoryPool:
         return out.value
 
     def get_stats(self) -> PoolStats:
-        """What the pool has done so far."""
-        c = _abi.PoolStats(struct_size=ctypes.sizeof(_abi.PoolStats))
+        """Figures of what the pool has done so far."""
+        c = abi.PoolStats(struct_size=ctypes.sizeof(abi.PoolStats))
         lib.check(lib.memory.pool_stats(self._handle, ctypes.byref(c)))
         return PoolStats(**{name: int(getattr(c, name)) for name in PoolStats.__dataclass_fields__})
 
@@ -207,7 +207,7 @@ class MemoryPool:
 
 
 def set_global_pool_config(config: Optional[PoolConfig]) -> None:
-    """From now on tensors of the library's, and the memory that runs work in, come from a new pool of the process.
+    """Has tensors of the library's, and the memory that runs work in, come from a new pool of the process from now on.
 
     OutOfMemoryError beyond its limit. Constants of models, and environments with an allocator of their own, do not
     take from it. None: what comes afterwards is of the C library again.
@@ -243,7 +243,7 @@ class Arena:
         return self.allocate_aligned(bytes, 16)
 
     def allocate_aligned(self, bytes: int, alignment: int) -> MemoryBlock:
-        """The same at an address that is a multiple of |alignment|, a power of two."""
+        """A block at an address that is a multiple of |alignment|, a power of two."""
         if alignment < 1 or alignment & (alignment - 1):
             raise InvalidArgumentError(f"allocating from an arena: alignment {alignment} is no power of two")
         block, start = self._block, self._used
@@ -283,7 +283,7 @@ class Arena:
 
 
 class ScopedArena:
-    """What an arena gives inside ``with ScopedArena(arena) as scope`` is freed at its end; scopes may be nested."""
+    """A scope frees at its end what an arena gave inside ``with ScopedArena(arena) as scope``; scopes may be nested."""
 
     def __init__(self, arena: Arena) -> None:
         self._arena = arena
@@ -294,7 +294,7 @@ class ScopedArena:
         return self._arena.allocate(bytes)
 
     def allocate_aligned(self, bytes: int, alignment: int) -> MemoryBlock:
-        """The same at an address that is a multiple of |alignment|, a power of two."""
+        """A block at an address that is a multiple of |alignment|, a power of two."""
         return self._arena.allocate_aligned(bytes, alignment)
 
     def __enter__(self) -> "ScopedArena":
@@ -307,7 +307,7 @@ class ScopedArena:
 
 @dataclass(frozen=True)
 class BufferCacheStats:
-    """What a cache of buffers has done, and has.
+    """Figures of what a cache of buffers has done, and has.
 
     ``cached_buffers`` wait, of ``cached_bytes``; ``hits`` calls of get_buffer found one, ``misses`` made one.
     """
@@ -374,7 +374,7 @@ class BufferCache:
             return BufferCacheStats(self.cached_buffers(), self.cached_bytes(), self.hits, self.misses)
 
     def cached_buffers(self) -> int:
-        """How many wait."""
+        """The number of buffers that wait."""
         return len(self._waiting)
 
     def cached_bytes(self) -> int:
@@ -412,7 +412,7 @@ class Allocator:
 
 def _allocate(user: int, bytes: int, alignment: int) -> Optional[int]:
     try:
-        allocator, began = _callbacks.held(user)
+        allocator, began = callbacks.held(user)
         address = allocator.alloc(bytes + alignment)
         if not address:
             return None
@@ -425,27 +425,27 @@ def _allocate(user: int, bytes: int, alignment: int) -> Optional[int]:
 
 def _free(user: int, data: int, bytes: int) -> None:
     try:
-        allocator, began = _callbacks.held(user)
+        allocator, began = callbacks.held(user)
         allocator.free(began.pop(data))
     except BaseException:  # as above
         pass
 
 
-_ALLOCATE = _callbacks.permanent(_abi.Allocator, "allocate", _allocate)
-_FREE = _callbacks.permanent(_abi.Allocator, "free", _free)
+_ALLOCATE = callbacks.permanent(abi.Allocator, "allocate", _allocate)
+_FREE = callbacks.permanent(abi.Allocator, "free", _free)
 
 
 def set_allocator(allocator: Optional[Allocator]) -> None:
-    """Where bytes of models and runs that begin afterwards come from; None restores the library's own.
+    """Sets where bytes of models and runs that begin afterwards come from; None restores the library's own.
 
     It is kept until the last of them was given back.
     """
     if allocator is None:
         lib.check(lib.env.set_allocator(lib.default_env(), None))
         return
-    c = _abi.Allocator(struct_size=ctypes.sizeof(_abi.Allocator), user=_callbacks.hold((allocator, {})),
-                       allocate=_ALLOCATE, free=_FREE,
-                       release=ctypes.cast(_callbacks.RELEASE, type(_abi.Allocator().release)))
+    c = abi.Allocator(struct_size=ctypes.sizeof(abi.Allocator), user=callbacks.hold((allocator, {})),
+                      allocate=_ALLOCATE, free=_FREE,
+                      release=ctypes.cast(callbacks.RELEASE, type(abi.Allocator().release)))
     lib.check(lib.env.set_allocator(lib.default_env(), ctypes.byref(c)))
 
 
@@ -464,13 +464,13 @@ class MemoryItem:
     last_step: int
 
     def lives_with(self, other: "MemoryItem") -> bool:
-        """Whether the two are in use at the same time: they may not overlap then."""
+        """Tells whether the two are in use at the same time: they may not overlap then."""
         return self.first_step <= other.last_step and other.first_step <= self.last_step
 
 
 @dataclass(frozen=True)
 class MemoryRequest:
-    """What a planner is asked: to place ``items`` of ``graph`` in a block of ``memory``, "host" or a provider's name."""
+    """The task of a planner: to place ``items`` of ``graph`` in a block of ``memory``, "host" or a provider's name."""
 
     graph: str
     memory: str
@@ -479,7 +479,7 @@ class MemoryRequest:
 
 @dataclass
 class MemoryPlan:
-    """What a planner answers: ``offsets`` of the items in a block, in their order, and how many ``bytes`` that has."""
+    """The answer of a planner: ``offsets`` of the items in a block, in their order, and how many ``bytes`` that has."""
 
     offsets: List[int]
     bytes: int
@@ -494,20 +494,20 @@ class MemoryPlanner:
 
 
 def _create_plan(user: int, request: Any) -> int:
-    c = ctypes.cast(request, ctypes.POINTER(_abi.MemoryRequest)).contents
+    c = ctypes.cast(request, ctypes.POINTER(abi.MemoryRequest)).contents
 
     def fail(code: int, message: str) -> int:
         return int(c.fail(request, code, lib.text(message)))
 
-    return _callbacks.guard(fail, _answer, user, c)
+    return callbacks.guard(fail, _answer, user, c)
 
 
 def _answer(user: int, c: Any) -> None:
-    planner = _callbacks.held(user)
+    planner = callbacks.held(user)
     size = ctypes.cast(c.items, ctypes.POINTER(ctypes.c_uint32)).contents.value if c.count else 0
     items = []
     for i in range(c.count):
-        item = ctypes.cast(c.items + i * size, ctypes.POINTER(_abi.MemoryItem)).contents
+        item = ctypes.cast(c.items + i * size, ctypes.POINTER(abi.MemoryItem)).contents
         items.append(MemoryItem(lib.read(item.name), item.bytes, item.alignment, item.first, item.last))
     asked = MemoryRequest(lib.read(c.graph), lib.read(c.memory), items)
     plan = planner.create_plan(asked) if hasattr(planner, "create_plan") else planner(asked)
@@ -524,11 +524,11 @@ def _answer(user: int, c: Any) -> None:
     c.bytes = plan.bytes
 
 
-_CREATE_PLAN = _callbacks.permanent(_abi.MemoryPlanner, "create_plan", _create_plan)
+_CREATE_PLAN = callbacks.permanent(abi.MemoryPlanner, "create_plan", _create_plan)
 
 
 def set_memory_planner(planner: Union[MemoryPlanner, Callable[[MemoryRequest], MemoryPlan], None]) -> None:
-    """Who places what runs work in, for plans that runs make from now on; None restores the library's own.
+    """Sets who places what runs work in, for plans that runs make from now on; None restores the library's own.
 
     A MemoryPlanner, or a function from a MemoryRequest to a MemoryPlan. It is called from any thread, several at once.
     An answer in which items overlap that are in use at the same time, or lie outside of the block, fails the run with
@@ -539,7 +539,7 @@ def set_memory_planner(planner: Union[MemoryPlanner, Callable[[MemoryRequest], M
         return
     if not callable(planner) and not hasattr(planner, "create_plan"):
         raise InvalidArgumentError(f"a memory planner is a MemoryPlanner or a function, got {type(planner).__name__}")
-    c = _abi.MemoryPlanner(struct_size=ctypes.sizeof(_abi.MemoryPlanner), user=_callbacks.hold(planner),
-                           create_plan=_CREATE_PLAN,
-                           release=ctypes.cast(_callbacks.RELEASE, type(_abi.MemoryPlanner().release)))
+    c = abi.MemoryPlanner(struct_size=ctypes.sizeof(abi.MemoryPlanner), user=callbacks.hold(planner),
+                          create_plan=_CREATE_PLAN,
+                          release=ctypes.cast(callbacks.RELEASE, type(abi.MemoryPlanner().release)))
     lib.check(lib.env.set_memory_planner(lib.default_env(), ctypes.byref(c)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which names of ONNX Runtime's API the programs here use, read off their source.
+"""The names of ONNX Runtime's API that the programs here use, read off their source.
 
 covered_names.txt has them, one a line; ``python3 test_covered_names.py`` writes it.
 """
@@ -9,7 +9,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 FILE = HERE / "covered_names.txt"
-# What the programs call their objects.
+# The programs call their objects by these names.
 VARIABLES = {"session": "InferenceSession", "options": "SessionOptions", "run_options": "RunOptions",
              "value": "OrtValue", "binding": "IOBinding", "arg": "NodeArg", "meta": "ModelMetadata",
              "device": "OrtDevice", "sparse": "SparseTensor"}

@@ -10,18 +10,19 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Callable, Iterable, List, Optional, Union
 
-from .. import _abi, _library as lib
-from .._callbacks import permanent_function
-from .._errors import PyFlameRTError
-from .._graph import Graph
-from .._options import SessionOptions
+from .._core import abi, library as lib
+from .._core.callbacks import permanent_function
+from .._core.errors import PyFlameRTError
+from .._graph.graph import Graph
+from .._session.session import InferenceSession
+from .._session.session_options import SessionOptions
 
 FilePath = Union[str, "os.PathLike[str]"]
 
 
 @dataclass
 class CacheConfig:
-    """How a cache is kept.
+    """Options that say how a cache is kept.
 
     cache_dir: its folder, which is made with the first entry.
     max_size_bytes, max_entries: of all entries, of which those unused for longest go; 0 = no limit.
@@ -37,8 +38,8 @@ class CacheConfig:
 
     def _native(self) -> Any:
         ttl = self.ttl.total_seconds() if isinstance(self.ttl, timedelta) else self.ttl
-        native = _abi.CacheConfig(struct_size=ctypes.sizeof(_abi.CacheConfig), copy=0 if self.use_mmap else 1,
-                                  max_bytes=self.max_size_bytes, max_entries=self.max_entries, ttl_s=int(ttl))
+        native = abi.CacheConfig(struct_size=ctypes.sizeof(abi.CacheConfig), copy=0 if self.use_mmap else 1,
+                                 max_bytes=self.max_size_bytes, max_entries=self.max_entries, ttl_s=int(ttl))
         folder = lib.text(os.fspath(self.cache_dir))
         native.folder = folder
         native.kept = folder
@@ -70,7 +71,7 @@ class CacheEntryInfo:
 
 @dataclass
 class CacheStats:
-    """What a cache has done for this process.
+    """Figures of what a cache has done for this process.
 
     hits, misses: entries that were found and not found.
     stores, evictions: that were added, and taken by the limits.
@@ -84,13 +85,13 @@ class CacheStats:
     invalid: int = 0
 
     def hit_rate(self) -> float:
-        """Of all that was looked for; 0 when nothing was."""
+        """The share of what was looked for that was found; 0 when nothing was looked for."""
         return self.hits / (self.hits + self.misses) if self.hits + self.misses else 0.0
 
 
 @dataclass
 class WarmupResult:
-    """What became of the model at ``path`` in ``warmup``: true where it is in the cache, else ``error`` says why
+    """The outcome of ``warmup`` for the model at ``path``: true where it is in the cache, else ``error`` says why
     not."""
 
     path: str
@@ -109,18 +110,18 @@ def _take_key(user: int, key: Any) -> None:
 
 
 def _take_entry(user: int, entry: int) -> None:
-    e = _abi.CacheEntry.from_address(entry)
+    e = abi.CacheEntry.from_address(entry)
     _lists[user].append(CacheEntryInfo(
         lib.read(e.key), lib.read(e.kind), lib.read(e.of), Path(lib.read(e.path)), e.bytes,
         datetime.fromtimestamp(e.created_ns / 1e9), datetime.fromtimestamp(e.used_ns / 1e9), bool(e.valid)))
 
 
-_TAKE_KEY = permanent_function(ctypes.CFUNCTYPE(None, ctypes.c_void_p, _abi.String), _take_key)
+_TAKE_KEY = permanent_function(ctypes.CFUNCTYPE(None, ctypes.c_void_p, abi.String), _take_key)
 _TAKE_ENTRY = permanent_function(ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p), _take_entry)
 
 
 def _gather(call: Callable[[int], Any]) -> List[Any]:
-    """What |call|, given a number for the list, has put into it."""
+    """The items that |call|, given a number for the list, has put into it."""
     out: List[Any] = []
     _lists[id(out)] = out
     try:
@@ -162,7 +163,7 @@ class BinaryCache:
         self._enabled = enabled
 
     def has(self, key: str) -> bool:
-        """Whether there is a usable entry of that key."""
+        """Tells whether there is a usable entry of that key."""
         there = ctypes.c_uint32()
         if self._enabled:
             lib.check(lib.cache.has(self._cache.address, lib.text(key), ctypes.byref(there)))
@@ -194,7 +195,6 @@ class BinaryCache:
     def warmup(self, paths: Iterable[FilePath], options: Optional[SessionOptions] = None) -> List[WarmupResult]:
         """Makes a session of each model, so that others start from the cache; one that fails does not keep the rest
         from it."""
-        from .._session import InferenceSession
 
         out: List[WarmupResult] = []
         if not self._enabled:
@@ -215,7 +215,7 @@ class BinaryCache:
         return out
 
     def remove(self, key: str) -> bool:
-        """Whether there was one."""
+        """Removes an entry, and tells whether there was one."""
         removed = ctypes.c_uint32()
         lib.check(lib.cache.remove(self._cache.address, lib.text(key), ctypes.byref(removed)))
         return bool(removed.value)
@@ -248,7 +248,7 @@ class BinaryCache:
         return next((entry for entry in self.entries(check=True) if entry.key == key), None)
 
     def entry_count(self) -> int:
-        """Of both kinds."""
+        """The number of entries of both kinds."""
         return len(self.entries())
 
     def total_size(self) -> int:
@@ -256,12 +256,12 @@ class BinaryCache:
         return sum(entry.size_bytes for entry in self.entries())
 
     def validate(self) -> bool:
-        """Whether all entries are whole."""
+        """Tells whether all entries are whole."""
         return all(entry.is_valid for entry in self.entries(check=True))
 
     def get_stats(self) -> CacheStats:
-        """Also of the process's sessions that use the folder."""
-        native = _abi.CacheStatistics(struct_size=ctypes.sizeof(_abi.CacheStatistics))
+        """Figures that count the process's sessions that use the folder too."""
+        native = abi.CacheStatistics(struct_size=ctypes.sizeof(abi.CacheStatistics))
         lib.check(lib.cache.statistics(self._cache.address, ctypes.byref(native)))
         return CacheStats(native.hits, native.misses, native.stores, native.evictions, native.invalid)
 
@@ -271,7 +271,7 @@ _global_lock = threading.Lock()
 
 
 def set_global_cache_config(config: CacheConfig) -> None:
-    """From now on all sessions that do not say ``cache_dir`` use this cache, which is ``global_cache()``."""
+    """Has all sessions that do not say ``cache_dir`` use this cache from now on; it is ``global_cache()``."""
     global _global
     made, native = BinaryCache(config), config._native()
     with _global_lock:

@@ -6,16 +6,17 @@ from dataclasses import dataclass, field, replace
 from typing import Dict, Optional, Sequence
 
 from .. import opt
-from .._errors import InputError, InvalidArgumentError, ShapeMismatchError
-from .._graph import Graph
-from .._model import load_model
-from .._options import OptLevel, SessionOptions
+from .._core.errors import InputError, InvalidArgumentError, ShapeMismatchError
+from .._core.options import OptLevel
+from .._graph.files import load_model
+from .._graph.graph import Graph
+from .._session.session_options import SessionOptions
 from ._binary_cache import BinaryCache, CacheConfig, CacheKey, FilePath
 
 
 @dataclass
 class CompileOptions:
-    """How ``compile_model`` compiles.
+    """Options that say how ``compile_model`` compiles.
 
     cache_dir: keeps the result there for the next time; None = nowhere.
     optimization_level: 0 none, 1 basic, 2 extended, 3 all.

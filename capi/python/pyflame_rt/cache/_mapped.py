@@ -10,18 +10,18 @@ from typing import Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from .._dtype import DType, dtype_size
-from .._errors import InputError
-from .._graph import Graph
-from .._model import load_model
-from .._regular import open_regular
-from .._tensor import Tensor
+from .._core.errors import InputError
+from .._core.regular_file import open_regular
+from .._graph.files import load_model
+from .._graph.graph import Graph
+from .._values.dtype import DType, dtype_size
+from .._values.tensor import Tensor
 
 FilePath = Union[str, "os.PathLike[str]"]
 
 
 class MMapAdvice(IntEnum):
-    """How the memory of a file will be used."""
+    """Advice on how the memory of a file will be used."""
 
     Normal = 0
     Sequential = 1
@@ -52,7 +52,7 @@ class MappedFile:
         return file
 
     def is_valid(self) -> bool:
-        """Whether there is one."""
+        """Tells whether there is one."""
         return self._map is not None
 
     def size(self) -> int:
@@ -64,8 +64,8 @@ class MappedFile:
         return memoryview(self._map if self._map is not None else b"")
 
     def advise(self, advice: MMapAdvice, offset: int = 0, length: int = 0) -> bool:
-        """Of ``length`` bytes from ``offset`` on, 0 = to the end, by whole pages around them. False when the system
-        does not take it."""
+        """Advises on ``length`` bytes from ``offset`` on, 0 = to the end, by whole pages around them. False when the
+        system does not take it."""
         option = getattr(mmap, _ADVICE[MMapAdvice(advice)], None)
         if self._map is None or option is None or not 0 <= offset < len(self._map):
             return False
@@ -83,7 +83,7 @@ class MMapLoader:
 
     @staticmethod
     def can_mmap(path: FilePath) -> bool:
-        """Whether the file is there, not empty, and may be mapped."""
+        """Tells whether the file is there, not empty, and may be mapped."""
         return MappedFile.open(path).is_valid()
 
     @staticmethod
@@ -93,7 +93,7 @@ class MMapLoader:
 
     @staticmethod
     def page_alignment() -> int:
-        """In bytes; of parts of a file that are to be mapped by themselves."""
+        """The alignment, in bytes, of parts of a file that are to be mapped by themselves."""
         return mmap.ALLOCATIONGRANULARITY
 
 
@@ -121,12 +121,12 @@ class LazyTensor:
 
     @property
     def shape(self) -> Tuple[int, ...]:
-        """As given."""
+        """The shape that was given."""
         return self._shape
 
     @property
     def dtype(self) -> DType:
-        """As given."""
+        """The element type that was given."""
         return self._dtype
 
     def num_elements(self) -> int:
@@ -134,11 +134,11 @@ class LazyTensor:
         return int(np.prod(self._shape, dtype=object))
 
     def size_bytes(self) -> int:
-        """Of the elements."""
+        """Bytes of the elements."""
         return self._bytes
 
     def is_materialized(self) -> bool:
-        """Whether the tensor has been asked for."""
+        """Tells whether the tensor has been asked for."""
         return self._tensor is not None
 
     def materialize(self) -> Tensor:

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pyflame_rt._info import ModelMetadata
-from pyflame_rt._providers import get_available_providers
+from pyflame_rt._graph.model_info import ModelMetadata
+from pyflame_rt._session.providers import get_available_providers
 
 from . import _options, capi
 from ._environment import (disable_telemetry_events, get_all_providers, get_build_info, get_device, get_version_string,

@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What there is: providers, the device, versions; how much is logged; what is warned of."""
+"""The environment: providers, the device, versions, how much is logged, what is warned of."""
 from __future__ import annotations
 
 import sys
 import warnings
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
-from pyflame_rt import _library
-from pyflame_rt._environment import Environment
-from pyflame_rt._errors import InvalidArgumentError, NotFoundError
-from pyflame_rt._options import LogLevel
-from pyflame_rt._providers import get_available_providers, word_of
+from pyflame_rt._core import library
+from pyflame_rt._core.errors import InvalidArgumentError, NotFoundError
+from pyflame_rt._core.options import LogLevel
+from pyflame_rt._session.environment import Environment
+from pyflame_rt._session.providers import get_available_providers, word_of
 
 from ._exceptions import translating
 
-# Of the API that this module follows: programs compare it with the version that brought what they need.
+# The API that this module follows has this version, which programs compare with the one that brought what they need.
 API_VERSION = "1.22.0"
 # The library's words for the severities 0 (verbose) to 4 (fatal).
 _LEVELS: Tuple[LogLevel, ...] = ("debug", "info", "warning", "error", "off")
@@ -55,7 +55,7 @@ def level_of(severity: int, what: str) -> LogLevel:
 
 @translating
 def set_default_logger_severity(severity: int) -> None:
-    """What sessions made from now on log, which do not say it themselves: 0 (verbose) to 4 (fatal)."""
+    """Sets what sessions made from now on log, where they do not say it themselves: 0 (verbose) to 4 (fatal)."""
     global _severity
     if severity == -1:
         raise InvalidArgumentError("the default severity is -1; give a number from 0 (verbose) to 4 (fatal)")
@@ -91,7 +91,7 @@ def get_version_string() -> str:
 
 def get_build_info() -> str:
     """The library's version, and that of the API that is followed."""
-    return f"PyFlameRT {_library.version}, following ONNX Runtime's API {API_VERSION}"
+    return f"PyFlameRT {library.version}, following ONNX Runtime's API {API_VERSION}"
 
 
 Options = Dict[str, str]

@@ -6,11 +6,11 @@ import functools
 import inspect
 from typing import Any, Callable, Dict, Sequence, Tuple, Type, TypeVar
 
-from pyflame_rt import _abi
-from pyflame_rt._errors import ModelNotFoundError, PyFlameRTError
+from pyflame_rt._core import abi
+from pyflame_rt._core.errors import ModelNotFoundError, PyFlameRTError
 
 _C = TypeVar("_C", bound=type)
-# Where users import them from.
+# Users import them from this module.
 _MODULE = "pyflame_rt.onnxruntime.capi.onnxruntime_pybind11_state"
 
 
@@ -78,23 +78,23 @@ for _class in EXCEPTIONS:
 # The library's code: the exception, and the number and word that its message begins with.
 _INVALID, _FAIL = (InvalidArgument, "2 : INVALID_ARGUMENT"), (Fail, "1 : FAIL")
 _BY_CODE: Dict[int, Tuple[Type[PyFlameRTError], str]] = {
-    _abi.CODE_INVALID_ARGUMENT: _INVALID,
-    _abi.CODE_INPUT: _INVALID,
-    _abi.CODE_SHAPE_MISMATCH: _INVALID,
-    _abi.CODE_DTYPE_MISMATCH: _INVALID,
-    _abi.CODE_NOT_FOUND: (NotFound, "14 : NOT_FOUND"),
-    _abi.CODE_INVALID_MODEL: (InvalidProtobuf, "7 : INVALID_PROTOBUF"),
-    _abi.CODE_UNSUPPORTED_FORMAT: (InvalidProtobuf, "7 : INVALID_PROTOBUF"),
-    _abi.CODE_UNSUPPORTED_OPERATOR: (NotImplemented, "9 : NOT_IMPLEMENTED"),
-    _abi.CODE_VALIDATION: (InvalidGraph, "10 : INVALID_GRAPH"),
-    _abi.CODE_UNSUPPORTED: (NotImplemented, "9 : NOT_IMPLEMENTED"),
-    _abi.CODE_PROVIDER: (EPFail, "11 : EP_FAIL"),
-    _abi.CODE_PLUGIN: (EPFail, "11 : EP_FAIL"),
-    _abi.CODE_DEVICE_LOST: (EPFail, "11 : EP_FAIL"),
-    _abi.CODE_CANCELLED: _FAIL,
-    _abi.CODE_DEADLINE: _FAIL,
-    _abi.CODE_DATA_LOSS: _FAIL,
-    _abi.CODE_IO: _FAIL,
+    abi.CODE_INVALID_ARGUMENT: _INVALID,
+    abi.CODE_INPUT: _INVALID,
+    abi.CODE_SHAPE_MISMATCH: _INVALID,
+    abi.CODE_DTYPE_MISMATCH: _INVALID,
+    abi.CODE_NOT_FOUND: (NotFound, "14 : NOT_FOUND"),
+    abi.CODE_INVALID_MODEL: (InvalidProtobuf, "7 : INVALID_PROTOBUF"),
+    abi.CODE_UNSUPPORTED_FORMAT: (InvalidProtobuf, "7 : INVALID_PROTOBUF"),
+    abi.CODE_UNSUPPORTED_OPERATOR: (NotImplemented, "9 : NOT_IMPLEMENTED"),
+    abi.CODE_VALIDATION: (InvalidGraph, "10 : INVALID_GRAPH"),
+    abi.CODE_UNSUPPORTED: (NotImplemented, "9 : NOT_IMPLEMENTED"),
+    abi.CODE_PROVIDER: (EPFail, "11 : EP_FAIL"),
+    abi.CODE_PLUGIN: (EPFail, "11 : EP_FAIL"),
+    abi.CODE_DEVICE_LOST: (EPFail, "11 : EP_FAIL"),
+    abi.CODE_CANCELLED: _FAIL,
+    abi.CODE_DEADLINE: _FAIL,
+    abi.CODE_DATA_LOSS: _FAIL,
+    abi.CODE_IO: _FAIL,
 }
 _OTHER = (RuntimeException, "6 : RUNTIME_EXCEPTION")
 

@@ -12,13 +12,13 @@ from typing import Any, Dict, Iterator, List, Mapping, Tuple, Union
 
 import numpy as np
 
-from pyflame_rt._dtype import FROM_ABI, DType
-from pyflame_rt._errors import InvalidArgumentError, InvalidModelError, UnsupportedError
-from pyflame_rt._graph import Graph
-from pyflame_rt._model import load_model
-from pyflame_rt._ort_value import OrtValue
-from pyflame_rt._regular import open_regular
-from pyflame_rt._tensor import Tensor
+from pyflame_rt._core.errors import InvalidArgumentError, InvalidModelError, UnsupportedError
+from pyflame_rt._core.regular_file import open_regular
+from pyflame_rt._graph.files import load_model
+from pyflame_rt._graph.graph import Graph
+from pyflame_rt._session.ort_value import OrtValue
+from pyflame_rt._values.dtype import FROM_ABI, DType
+from pyflame_rt._values.tensor import Tensor
 
 _GRAPH, _INITIALIZER = 7, 5  # of ModelProto, of GraphProto
 _DIMS, _DATA_TYPE, _NAME, _RAW_DATA, _EXTERNAL_DATA, _LOCATION = 1, 2, 8, 9, 13, 14  # of TensorProto
@@ -275,7 +275,7 @@ def _data_of(one: _Initializer, folder: str) -> Any:
 
 
 def least_bytes(text: str) -> int:
-    """What session.optimized_model_external_initializers_min_size_in_bytes asks for."""
+    """The size that session.optimized_model_external_initializers_min_size_in_bytes asks for."""
     if not text:
         return _LEAST
     if not text.isdecimal():

@@ -10,18 +10,19 @@ import enum
 import operator
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Sequence, Tuple
 
-from pyflame_rt import _abi
-from pyflame_rt._errors import InvalidArgumentError, PyFlameRTError, UnsupportedError
-from pyflame_rt._options import NativeOptions, OptLevel
-from pyflame_rt._options import SessionOptions as NativeSessionOptions
-from pyflame_rt._ort_value import OrtValue
+from pyflame_rt._core import abi
+from pyflame_rt._core.errors import InvalidArgumentError, PyFlameRTError, UnsupportedError
+from pyflame_rt._core.options import NativeOptions, OptLevel
+from pyflame_rt._session.ort_value import OrtValue
+from pyflame_rt._session.run_options import NativeRunOptions
+from pyflame_rt._session.session_options import SessionOptions as NativeSessionOptions
 
 from ._environment import level_of, no_meaning
 from ._exceptions import Fail, translates, translating
 
 
 class GraphOptimizationLevel(enum.IntEnum):
-    """How far a session optimises its graph."""
+    """The levels up to which a session optimises its graph."""
 
     ORT_DISABLE_ALL = 0
     ORT_ENABLE_BASIC = 1
@@ -31,14 +32,14 @@ class GraphOptimizationLevel(enum.IntEnum):
 
 
 class ExecutionMode(enum.IntEnum):
-    """Whether independent steps of a run go on at once."""
+    """The modes say whether independent steps of a run go on at once."""
 
     ORT_SEQUENTIAL = 0
     ORT_PARALLEL = 1
 
 
 class ExecutionOrder(enum.IntEnum):
-    """In which order nodes run; without a meaning here, the plan has the order."""
+    """The orders in which nodes run; they have no meaning here, the plan has the order."""
 
     DEFAULT = 0
     PRIORITY_BASED = 1
@@ -133,8 +134,8 @@ def _text(key: Any, value: Any) -> Tuple[str, str]:
 
 def _set_config(key: str, value: str, meaningless: Mapping[str, Tuple[Tuple[str, ...], str]],
                 refused: Mapping[str, Tuple[Tuple[str, ...], str]], kind: int) -> bool:
-    """Whether the entry is one of the library's own."""
-    if key in (EXTERNAL_FILE, EXTERNAL_LEAST) and kind == _abi.OPTIONS_SESSION:
+    """Tells whether the entry is one of the library's own."""
+    if key in (EXTERNAL_FILE, EXTERNAL_LEAST) and kind == abi.OPTIONS_SESSION:
         return False
     if key in meaningless:
         if value not in meaningless[key][0]:
@@ -213,12 +214,12 @@ class SessionOptions:
     def add_session_config_entry(self, key: str, value: str) -> None:
         """Sets an entry, of that API or of the library's own schema; both are text."""
         key, value = _text(key, value)
-        if _set_config(key, value, CONFIG_NO_MEANING, CONFIG_REFUSED, _abi.OPTIONS_SESSION):
+        if _set_config(key, value, CONFIG_NO_MEANING, CONFIG_REFUSED, abi.OPTIONS_SESSION):
             self._extra[key] = value
         self._config[key] = value
 
     def get_session_config_entry(self, key: str) -> str:
-        """What an entry was set to."""
+        """The value that an entry was set to."""
         if key not in self._config:
             raise Fail(f"SessionOptions does not have configuration with key: {key}")
         return self._config[key]
@@ -253,7 +254,7 @@ class SessionOptions:
         self._providers.append((provider_name, dict(provider_options)))
 
     def has_providers(self) -> bool:
-        """Whether a provider was added by ``add_provider``."""
+        """Tells whether a provider was added by ``add_provider``."""
         return bool(self._providers)
 
     if not TYPE_CHECKING:  # it would let type checkers take any name
@@ -298,12 +299,12 @@ class RunOptions:
     terminate: bool
     only_execute_path_to_fetches: bool
     training_mode: bool
-    _options: NativeOptions
+    _options: NativeRunOptions
     _config: Dict[str, str]
 
     def __init__(self) -> None:
         self.__dict__.update(RUN_DEFAULTS)
-        self.__dict__.update(_options=NativeOptions(_abi.OPTIONS_RUN), _config={})
+        self.__dict__.update(_options=NativeRunOptions(), _config={})
 
     if not TYPE_CHECKING:  # it would let type checkers take any name
 
@@ -327,12 +328,12 @@ class RunOptions:
     def add_run_config_entry(self, key: str, value: str) -> None:
         """Sets an entry, of that API or of the library's own schema; both are text."""
         key, value = _text(key, value)
-        if _set_config(key, value, RUN_CONFIG_NO_MEANING, {}, _abi.OPTIONS_RUN):
+        if _set_config(key, value, RUN_CONFIG_NO_MEANING, {}, abi.OPTIONS_RUN):
             self._options.set(key, value)
         self._config[key] = value
 
     def get_run_config_entry(self, key: str) -> str:
-        """What an entry was set to."""
+        """The value that an entry was set to."""
         if key not in self._config:
             raise Fail(f"RunOptions does not have configuration with key: {key}")
         return self._config[key]

@@ -8,12 +8,12 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
 import numpy as np
 
 import pyflame_rt
-from pyflame_rt import _abi
-from pyflame_rt._async import Callback
-from pyflame_rt._errors import PyFlameRTError, ShapeMismatchError, UnsupportedError
-from pyflame_rt._info import PortInfo
-from pyflame_rt._model import source_of
-from pyflame_rt._ort_value import OrtValue as NativeOrtValue
+from pyflame_rt._core import abi
+from pyflame_rt._core.errors import PyFlameRTError, ShapeMismatchError, UnsupportedError
+from pyflame_rt._graph.source import source_of
+from pyflame_rt._session.async_runs import Callback
+from pyflame_rt._session.ort_value import OrtValue as NativeOrtValue
+from pyflame_rt._values.info import PortInfo
 
 from ._environment import chosen_providers, no_meaning, warn
 from ._exceptions import translate, translates
@@ -103,7 +103,7 @@ class InferenceSession(pyflame_rt.InferenceSession):
 
     def _node_arg(self, port: PortInfo) -> NodeArg:
         shape: List[Union[int, str, None]] = []
-        dims = port.dims if port.kind in (_abi.VALUE_TENSOR, _abi.VALUE_SPARSE) else None
+        dims = port.dims if port.kind in (abi.VALUE_TENSOR, abi.VALUE_SPARSE) else None
         for dim, name in zip(dims or (), port.dim_names):
             shape.append(dim if dim >= 0 else self._free_dimensions[name] if name in self._free_dimensions else
                          name or None)
@@ -135,11 +135,11 @@ class InferenceSession(pyflame_rt.InferenceSession):
         self._make_anew(providers=providers, provider_options=provider_options)
 
     def enable_fallback(self) -> None:
-        """Where a provider fails, its nodes go to the next one; it is so from the beginning."""
+        """Has a failing provider's nodes go to the next one; it is so from the beginning."""
         self._make_anew(enable_fallback=True)
 
     def disable_fallback(self) -> None:
-        """Where a provider fails, the run fails. Makes the session anew."""
+        """Has the run fail where a provider fails. It makes the session anew."""
         self._make_anew(enable_fallback=False)
 
     def _make_anew(self, **changes: Any) -> None:
@@ -189,7 +189,7 @@ class InferenceSession(pyflame_rt.InferenceSession):
     def run_with_ort_values(  # type: ignore[override]
             self, output_names: Optional[Sequence[str]], input_dict_ort_values: Mapping[str, Any],
             run_options: Any = None) -> List[OrtValue]:
-        """As ``run``, from OrtValues to OrtValues."""
+        """Does what ``run`` does, from OrtValues to OrtValues."""
         out: Any = super().run_with_ort_values(output_names, input_dict_ort_values, run_options)
         return out  # type: ignore[no-any-return]
 

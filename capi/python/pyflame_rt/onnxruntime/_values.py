@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import enum
-from typing import TYPE_CHECKING, Any, List, Optional, Sequence
+from typing import Any, List, Optional, Sequence
 
 import numpy as np
 
-from pyflame_rt._binding import IOBinding as NativeIOBinding
-from pyflame_rt._dtype import FROM_ABI, TO_ABI, DType, dtype_of
-from pyflame_rt._errors import InvalidArgumentError, ShapeMismatchError, UnsupportedError
-from pyflame_rt._ort_value import OrtValue as NativeOrtValue
-from pyflame_rt._values import SparseTensor as NativeSparseTensor
+from pyflame_rt._core.errors import InvalidArgumentError, ShapeMismatchError, UnsupportedError
+from pyflame_rt._session.binding import IOBinding as NativeIOBinding
+from pyflame_rt._session.handle import SessionHandle
+from pyflame_rt._session.ort_value import OrtValue as NativeOrtValue
+from pyflame_rt._values.dtype import FROM_ABI, TO_ABI, DType, dtype_of
+from pyflame_rt._values.memory import SparseTensor as NativeSparseTensor
 
 from ._exceptions import translates
 from ._types import element_text
-
-if TYPE_CHECKING:
-    from pyflame_rt._session import InferenceSession
 
 
 def element_dtype(element_type: Any) -> DType:
@@ -128,7 +126,7 @@ class SparseTensor:
         return OrtSparseFormat.ORT_SPARSE_COO
 
     def data_type(self) -> str:
-        """As in NodeArg.type: "sparse_tensor(float)"."""
+        """The type as NodeArg.type has it: "sparse_tensor(float)"."""
         return f"sparse_tensor({element_text(TO_ABI[dtype_of(self._native.values.dtype)])})"
 
     def device_name(self) -> str:
@@ -145,7 +143,7 @@ class OrtValue(NativeOrtValue):
 
     @classmethod
     def ortvalue_from_numpy(cls, numpy_obj: Any, device_type: str = "cpu", device_id: int = 0, vendor_id: int = -1, *,
-                            session: Optional["InferenceSession"] = None) -> "OrtValue":
+                            session: Optional[SessionHandle] = None) -> "OrtValue":
         """A tensor over the array's memory; on a device of |session|, a copy of it."""
         _no_vendor(vendor_id)
         return super().ortvalue_from_numpy(  # type: ignore[return-value]
@@ -154,7 +152,7 @@ class OrtValue(NativeOrtValue):
     @classmethod
     def ortvalue_from_shape_and_type(cls, shape: Sequence[int], element_type: Any = np.float32,
                                      device_type: str = "cpu", device_id: int = 0, vendor_id: int = -1, *,
-                                     session: Optional["InferenceSession"] = None) -> "OrtValue":
+                                     session: Optional[SessionHandle] = None) -> "OrtValue":
         """A tensor of memory of its own; ``element_type`` is a NumPy dtype or ONNX's number."""
         _no_vendor(vendor_id)
         return super().ortvalue_from_shape_and_type(  # type: ignore[return-value]
@@ -174,7 +172,7 @@ class OrtValue(NativeOrtValue):
         return TO_ABI[self._dtype()]
 
     def data_type(self) -> str:
-        """As in NodeArg.type: "tensor(float)"."""
+        """The type as NodeArg.type has it: "tensor(float)"."""
         return self._type_text(element_text(TO_ABI[self._dtype()]))
 
 

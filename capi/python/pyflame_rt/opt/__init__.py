@@ -15,6 +15,7 @@ from ._manager import (ConstantFoldingPass, CSEPass, DataflowPass, DeadCodeElimi
 from ._pass import Pass, PassReport, PassResult, PassStats
 from ._pattern import Match, Pattern, PatternEdge, PatternMatcher, PatternNode
 
+
 __all__ = [
     "CSEConfig", "CSEPass", "ConstantFoldingConfig", "ConstantFoldingPass", "DCEConfig", "DataflowConfig",
     "DataflowPass", "DeadCodeEliminationPass", "FusionConfig", "Layout", "LayoutConfig", "LayoutOptimizationPass",

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each pass may do."""
+"""Options that say what each pass may do."""
 from __future__ import annotations
 
 import enum
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Dict, List
 
-from .. import _abi
-from .._errors import InvalidArgumentError
-from .._options import NativeOptions, OptLevel
+from .._core import abi
+from .._core.errors import InvalidArgumentError
+from .._core.options import NativeOptions, OptLevel
 
 
 class Layout(enum.IntEnum):
@@ -40,7 +40,7 @@ class _Config:
 
 @dataclass
 class ConstantFoldingConfig(_Config):
-    """What ``fold_constants`` computes beforehand.
+    """Options that say what ``fold_constants`` computes beforehand.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class ConstantFoldingConfig(_Config):
 
 @dataclass
 class DCEConfig(_Config):
-    """What ``eliminate_dead_code`` removes besides nodes whose results nobody uses.
+    """Options that say what ``eliminate_dead_code`` removes besides nodes whose results nobody uses.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class DCEConfig(_Config):
 
 @dataclass
 class CSEConfig(_Config):
-    """Which nodes ``eliminate_common_subexpressions`` takes for alike.
+    """Options that say which nodes ``eliminate_common_subexpressions`` takes for alike.
 
     Attributes
     ----------
@@ -91,7 +91,7 @@ class CSEConfig(_Config):
 
 @dataclass
 class FusionConfig(_Config):
-    """Which patterns ``fuse_operators`` makes one operator of.
+    """Options that say which patterns ``fuse_operators`` makes one operator of.
 
     Attributes
     ----------
@@ -114,7 +114,7 @@ class FusionConfig(_Config):
 
 @dataclass
 class LayoutConfig(_Config):
-    """How ``optimize_layout`` lays images out.
+    """Options that say how ``optimize_layout`` lays images out.
 
     Attributes
     ----------
@@ -133,7 +133,7 @@ class LayoutConfig(_Config):
 
 @dataclass
 class DataflowConfig(_Config):
-    """Which provider ``DataflowPass`` asks what takes less time.
+    """Options that say which provider ``DataflowPass`` asks what takes less time.
 
     Attributes
     ----------
@@ -148,7 +148,7 @@ class DataflowConfig(_Config):
 
 @dataclass
 class PassManagerConfig(_Config):
-    """How a PassManager runs its passes.
+    """Options that say how a PassManager runs its passes.
 
     Attributes
     ----------
@@ -188,7 +188,7 @@ def level_of(level: Any) -> OptLevel:
 
 def optimizer_options(*configs: Any) -> NativeOptions:
     """The library's optimizer options as the configs say."""
-    native = NativeOptions(_abi.OPTIONS_OPTIMIZER)
+    native = NativeOptions(abi.OPTIONS_OPTIMIZER)
     for config in configs:
         config._set(native)
     return native

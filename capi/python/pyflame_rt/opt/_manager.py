@@ -6,9 +6,9 @@ import ctypes
 from dataclasses import dataclass
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from .. import _abi, _library as lib
-from .._graph import Graph
-from .._options import NativeOptions, OptLevel, SessionOptions
+from .._core import abi, library as lib
+from .._core.options import NativeOptions, OptLevel
+from .._graph.graph import Graph
 from ._config import (ConstantFoldingConfig, CSEConfig, DataflowConfig, DCEConfig, FusionConfig, LayoutConfig,
                       PassManagerConfig, level_of, optimizer_options)
 from ._pass import Pass, PassResult, custom_pass, name_of, take_result
@@ -44,11 +44,11 @@ class _BuiltInPass(Pass):
 
     @property
     def description(self) -> str:
-        """What the pass does, in a line."""
+        """The description of what the pass does, in a line."""
         return (type(self).__doc__ or "").strip().splitlines()[0]
 
     def should_run(self, level: OptLevel) -> bool:
-        """Whether the pass is one of that level."""
+        """Tells whether the pass is one of that level."""
         return level >= self._LEVEL
 
     def after(self) -> List[str]:
@@ -112,7 +112,7 @@ class DataflowPass(_BuiltInPass):
     _AFTER = ("ConstantFoldingPass", "CSEPass")
 
     def should_run(self, level: OptLevel) -> bool:
-        """False at every level."""
+        """Tells that it runs at no level."""
         return False
 
 
@@ -193,7 +193,7 @@ class PassManager:
         return self._run(graph, "", False)
 
     def run_pass(self, name: str, graph: Graph) -> PassResult:
-        """One pass, whatever its level. NotFoundError when there is none of that name."""
+        """Runs one pass, whatever its level. NotFoundError when there is none of that name."""
         return self._run(graph, name, False)
 
     def run_until_fixed_point(self, graph: Graph) -> PassResult:
@@ -234,7 +234,7 @@ def known_rules() -> List[RuleInfo]:
     """All rewrites of the built-in passes; ``result.stats.rules`` counts them by name."""
     out = []
     for i in range(lib.optimizer.known_rule_count()):
-        name, one, level, text = _abi.String(), _abi.String(), _abi.String(), _abi.String()
+        name, one, level, text = abi.String(), abi.String(), abi.String(), abi.String()
         lib.check(lib.optimizer.known_rule_at(i, ctypes.byref(one), ctypes.byref(name), ctypes.byref(level),
                                               ctypes.byref(text)))
         out.append(RuleInfo(lib.read(name), lib.read(one), lib.read(level), lib.read(text)))
@@ -261,14 +261,15 @@ def register_pass(one: Pass, after: str = "") -> None:
     _registered.insert(names.index(after) + 1 if after in names else len(names), (name_of(one), one))
 
 
-def optimize_as_session(graph: Graph, options: SessionOptions, providers: Sequence[str]) -> None:
+def optimize_as_session(graph: Graph, opt_level: OptLevel, skip_passes: Sequence[str], verify: bool,
+                        extra_outputs: Sequence[str], providers: Sequence[str]) -> None:
     """Does to a model's graph as loaded what a session with these options does."""
-    for name in options.extra_outputs:
+    for name in extra_outputs:
         graph.add_output(name)
-    level = level_of(options.optimization_level)
+    level = level_of(opt_level)
     if level == OptLevel.NONE:
         return
-    config = PassManagerConfig(opt_level=level, skip_passes=list(options.skip_passes), verify=options.verify)
+    config = PassManagerConfig(opt_level=level, skip_passes=list(skip_passes), verify=verify)
     native = optimizer_options(config)
     native.set("providers", list(providers))
     optimizer = _optimizer(native)

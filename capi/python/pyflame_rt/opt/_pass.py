@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a pass is, what it reports, and how the library calls one that is written in Python."""
+"""Passes: what one is, what it reports, and how the library calls one that is written in Python."""
 from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass, field
 from typing import Any, Dict, List
 
-from .. import _abi, _callbacks, _exit, _library as lib
-from .._errors import InvalidArgumentError
-from .._graph import Graph
-from .._options import OptLevel
+from .._core import abi, callbacks, library as lib, shutdown
+from .._core.errors import InvalidArgumentError
+from .._core.options import OptLevel
+from .._graph.graph import Graph
 
 _COUNTS = ("nodes_removed", "nodes_added", "nodes_fused", "constants_folded", "initializers_removed")
 
 
 @dataclass
 class PassStats:
-    """What passes did, in numbers: ``nodes_removed``, ``nodes_added``, ``constants_folded``, ``initializers_removed``.
+    """Numbers of what passes did: ``nodes_removed``, ``nodes_added``, ``constants_folded``, ``initializers_removed``.
 
     ``nodes_fused`` counts patterns; ``rules`` has rewrites by name and how often each was done.
     """
@@ -35,7 +35,7 @@ class PassStats:
 
 @dataclass
 class PassReport:
-    """What the pass ``name`` did over all its ``runs``, and how many ``milliseconds`` they took.
+    """A report of what the pass ``name`` did over all its ``runs``, and how many ``milliseconds`` they took.
 
     ``nodes_before`` the first and ``nodes_after`` the last, bodies included; ``modified`` when the graph is another;
     ``stats`` as totals.
@@ -56,8 +56,8 @@ class PassReport:
 
 @dataclass
 class PassResult:
-    """What a run did: ``modified`` when the graph is another, ``stats`` of all passes together, one of ``reports`` for
-    each pass of a PassManager, a sentence in ``warnings`` for each thing that a person should know.
+    """The result of a run: ``modified`` when the graph is another, ``stats`` of all passes together, one of ``reports``
+    for each pass of a PassManager, a sentence in ``warnings`` for each thing that a person should know.
     """
 
     modified: bool = False
@@ -82,12 +82,12 @@ class Pass:
 
     @property
     def name(self) -> str:
-        """By which it is registered, skipped and reported; the class's name unless it is another."""
+        """The name that it is registered, skipped and reported by; the class's name unless it is another."""
         return type(self).__name__
 
     @property
     def description(self) -> str:
-        """What it does, in a line; "" unless it is defined."""
+        """The description of what it does, in a line; "" unless it is defined."""
         return ""
 
     def run(self, graph: Graph) -> PassResult:
@@ -100,7 +100,7 @@ class Pass:
         raise NotImplementedError(f"pass '{name_of(self)}' has no run(graph)")
 
     def should_run(self, level: OptLevel) -> bool:
-        """Whether it is for sessions and managers of that level; it then is for those above."""
+        """Tells whether it is for sessions and managers of that level; it then is for those above."""
         return level >= OptLevel.BASIC
 
     def after(self) -> List[str]:
@@ -125,14 +125,14 @@ def name_of(one: Pass) -> str:
 
 
 def _rewrite(user: int, address: int) -> int:
-    call = _abi.PassCall.from_address(address)
-    sink = _abi.Sink.from_address(call.sink)
+    call = abi.PassCall.from_address(address)
+    sink = abi.Sink.from_address(call.sink)
 
     def fail(code: int, message: str) -> int:
-        return int(sink.fail(call.sink, code, _abi.NO_INDEX, lib.text(message)))
+        return int(sink.fail(call.sink, code, abi.NO_INDEX, lib.text(message)))
 
     def work() -> None:
-        one = _callbacks.held(user)
+        one = callbacks.held(user)
         lib.graph.retain(call.graph)
         graph = Graph._of(lib.Handle(call.graph, lib.graph.release))
         try:
@@ -146,12 +146,12 @@ def _rewrite(user: int, address: int) -> int:
         for count in _COUNTS:
             setattr(call.stats, count, getattr(result.stats, count))
         for warning in result.warnings:
-            sink.log(call.sink, _abi.LOG_WARNING, lib.text(warning))
+            sink.log(call.sink, abi.LOG_WARNING, lib.text(warning))
 
-    return _callbacks.guard(fail, work)
+    return callbacks.guard(fail, work)
 
 
-_REWRITE = _callbacks.permanent(_abi.CustomPass, "rewrite", _exit.callback(_rewrite))
+_REWRITE = callbacks.permanent(abi.CustomPass, "rewrite", shutdown.callback(_rewrite))
 
 
 def custom_pass(one: Pass, after: str = "") -> Any:
@@ -160,11 +160,11 @@ def custom_pass(one: Pass, after: str = "") -> Any:
     levels = [level for level in (OptLevel.BASIC, OptLevel.EXTENDED, OptLevel.ALL) if one.should_run(level)]
     if not levels:
         raise InvalidArgumentError(f"pass '{name}': should_run says no at every level")
-    _exit.count_calls()
+    shutdown.count_calls()
     texts = lib.text(name), lib.text(after)
-    out = _abi.CustomPass(struct_size=ctypes.sizeof(_abi.CustomPass), abi=_abi.ABI_VERSION, name=texts[0],
-                          after=texts[1], level=int(levels[0]), release=_callbacks.RELEASE, rewrite=_REWRITE,
-                          user=_callbacks.hold(one))
+    out = abi.CustomPass(struct_size=ctypes.sizeof(abi.CustomPass), abi=abi.ABI_VERSION, name=texts[0],
+                         after=texts[1], level=int(levels[0]), release=callbacks.RELEASE, rewrite=_REWRITE,
+                         user=callbacks.hold(one))
     out.kept = texts
     return out
 
@@ -179,11 +179,11 @@ def _stats(counts: Any) -> PassStats:
 def take_result(address: int) -> PassResult:
     """Reads a result of the library's and lets go of it."""
     handle = lib.Handle(address, lib.optimizer.release_result)
-    totals = _abi.PassStats(struct_size=ctypes.sizeof(_abi.PassStats))
+    totals = abi.PassStats(struct_size=ctypes.sizeof(abi.PassStats))
     lib.check(lib.optimizer.totals(address, ctypes.byref(totals)))
     out = PassResult(bool(totals.modified), _stats(totals))
-    report = _abi.PassReport(struct_size=ctypes.sizeof(_abi.PassReport))
-    rule, count = _abi.String(), ctypes.c_uint64()
+    report = abi.PassReport(struct_size=ctypes.sizeof(abi.PassReport))
+    rule, count = abi.String(), ctypes.c_uint64()
     for i in range(lib.optimizer.report_count(address)):
         lib.check(lib.optimizer.report_at(address, i, ctypes.byref(report)))
         one = PassReport(lib.read(getattr(report, "pass")), report.runs, report.milliseconds, report.nodes_before,

@@ -6,10 +6,10 @@ import ctypes
 from dataclasses import dataclass
 from typing import List, Optional
 
-from .. import _abi, _library as lib
-from .._errors import InvalidArgumentError
-from .._graph import Graph
-from .._node import Node
+from .._core import abi, library as lib
+from .._core.errors import InvalidArgumentError
+from .._graph.graph import Graph
+from .._graph.node import Node
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Pattern:
 
     def add_edge(self, edge: PatternEdge) -> None:
         """Adds an edge between nodes that were added. NotFoundError when there is no such node."""
-        number = _abi.ANY_INPUT if edge.input is None else edge.input
+        number = abi.ANY_INPUT if edge.input is None else edge.input
         if edge.output < 0 or number < 0:
             raise InvalidArgumentError(f"{edge}: inputs and outputs are counted from 0")
         lib.check(lib.pattern.add_edge(self._handle.address, lib.text(edge.source), edge.output,
@@ -83,7 +83,7 @@ class Pattern:
 
 
 class Match:
-    """One place where a pattern was found, in the graph as it is now."""
+    """A place where a pattern was found, in the graph as it is now."""
 
     def __init__(self, graph: Graph, matches: lib.Handle, index: int) -> None:
         self._graph = graph
@@ -99,7 +99,7 @@ class Match:
             return self._graph._some(number.value)
 
     def is_single_consumer(self, name: str) -> bool:
-        """Whether one node of the match alone uses what the node makes, as the graph is now."""
+        """Tells whether one node of the match alone uses what the node makes, as the graph is now."""
         yes = ctypes.c_uint32()
         with self._graph._lock:
             self._graph._at()
@@ -112,7 +112,7 @@ class PatternMatcher:
     """Looks for patterns in graphs."""
 
     def find_all(self, graph: Graph, pattern: Pattern) -> List[Match]:
-        """One match for each node that can be the root, producers first; matches may share other nodes."""
+        """The matches, one for each node that can be the root, producers first; they may share other nodes."""
         with graph._lock:
             matches = lib.make(lib.pattern.find_all, lib.pattern.release_matches, pattern._handle.address, graph._at())
         return [Match(graph, matches, i) for i in range(lib.pattern.match_count(matches.address))]

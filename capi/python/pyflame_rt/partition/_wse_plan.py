@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What wafer-scale chips a graph is divided over, and the plan that results."""
+"""The wafer-scale chips that a graph is divided over, and the plan that results."""
 from __future__ import annotations
 
 import math
@@ -7,8 +7,8 @@ import numbers
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Dict, List, Sequence, Tuple
 
-from .._ask import Answer
-from .._errors import InvalidArgumentError
+from .._core.errors import InvalidArgumentError
+from .._session.ask import Answer
 
 
 @dataclass
@@ -83,7 +83,7 @@ def _is_whole(value: Any) -> bool:
 
 @dataclass
 class WSEPartition:
-    """What lies on one chip.
+    """The part of a graph that lies on one chip.
 
     Attributes
     ----------
@@ -103,7 +103,7 @@ class WSEPartition:
 
 @dataclass
 class WSEPlan:
-    """Where the nodes of a graph lie on wafer-scale chips, and what a run takes there, as simulated.
+    """The plan of where the nodes of a graph lie on wafer-scale chips, and what a run takes there, as simulated.
 
     Nodes without a name of their own, or with one that another has, go by the name of their first output.
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 import threading
 from typing import List, Optional
 
-from .._environment import Environment
-from .._errors import InvalidArgumentError, NotFoundError
-from .._graph import Graph
-from .._options import OptLevel, SessionOptions
-from .._session import InferenceSession
+from .._core.errors import InvalidArgumentError, NotFoundError
+from .._core.options import OptLevel
+from .._graph.graph import Graph
+from .._session.environment import Environment
+from .._session.session import InferenceSession
+from .._session.session_options import SessionOptions
 from ..opt import DataflowConfig, DataflowPass
 from ._wse_plan import WSEChipConfig, WSEPartition, WSEPlan, plan_from
 
@@ -27,7 +28,7 @@ _lock = threading.Lock()
 
 
 def partition_for_wse(graph: Graph, config: Optional[WSEChipConfig] = None, machine: str = "wse2") -> WSEPlan:
-    """Where the nodes of |graph| lie on chips of |machine|, "wse2" or "wse3", and what a run takes.
+    """Plans where the nodes of |graph| lie on chips of |machine|, "wse2" or "wse3", and what a run takes.
 
     Each product begins a stage with what follows it; stages lie side by side, in the order in which they run, first on
     one chip and then on the next. Dimensions that the graph leaves open count 128, or 1 where they come first. The
@@ -54,7 +55,7 @@ def partition_for_wse(graph: Graph, config: Optional[WSEChipConfig] = None, mach
 
 
 def partition_for_multi_chip(graph: Graph, config: WSEChipConfig, machine: str = "wse2") -> WSEPlan:
-    """As ``partition_for_wse``, where ``config.num_chips``, if it is more than 1, has to be what its topology has.
+    """Does what ``partition_for_wse`` does; ``config.num_chips``, if more than 1, has to be what its topology has.
 
     InvalidArgumentError names both when they differ.
     """

@@ -9,13 +9,13 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from .._benchmark import Benchmark
-from .._dtype import DType, dtype_of
-from .._errors import InvalidArgumentError
-from .._graph import Graph
-from .._options import SessionOptions, TuneSearch
-from .._session import InferenceSession
-from .._tensor import Tensor
+from .._core.errors import InvalidArgumentError
+from .._graph.graph import Graph
+from .._session.benchmark import Benchmark
+from .._session.session import InferenceSession
+from .._session.session_options import SessionOptions, TuneSearch
+from .._values.dtype import DType, dtype_of
+from .._values.tensor import Tensor
 
 _WEIGHTED = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 
@@ -166,7 +166,7 @@ def _graph_of(info: OpKernelInfo, shapes: Sequence[Sequence[int]]) -> Tuple[Grap
 
 
 def _config_of(steps: List[Dict[str, Any]], mean_s: float) -> KernelConfig:
-    """Of the step that was tuned or, where there is none, the one with the most work."""
+    """The configuration of the step that was tuned or, where there is none, of the one with the most work."""
     config = KernelConfig(performance_score=1e-6 / mean_s)
     if not steps:
         config.note = "the operator was computed beforehand: no step is left to tune"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where ONNX Runtime has its Python classes."""
+"""The module that ONNX Runtime has its Python classes in."""
 from pyflame_rt.onnxruntime._session import InferenceSession
 from pyflame_rt.onnxruntime._values import IOBinding, OrtDevice, OrtValue, SparseTensor
 

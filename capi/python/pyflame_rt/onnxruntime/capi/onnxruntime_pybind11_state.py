@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The exceptions, and classes that are imported from here."""
-# By full names: a program that puts the package into sys.modules as 'onnxruntime' gets the same classes.
-from pyflame_rt._info import ModelMetadata
-from pyflame_rt._providers import get_available_providers
+# Names are full: a program that puts the package into sys.modules as 'onnxruntime' gets the same classes.
+from pyflame_rt._graph.model_info import ModelMetadata
+from pyflame_rt._session.providers import get_available_providers
 from pyflame_rt.onnxruntime._environment import get_all_providers, get_build_info, get_device, get_version_string
 from pyflame_rt.onnxruntime._exceptions import (EngineError, EPFail, Fail, InvalidArgument, InvalidGraph,
                                                 InvalidProtobuf, ModelLoadCanceled, ModelLoaded,

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The library, and what every call of it needs: errors, callbacks, options, signals."""

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls that tell how far they are."""
+from __future__ import annotations
+
+from typing import Any, Callable, Optional, TypeVar
+
+from . import abi, callbacks, library as lib
+from .errors import PyFlameRTError
+from .options import NativeOptions
+
+T = TypeVar("T")
+# progress(fraction, stage) hears how far a load or save is, from 0 to 1, and what is being done. Returning False stops
+# it with CancelledError, raising with what was raised.
+Progress = Callable[[float, str], Optional[bool]]
+
+
+def _hear(user: int, fraction: float, stage: Any) -> None:
+    call = callbacks.held(user)
+    try:
+        if call.progress(fraction, lib.read(stage)) is False:
+            lib.options.cancel(call.native.address)
+    except BaseException as fault:
+        call.raised = call.raised or fault
+        lib.options.cancel(call.native.address)
+
+
+_HEAR = callbacks.permanent_function(abi.ProgressFn, _hear)
+
+
+class ProgressCall:
+    """Options of a call that tells how far it is, and what its progress callback raised."""
+
+    def __init__(self, native: NativeOptions, progress: Optional[Progress]) -> None:
+        self.native = native
+        self.progress = progress
+        self.raised: Optional[BaseException] = None
+
+    def __call__(self, work: Callable[..., T], *args: Any) -> T:
+        """work(*args, address of the options)"""
+        if self.progress is None:
+            return work(*args, self.native.address)
+        user = callbacks.hold(self)
+        try:
+            lib.check(lib.options.set_progress(self.native.address, _HEAR, user))
+            return work(*args, self.native.address)
+        except PyFlameRTError:
+            if self.raised is None:
+                raise
+        finally:
+            callbacks.let_go(user)
+        raise self.raised

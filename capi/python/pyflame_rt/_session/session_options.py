@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options of sessions."""
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, Dict, List, Literal, Mapping, Optional, Sequence, Union
+
+from .._core import abi
+from .._core.errors import InvalidArgumentError, PyFlameRTError
+from .._core.options import LogLevel, NativeOptions, OptLevel
+from .providers import known_devices
+
+ExecutionMode = Literal["sequential", "parallel"]
+Precision = Literal["ieee", "fp32", "fast", "bf16", "auto"]
+Deterministic = Literal["threads", "batch"]
+Tune = Union[bool, Literal["off", "on", "cached"]]
+TuneSearch = Literal["race", "random", "model"]
+
+
+def _names(option: str, names: Sequence[str]) -> List[str]:
+    """A list of names; one name alone is most often meant as a list of one."""
+    if isinstance(names, str):
+        raise InvalidArgumentError(f"{option} is a list of names, got {names!r}; give [{names!r}]")
+    return list(names)
+
+
+class SessionOptions:
+    """Options that say how a session runs its model.
+
+    >>> options = SessionOptions(num_threads=2)
+    >>> options.precision = "bf16"
+
+    Attributes, which are also the keywords of a new object. None = the default.
+    ----------
+    device: "cpu" or another device word; short for a list of providers.
+    num_threads: threads a run may use; 0 = as many as the process may use.
+    enable_profiling: time every step and keep every run until ``InferenceSession.end_profiling``.
+    profile_file_prefix: where the profile goes: PREFIX_YYYY-MM-DD_HH-MM-SS_P_N.json, P being the process's number and N the
+        session's; None = "pyflame_rt_profile". Where it is given, a profile that nobody ended is written when the
+        session goes.
+    execution_mode: "sequential", or "parallel" for independent steps at once.
+    optimization_level: an ``OptLevel``.
+    verbose_optimization: log what each optimisation pass did.
+    log_level: "debug", "info", "warning", "error" or "off".
+    skip_passes: optimisation passes to leave out, by name.
+    verify: check the results of every optimisation pass on inputs made up.
+    precision: "fp32"; "ieee" for plain arithmetic; "fast" or "bf16" for quicker and coarser products; "auto" for the
+        quickest of each product with which outputs stay within max_error of "fp32", as measured while the session is
+        made.
+    max_error: of precision "auto": the largest error of an element, relative to its output's largest; None = 0.001.
+    samples: inputs, a dict by name each, on which precision "auto" is measured in place of inputs made up, and verify
+        besides those.
+    deterministic: "threads": results have the same bits on any number of threads; "batch": also each row of a batch, by
+        itself or among any others, in plain arithmetic.
+    tune: True = refine blockings by measurement, which makes the first run of new shapes seconds longer; what is found
+        goes to cache_dir, where there is one, and is not measured again on this machine; results stay bit-equal.
+        "cached" = use what was found before, and measure nothing.
+    tune_budget_s: of tune: seconds that the session may measure for in all; None = 3 for each plan.
+    tune_search: of tune: "race" measures the few blockings that are usually worth it, "random" ten of these and then some
+        of many more at random, and "model" ten and then those of which a Gaussian process of the times expects the
+        largest improvement.
+    tune_iterations: of the searches "random" and "model": blockings that are measured after the first ten, at most;
+        None = 30.
+    tune_repeats: of tune: runs by which a blocking is measured; None = some milliseconds of them.
+    cache_dir: folder where compiled models are kept, for sessions in other processes to start from (see
+        ``pyflame_rt.cache``); "off" = nowhere, None = that of PFRT_CACHE_DIR, if it is set.
+    fallback: a failing provider's nodes go to the next one.
+    enable_mem_reuse: values that are not in use at the same time lie in the same memory.
+    enable_mem_pattern: the block that a run works in is kept for the next; False: freed after each run.
+    halve_batch: a run that memory does not suffice for is done in parts of fewer rows of its batch, where the graph
+        computes each row by itself; not without fallback, nor with a state.
+    strict_dimension_names: a run whose inputs have other sizes for dimensions of one name is refused; False: there is one
+        warning, and such runs take a plan in which names tie nothing; with a state they are refused all the same.
+    extra_outputs: inner values to return after the model's outputs.
+    extra: further options by the keys of the library's or a provider's schema, as text.
+    """
+
+    def __init__(self, *, device: str = "cpu", num_threads: int = 0, enable_profiling: bool = False,
+                 profile_file_prefix: Optional[str] = None,
+                 execution_mode: ExecutionMode = "sequential", optimization_level: OptLevel = OptLevel.EXTENDED,
+                 verbose_optimization: bool = False, log_level: LogLevel = "warning", skip_passes: Sequence[str] = (),
+                 verify: bool = False, precision: Precision = "fp32", max_error: Optional[float] = None,
+                 samples: Sequence[Mapping[str, Any]] = (), tune: Tune = False, fallback: bool = True,
+                 enable_mem_reuse: bool = True, enable_mem_pattern: bool = True, halve_batch: bool = True,
+                 deterministic: Deterministic = "threads", extra_outputs: Sequence[str] = (),
+                 extra: Optional[Mapping[str, str]] = None,
+                 cache_dir: "Union[str, os.PathLike[str], None]" = None, tune_budget_s: Optional[float] = None,
+                 tune_search: Optional[TuneSearch] = None, tune_iterations: Optional[int] = None,
+                 tune_repeats: Optional[int] = None, strict_dimension_names: bool = False) -> None:
+        self.device: str = device
+        self.num_threads: int = num_threads
+        self.enable_profiling: bool = enable_profiling
+        self.profile_file_prefix: Optional[str] = profile_file_prefix
+        self.execution_mode: ExecutionMode = execution_mode
+        self.optimization_level: OptLevel = optimization_level
+        self.verbose_optimization: bool = verbose_optimization
+        self.log_level: LogLevel = log_level
+        self.skip_passes: List[str] = _names("skip_passes", skip_passes)
+        self.verify: bool = verify
+        self.precision: Precision = precision
+        self.max_error: Optional[float] = max_error
+        self.samples: List[Mapping[str, Any]] = list(samples)
+        self.deterministic: Deterministic = deterministic
+        self.tune: Tune = tune
+        self.tune_budget_s: Optional[float] = tune_budget_s
+        self.tune_search: Optional[TuneSearch] = tune_search
+        self.tune_iterations: Optional[int] = tune_iterations
+        self.tune_repeats: Optional[int] = tune_repeats
+        self.cache_dir: "Union[str, os.PathLike[str], None]" = cache_dir
+        self.fallback: bool = fallback
+        self.enable_mem_reuse: bool = enable_mem_reuse
+        self.enable_mem_pattern: bool = enable_mem_pattern
+        self.halve_batch: bool = halve_batch
+        self.strict_dimension_names: bool = strict_dimension_names
+        self.extra_outputs: List[str] = _names("extra_outputs", extra_outputs)
+        self.extra: Dict[str, str] = dict(extra or {})
+
+    if not TYPE_CHECKING:  # it would let type checkers take any name
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            if "extra" in self.__dict__ and name not in self.__dict__:
+                known = ", ".join(sorted(self.__dict__))
+                raise AttributeError(f"SessionOptions has no option '{name}'; it has {known}; others go into .extra by "
+                                     "their key")
+            super().__setattr__(name, value)
+
+    def _pairs(self) -> Dict[str, Any]:
+        apart = ("extra", "extra_outputs", "fallback", "halve_batch", "samples")
+        pairs: Dict[str, Any] = {key: value for key, value in self.__dict__.items()
+                                 if key not in apart and value is not None}
+        if self.optimization_level is not None:
+            pairs["optimization_level"] = OptLevel(self.optimization_level)
+        if self.cache_dir is not None:
+            pairs["cache_dir"] = os.fspath(self.cache_dir)
+        pairs["verify"] = "on" if self.verify else "off"
+        pairs["tune"] = self.tune if isinstance(self.tune, str) else "on" if self.tune else "off"
+        pairs["session.halve_batch"] = "off" if self.halve_batch is not None and not self.halve_batch else "on"
+        pairs["session.fallback"] = "off" if self.fallback is not None and not self.fallback else "on"
+        pairs.update(self.extra)
+        return pairs
+
+    def validate(self) -> List[str]:
+        """The faults of the options, a sentence each; the list is empty when there are none."""
+        native, faults = NativeOptions(abi.OPTIONS_SESSION), []
+        try:
+            pairs = self._pairs()
+        except ValueError as fault:
+            return [f"optimization_level: {fault}"]
+        for key, value in pairs.items():
+            try:
+                native.set(key, value)
+            except PyFlameRTError as fault:
+                faults.append(str(fault))
+        words = known_devices()
+        if self.device is not None and self.device not in words:
+            faults.append(f"no provider opens device '{self.device}'; devices are {', '.join(words)}")
+        return faults
+
+    def _native(self, providers: Sequence[str] = ()) -> NativeOptions:
+        """The library's options; "cpu" is what a list of providers means anyway, only another device can disagree."""
+        native = NativeOptions(abi.OPTIONS_SESSION)
+        try:
+            pairs = self._pairs()
+            if providers:
+                pairs["providers"] = list(providers)
+                if self.device == "cpu":
+                    pairs.pop("device", None)
+        except ValueError as fault:
+            raise InvalidArgumentError(f"optimization_level: {fault}; take one of OptLevel's") from None
+        for key, value in pairs.items():
+            native.set(key, value)
+        return native
+
+    def __repr__(self) -> str:
+        return "SessionOptions(" + ", ".join(f"{key}={value!r}" for key, value in self.__dict__.items()) + ")"
+
+
