@@ -58,7 +58,7 @@ export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=include_file_mti
 main() {
   local full=""
   case ${1:-} in
-    --full) full=yes ;;
+    --full) full=yes && export PFRT_TEST_ALL=1 ;;
     --since) since=${2:?--since needs a commit} ;;
     "") ;;
     *) echo "usage: test/run.sh [--full | --since COMMIT]" >&2 && return 2 ;;

@@ -18,8 +18,8 @@
 #include "core/exec/run/control.h"
 #include "core/ir/graph.h"
 #include "core/model/canonical.h"
-#include "core/model/source_files.h"
 #include "core/model/optimised_graphs.h"
+#include "core/model/source_files.h"
 #include "core/op/engine/operator_set.h"
 
 namespace pfrt {

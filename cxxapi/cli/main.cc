@@ -9,9 +9,9 @@
 #include <pyflame_rt/pyflame_rt.hpp>
 
 #include "cxxapi/cli/app.h"
+#include "cxxapi/cli/line/environment_variables.h"
 #include "cxxapi/cli/line/mistakes.h"
 #include "cxxapi/cli/line/usage_error.h"
-#include "cxxapi/cli/line/environment_variables.h"
 #include "cxxapi/cli/print/json.h"
 #include "cxxapi/cli/print/text.h"
 

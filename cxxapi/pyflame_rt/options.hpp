@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <pyflame_rt/env.hpp>
 #include <pyflame_rt/state.hpp>
 #include <pyflame_rt/tensor.hpp>
@@ -46,15 +47,31 @@ struct SessionOptions {
   // provider that estimates the lowest cost; the order decides between equal costs, and which
   // provider takes over where one fails.
   std::vector<std::string> providers;
+  // "cost" gives a node to whoever estimates the lowest cost, "priority" to the first of
+  // |providers| that accepts it.
+  std::string assign = "cost";
+  std::vector<std::string> skip_passes;  // optimisation passes to leave out, by name
+  // Whether the graph is run before and after each pass, so that a rewrite that changes results is
+  // found, undone and named.
+  bool verify = false;
   std::string precision = "fp32";  // "ieee", "fp32", "fast", "bf16" or "auto"
   double max_error = 0;            // of precision "auto"; 0 = the default
+  // Precision of single nodes, as "NAME=bf16", by the name of the node or of a value it makes.
+  std::vector<std::string> node_precision;
   // "threads" gives the same bits on any number of threads. "batch" also gives the same bits for a
   // row of a batch by itself and among any others, in plain arithmetic.
   std::string deterministic = "threads";
   // "on" refines block sizes by measurement and stores the results in |cache_dir|, if there is one;
-  // "cached" uses stored results and measures nothing. Keys of |extra| set how much is measured:
-  // "tune_budget_s", "tune_search", "tune_iterations" and "tune_repeats".
+  // "cached" uses stored results and measures nothing.
   std::string tune = "off";
+  // Seconds that tune "on" may measure for in all.
+  std::optional<double> tune_budget_s;
+  // Block sizes that tune "on" measures: "race", "random" or "model".
+  std::optional<std::string> tune_search;
+  // Block sizes that "random" and "model" measure after the first ten.
+  std::optional<int64_t> tune_iterations;
+  // Runs by which tune "on" measures a block size.
+  std::optional<int64_t> tune_repeats;
   // Folder where compiled models are kept, so that sessions in other processes start from them
   // (cache/binary_cache.hpp). "off" = nowhere; empty = that of PFRT_CACHE_DIR, if it is set.
   std::string cache_dir;
@@ -70,6 +87,12 @@ struct SessionOptions {
   // Otherwise there is one warning, and such a run takes a plan in which equal names mean nothing.
   // With a state it is refused in any case.
   bool strict_dimension_names = false;
+  // Whether memory comes from the environment's allocator, where it has one.
+  bool use_env_allocators = true;
+  std::optional<int64_t> image_max_pixels;  // larger images are refused by ImageDecoder
+  int64_t create_timeout_ms = 0;            // after which making the session fails; 0 = never
+  // A device that is lost again within this time of being opened anew is given up.
+  std::optional<int64_t> device_reopen_ms;
   // Inputs, by name, on which precision "auto" is measured in place of made-up ones.
   std::vector<std::unordered_map<std::string, Tensor>> samples;
   std::map<std::string, std::string>
@@ -106,6 +129,10 @@ class OptionSetter {
     for (const std::string& value : values) texts.push_back(text(value));
     done(api().options->set_strings(get(), text(key), texts.data(), texts.size()));
   }
+  template <typename T>
+  void set_given(const char* key, const std::optional<T>& value) {
+    if (value) set(key, *value);
+  }
   void set_text(const std::string& key, const std::string& value) {
     done(api().options->set_text(get(), text(key), text(value)));
   }
@@ -136,16 +163,28 @@ inline Handle<pfrt_options> to_c(const SessionOptions& options, std::vector<std:
   if (options.profile_file_prefix != SessionOptions::kProfileFilePrefix)
     c.set("profile_file_prefix", options.profile_file_prefix);
   c.set("log_level", options.log_level);
+  c.set("assign", options.assign);
+  if (!options.skip_passes.empty()) c.set("skip_passes", options.skip_passes);
+  c.set("verify", std::string(options.verify ? "on" : "off"));
   c.set("precision", options.precision);
+  if (!options.node_precision.empty()) c.set("node_precision", options.node_precision);
   if (options.max_error != 0) c.set("max_error", options.max_error);
   c.set("deterministic", options.deterministic);
   c.set("tune", options.tune);
+  c.set_given("tune_budget_s", options.tune_budget_s);
+  c.set_given("tune_search", options.tune_search);
+  c.set_given("tune_iterations", options.tune_iterations);
+  c.set_given("tune_repeats", options.tune_repeats);
   if (!options.cache_dir.empty()) c.set("cache_dir", options.cache_dir);
   c.set("session.fallback", std::string(options.fallback ? "on" : "off"));
   c.set("session.halve_batch", std::string(options.halve_batch ? "on" : "off"));
   c.set("enable_mem_reuse", options.enable_mem_reuse);
   c.set("enable_mem_pattern", options.enable_mem_pattern);
   c.set("strict_dimension_names", options.strict_dimension_names);
+  c.set("session.use_env_allocators", options.use_env_allocators);
+  c.set_given("image.max_pixels", options.image_max_pixels);
+  c.set("create_timeout_ms", options.create_timeout_ms);
+  c.set_given("session.device_reopen_ms", options.device_reopen_ms);
   for (const auto& [key, value] : options.extra) c.set_text(key, value);
   return c.handle();
 }

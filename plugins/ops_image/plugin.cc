@@ -7,8 +7,9 @@
 #include <new>
 #include <string>
 
-#include "plugins/ops/describe.h"
+#include "plugins/ops/onnx_op.h"
 #include "plugins/ops_image/decode.h"
+#include "providers/kit/describe.h"
 
 namespace {
 
@@ -113,5 +114,5 @@ const pfrt_ops_table kTable = {sizeof(pfrt_ops_table), PFRT_ABI_VERSION, kOps, 1
 
 extern "C" PFRT_EXPORT pfrt_code pfrt_plugin_query(const pfrt_host_info* host,
                                                    pfrt_plugin_desc* out_desc) {
-  return pfrt::ops::describe(*host, "ImageOperators", kTable, out_desc);
+  return pfrt::describe_plugin(host, PFRT_PLUGIN_OPS, "ImageOperators", 0, &kTable, out_desc);
 }

@@ -8,7 +8,8 @@
 #include <new>
 #include <string>
 
-#include "plugins/ops/describe.h"
+#include "plugins/ops/onnx_op.h"
+#include "providers/kit/describe.h"
 
 namespace {
 
@@ -92,5 +93,5 @@ const pfrt_ops_table kTable = {sizeof(pfrt_ops_table), PFRT_ABI_VERSION, kOps, 1
 
 extern "C" PFRT_EXPORT pfrt_code pfrt_plugin_query(const pfrt_host_info* host,
                                                    pfrt_plugin_desc* out_desc) {
-  return pfrt::ops::describe(*host, "TextOperators", kTable, out_desc);
+  return pfrt::describe_plugin(host, PFRT_PLUGIN_OPS, "TextOperators", 0, &kTable, out_desc);
 }

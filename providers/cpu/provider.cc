@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
-#include <new>
 #include <vector>
 
 #include "providers/cpu/compile/executable.h"
@@ -17,10 +16,12 @@
 #include "providers/cpu/measure/measure.h"
 #include "providers/cpu/program/build_program.h"
 #include "providers/cpu/registry/registry.h"
+#include "providers/kit/guard.h"
 
 namespace pfrt::cpu {
 namespace {
 
+constexpr const char* kWho = "the CPU provider";
 constexpr int64_t kTypicalDim = 64;  // stands for a symbolic dimension in estimates
 
 struct KernelText {
@@ -32,24 +33,6 @@ struct Provider {
   std::vector<KernelText> kernels;
   std::string fingerprint;
 };
-
-pfrt_code report(const pfrt_sink* sink, const Status& status, uint32_t node = PFRT_NO_INDEX) {
-  return sink->fail(sink, static_cast<pfrt_code>(status.code()), node, to_c(status.message()));
-}
-
-// Calls |fn|, which returns a code; an exception becomes one too.
-template <typename Fn>
-pfrt_code guarded(const pfrt_sink* sink, Fn&& fn) {
-  try {
-    return fn();
-  } catch (const std::bad_alloc&) {
-    return sink->fail(sink, PFRT_CODE_OUT_OF_MEMORY, PFRT_NO_INDEX,
-                      to_c("the CPU provider ran out of memory"));
-  } catch (...) {
-    return sink->fail(sink, PFRT_CODE_INTERNAL, PFRT_NO_INDEX,
-                      to_c("an exception in the CPU provider"));
-  }
-}
 
 void list_kernels(std::vector<KernelText>& out) {
   const auto add = [&](const KernelRow& row) {
@@ -78,14 +61,14 @@ void list_kernels(std::vector<KernelText>& out) {
 pfrt_code open(pfrt_string device, const pfrt_key_value* options, size_t option_count,
                const pfrt_sink* sink, pfrt_provider** out_provider) {
   *out_provider = nullptr;
-  return guarded(sink, [&] {
+  return guarded(sink, kWho, [&] {
     if (view(device) != "cpu")
-      return report(sink, error(Code::kNOT_FOUND, "the CPU provider opens no device '", device,
-                                "': give cpu"));
+      return report_status(sink, error(Code::kNOT_FOUND, "the CPU provider opens no device '",
+                                       device, "': give cpu"));
     if (option_count > 0)
-      return report(sink, error(Code::kINVALID_ARGUMENT, "the CPU provider has no option '",
-                                options[0].key, "': it has none"));
-    if (const Result<Isa> cap = isa_cap(); !cap.ok()) return report(sink, cap.status());
+      return report_status(sink, error(Code::kINVALID_ARGUMENT, "the CPU provider has no option '",
+                                       options[0].key, "': it has none"));
+    if (const Result<Isa> cap = isa_cap(); !cap.ok()) return report_status(sink, cap.status());
     auto provider = std::make_unique<Provider>();
     list_kernels(provider->kernels);
     // It has no options, and neither caches nor threads change what it computes or compiles.
@@ -130,7 +113,7 @@ double typical_flops(const SnapshotNode& node, uint64_t output_bytes) {
 
 pfrt_code claim(pfrt_provider*, const pfrt_snapshot* snapshot, const pfrt_claims* claims,
                 const pfrt_sink* sink) {
-  return guarded(sink, [&] {
+  return guarded(sink, kWho, [&] {
     for (uint32_t n = 0; n < snapshot->node_count; ++n) {
       const SnapshotNode node(*snapshot, n);
       std::string reason = refuse_values(*snapshot, node);
@@ -155,11 +138,11 @@ pfrt_code claim(pfrt_provider*, const pfrt_snapshot* snapshot, const pfrt_claims
 pfrt_code compile_one(pfrt_provider*, const pfrt_region* region, const pfrt_sink* sink,
                       pfrt_executable** out_executable) {
   if (const pfrt_code code = sink->stop(sink)) return code;
-  return guarded(sink, [&] {
+  return guarded(sink, kWho, [&] {
     uint32_t node = PFRT_NO_INDEX;
     Result<std::unique_ptr<Executable>> made =
         Executable::compile(*region->snapshot, *region, node);
-    if (!made.ok()) return report(sink, made.status(), node);
+    if (!made.ok()) return report_status(sink, made.status(), node);
     *out_executable = reinterpret_cast<pfrt_executable*>(made.take().release());
     return pfrt_code{PFRT_CODE_OK};
   });
@@ -187,13 +170,13 @@ pfrt_code compile(pfrt_provider* provider, const pfrt_region* regions, size_t re
 
 pfrt_code specialise(pfrt_executable* executable, const pfrt_shapes* shapes, const pfrt_sink* sink,
                      pfrt_program* out_program) {
-  return guarded(sink, [&] {
+  return guarded(sink, kWho, [&] {
     uint32_t node = PFRT_NO_INDEX;
     pfrt_shapes known{};  // an older host's end before |least|
     std::memcpy(&known, shapes, std::min<size_t>(shapes->struct_size, sizeof known));
     Result<std::unique_ptr<Program>> made =
         build_program(*reinterpret_cast<Executable*>(executable), known, *sink, node);
-    if (!made.ok()) return report(sink, made.status(), node);
+    if (!made.ok()) return report_status(sink, made.status(), node);
     if (const pfrt_code code = sink->stop(sink)) return code;  // measuring may have taken long
     made.value()->describe(*out_program);
     out_program->handle = made.take().release();
@@ -253,7 +236,7 @@ std::string refuse_query(const pfrt_op_query& query) {
 }
 
 pfrt_code supports(pfrt_provider*, const pfrt_op_query* query, const pfrt_sink* sink) {
-  return guarded(sink, [&] {
+  return guarded(sink, kWho, [&] {
     const std::string reason = refuse_query(*query);
     if (reason.empty()) return pfrt_code{PFRT_CODE_OK};
     return sink->fail(sink, PFRT_CODE_UNSUPPORTED_OPERATOR, query->node, to_c(reason));
@@ -276,10 +259,10 @@ pfrt_code kernel_at(pfrt_provider* provider, size_t index, pfrt_kernel_info* out
 
 pfrt_code measure_peaks(pfrt_provider*, const pfrt_measure_request* request,
                         const pfrt_sink* sink) {
-  return guarded(sink, [&] {
+  return guarded(sink, kWho, [&] {
     pfrt_code stopped = PFRT_CODE_OK;
     const Status status = measure(*request, stopped);
-    return status.ok() ? stopped : report(sink, status);
+    return status.ok() ? stopped : report_status(sink, status);
   });
 }
 

@@ -3,6 +3,7 @@
 // `pfrt wse`, and the options by which other commands choose a device.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -60,15 +61,19 @@ TEST(WseCommand, estimates_products_and_language_models) {
   EXPECT_TRUE(has(ran.output, "decode     60x60")) << ran.output;
 }
 
-// Rows that are not met fail, as text and as JSON.
+// Rows that are not met fail, as text and as JSON. A table takes 12 seconds of processor time, so
+// that the text is only asked for where PFRT_TEST_ALL is set.
 TEST(WseCommand, validates) {
-  if (pfrt::test::kSanitized) GTEST_SKIP() << "two tables take minutes with a sanitizer";
-  const Ran text = run("wse validate"), json = run("wse validate --json");
-  EXPECT_TRUE(has(text.output, "independent predictions: ")) << text.output;
-  const bool met = has(text.output, " 0 not met");
-  EXPECT_EQ(has(json.output, "\"not_met\": 0,"), met) << json.output;
-  EXPECT_EQ(text.code, met ? 0 : 1);
+  if (pfrt::test::kSanitized) GTEST_SKIP() << "a table takes minutes with a sanitizer";
+  const Ran json = run("wse validate --json");
+  EXPECT_TRUE(has(json.output, "\"not_met\": ")) << json.output;
+  const bool met = has(json.output, "\"not_met\": 0,");
   EXPECT_EQ(json.code, met ? 0 : 1);
+  if (!std::getenv("PFRT_TEST_ALL")) return;
+  const Ran text = run("wse validate");
+  EXPECT_TRUE(has(text.output, "independent predictions: ")) << text.output;
+  EXPECT_EQ(has(text.output, " 0 not met"), met) << text.output;
+  EXPECT_EQ(text.code, json.code);
 }
 
 TEST(WseCommand, says_what_is_wrong) {

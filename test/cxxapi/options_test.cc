@@ -25,6 +25,56 @@ TEST(SessionOptions, defaults_of_the_guide) {
   EXPECT_TRUE(options.validate().empty());
 }
 
+// With every field set, no key of the schema is left at its default: each has a field.
+TEST(SessionOptions, have_a_field_for_every_key) {
+  SessionOptions options;
+  options.device = "wse2";
+  options.num_threads = 3;
+  options.enable_profiling = true;
+  options.profile_file_prefix = "other";
+  options.execution_mode = "parallel";
+  options.optimization_level = OptLevel::All;
+  options.verbose_optimization = true;
+  options.log_level = "error";
+  options.providers = {"wse", "cpu"};
+  options.assign = "priority";
+  options.skip_passes = {"fusion"};
+  options.verify = true;
+  options.precision = "auto";
+  options.max_error = 0.5;
+  options.node_precision = {"a=bf16"};
+  options.deterministic = "batch";
+  options.tune = "on";
+  options.tune_budget_s = 7;
+  options.tune_search = "model";
+  options.tune_iterations = 7;
+  options.tune_repeats = 7;
+  options.cache_dir = "folder";
+  options.fallback = false;
+  options.enable_mem_reuse = false;
+  options.enable_mem_pattern = false;
+  options.halve_batch = false;
+  options.strict_dimension_names = true;
+  options.use_env_allocators = false;
+  options.image_max_pixels = 7;
+  options.create_timeout_ms = 7;
+  options.device_reopen_ms = 7;
+  std::vector<std::string> faults;
+  const auto handle = detail::to_c(options, &faults);
+  EXPECT_TRUE(faults.empty()) << faults.front();
+  const pfrt_options_api& table = *api().options;
+  for (size_t i = 0; i < table.schema_count(PFRT_OPTIONS_SESSION); ++i) {
+    pfrt_option_info row{};
+    row.struct_size = sizeof row;
+    ASSERT_EQ(table.schema_at(PFRT_OPTIONS_SESSION, i, &row), nullptr);
+    pfrt_string text{};
+    ASSERT_EQ(table.get_text(handle.get(), row.key, &text), nullptr);
+    EXPECT_NE(std::string(text.data, text.size),
+              std::string(row.default_value.data, row.default_value.size))
+        << std::string(row.key.data, row.key.size);
+  }
+}
+
 TEST(SessionOptions, levels_of_the_guide) {
   EXPECT_EQ(static_cast<int>(OptLevel::None), 0);
   EXPECT_EQ(static_cast<int>(OptLevel::Basic), 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Casts, with the results of the reference kernels (row/convert.h).
+// Casts, with the results of the reference kernels (elements/convert.h).
 #include <limits>
 
 #include "providers/cpu/elements/convert.h"

@@ -12,7 +12,7 @@
 
 namespace pfrt::cpu {
 
-// Input 0, |count| elements of the sub-byte type |dtype|, to a byte each (row/types.h,
+// Input 0, |count| elements of the sub-byte type |dtype|, to a byte each (kernel/types.h,
 // stored_size).
 Kernel unpack_sub_byte(pfrt_dtype dtype, int64_t count);
 // The other way; bits after the last element are 0.

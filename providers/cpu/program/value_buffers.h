@@ -2,7 +2,8 @@
 //
 // The buffers of a program, and which of them each value of the region lies in. A value gets its
 // buffer when it is first asked for; where nodes only rename, divide or join values, these lie in
-// one another's buffers (row/in_place.h). Not thread-safe. Must not outlive executable and shapes.
+// one another's buffers (kernel/in_place.h). Not thread-safe. Must not outlive executable and
+// shapes.
 #pragma once
 
 #include <cstdint>

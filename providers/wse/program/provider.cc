@@ -6,40 +6,23 @@
 #include <map>
 #include <new>
 
+#include "providers/kit/guard.h"
 #include "providers/wse/program/ask.h"
 #include "providers/wse/program/executable.h"
 
 namespace pfrt::wse {
 namespace {
 
+constexpr const char* kWho = "the wafer-scale provider";
 constexpr int64_t kClaimSide = 128;  // PEs along a side that estimates are for
 
 Device& of(pfrt_provider* provider) { return *reinterpret_cast<Device*>(provider); }
 Executable& of(pfrt_executable* executable) { return *reinterpret_cast<Executable*>(executable); }
 
-pfrt_code report_status(const pfrt_sink* sink, const Status& status,
-                        uint32_t node = PFRT_NO_INDEX) {
-  return sink->fail(sink, static_cast<pfrt_code>(status.code()), node, to_c(status.message()));
-}
-
-// Calls |fn|, which returns a code; an exception becomes one too.
-template <typename Fn>
-pfrt_code guarded(const pfrt_sink* sink, Fn&& fn) {
-  try {
-    return fn();
-  } catch (const std::bad_alloc&) {
-    return sink->fail(sink, PFRT_CODE_OUT_OF_MEMORY, PFRT_NO_INDEX,
-                      to_c("the wafer-scale provider ran out of memory"));
-  } catch (...) {
-    return sink->fail(sink, PFRT_CODE_INTERNAL, PFRT_NO_INDEX,
-                      to_c("an exception in the wafer-scale provider"));
-  }
-}
-
 pfrt_code open(pfrt_string device, const pfrt_key_value* options, size_t count,
                const pfrt_sink* sink, pfrt_provider** out) {
   *out = nullptr;
-  return guarded(sink, [&] {
+  return guarded(sink, kWho, [&] {
     Result<Settings> settings = read_settings(view(device), options, count);
     if (!settings.ok()) return report_status(sink, settings.status());
     auto made = std::make_unique<Device>();
@@ -53,7 +36,7 @@ void close(pfrt_provider* provider) { delete &of(provider); }
 
 pfrt_code claim(pfrt_provider* provider, const pfrt_snapshot* snapshot, const pfrt_claims* claims,
                 const pfrt_sink* sink) {
-  return guarded(sink, [&] {
+  return guarded(sink, kWho, [&] {
     const Target& target = of(provider).settings.target;
     const int64_t most = std::min(target.fabric.columns, target.fabric.rows);
     for (uint32_t n = 0; n < snapshot->node_count; ++n) {
@@ -125,7 +108,7 @@ std::vector<std::string> nodes_elsewhere(const pfrt_region* regions, size_t size
 // All layers of all regions share the wafer.
 pfrt_code compile(pfrt_provider* provider, const pfrt_region* regions, size_t region_size,
                   size_t count, const pfrt_sink* sink, pfrt_executable** out, size_t* out_region) {
-  return guarded(sink, [&] {
+  return guarded(sink, kWho, [&] {
     Device& device = of(provider);
     std::vector<Layer> layers;
     std::vector<size_t> region_of;
@@ -168,7 +151,7 @@ void release_executable(pfrt_executable* executable) { delete &of(executable); }
 
 pfrt_code specialise(pfrt_executable* executable, const pfrt_shapes* shapes, const pfrt_sink* sink,
                      pfrt_program* out) {
-  return guarded(sink, [&] {
+  return guarded(sink, kWho, [&] {
     uint32_t node = PFRT_NO_INDEX;
     Result<std::unique_ptr<Program>> made = make_program(of(executable), *shapes, &node);
     if (!made.ok()) {
@@ -277,7 +260,7 @@ void add_host(const Program& program, const Machine& machine, const Add& add) {
 
 pfrt_code report(pfrt_executable* executable, const pfrt_program* program,
                  const pfrt_counters* counters, const pfrt_sink* sink) {
-  return guarded(sink, [&] {
+  return guarded(sink, kWho, [&] {
     const Target& target = of(executable).device.settings.target;
     const auto& steps = static_cast<Program*>(program->handle)->steps;
     const auto add = [&](std::string_view name, double value, std::string_view unit,
@@ -314,7 +297,7 @@ pfrt_code fingerprint(pfrt_provider* provider, const pfrt_sink*, pfrt_string* ou
 
 pfrt_code ask(pfrt_provider* provider, const pfrt_question* question, const pfrt_answer* reply,
               const pfrt_sink* sink) {
-  return guarded(sink, [&] {
+  return guarded(sink, kWho, [&] {
     const Status status = answer(of(provider), *question, *reply, *sink);
     return status.ok() ? pfrt_code{PFRT_CODE_OK} : report_status(sink, status);
   });

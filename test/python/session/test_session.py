@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+import ctypes
 import gc
 import os
 import pickle
@@ -12,6 +13,8 @@ import pytest
 
 import pyflame_rt
 from conftest import BOOL, DOUBLE, FLOAT, INT64, ROOT, STRING, node, onnx_model, port
+from pyflame_rt._core import abi, library as lib
+from pyflame_rt._core.options import NativeOptions
 
 A = np.array([[1, 2, 3]], np.float32)
 B = np.array([[10, 20, 30]], np.float32)
@@ -304,3 +307,26 @@ def test_observers_see_what_a_run_does_not_return():
     run_options.observer = None
     session.run(["y"], {"x": x}, run_options)
     assert len(seen) == 1
+
+
+def test_options_have_a_field_for_every_key():
+    """With every field set, no key of the library's schema is left at its default but the list of providers, which is
+    an argument of the session's own."""
+    options = pyflame_rt.SessionOptions(
+        device="wse2", num_threads=3, enable_profiling=True, profile_file_prefix="other", execution_mode="parallel",
+        optimization_level=pyflame_rt.OptLevel.ALL, verbose_optimization=True, log_level="error",
+        skip_passes=["fusion"], verify=True, precision="auto", max_error=0.5, tune="on", fallback=False,
+        enable_mem_reuse=False, enable_mem_pattern=False, halve_batch=False, deterministic="batch",
+        cache_dir="folder", tune_budget_s=7, tune_search="model", tune_iterations=7, tune_repeats=7,
+        strict_dimension_names=True, assign="priority", node_precision=["a=bf16"], use_env_allocators=False,
+        image_max_pixels=7, create_timeout_ms=7, device_reopen_ms=7)
+    native = NativeOptions(abi.OPTIONS_SESSION)
+    for key, value in options._pairs().items():
+        native.set(key, value)
+    info = abi.OptionInfo(struct_size=ctypes.sizeof(abi.OptionInfo))
+    left = []
+    for index in range(lib.options.schema_count(abi.OPTIONS_SESSION)):
+        lib.check(lib.options.schema_at(abi.OPTIONS_SESSION, index, ctypes.byref(info)))
+        if native.get(lib.read(info.key)) == lib.read(info.default_value):
+            left.append(lib.read(info.key))
+    assert left == ["providers"]

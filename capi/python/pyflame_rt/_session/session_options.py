@@ -15,6 +15,12 @@ Precision = Literal["ieee", "fp32", "fast", "bf16", "auto"]
 Deterministic = Literal["threads", "batch"]
 Tune = Union[bool, Literal["off", "on", "cached"]]
 TuneSearch = Literal["race", "random", "model"]
+Assign = Literal["cost", "priority"]
+
+# The library's keys of options that have another name here.
+_KEYS = {"fallback": "session.fallback", "halve_batch": "session.halve_batch",
+         "use_env_allocators": "session.use_env_allocators", "image_max_pixels": "image.max_pixels",
+         "device_reopen_ms": "session.device_reopen_ms"}
 
 
 def _names(option: str, names: Sequence[str]) -> List[str]:
@@ -69,6 +75,13 @@ class SessionOptions:
     enable_mem_pattern: the block that a run works in is kept for the next; False: freed after each run.
     halve_batch: a run that memory does not suffice for is done in parts of fewer rows of its batch, where the graph
         computes each row by itself; not without fallback, nor with a state.
+    assign: "cost" gives a node to whoever estimates the lowest cost, "priority" to the first of the session's providers
+        that accepts it.
+    node_precision: precision of single nodes, as "NAME=bf16", by the name of the node or of a value it makes.
+    use_env_allocators: memory comes from the environment's allocator, where it has one.
+    image_max_pixels: larger images are refused by ImageDecoder; None = 67108864.
+    create_timeout_ms: milliseconds after which making the session fails; 0 = never.
+    device_reopen_ms: a device that is lost again within this time of being opened anew is given up; None = 60000.
     strict_dimension_names: a run whose inputs have other sizes for dimensions of one name is refused; False: there is one
         warning, and such runs take a plan in which names tie nothing; with a state they are refused all the same.
     extra_outputs: inner values to return after the model's outputs.
@@ -86,7 +99,10 @@ class SessionOptions:
                  extra: Optional[Mapping[str, str]] = None,
                  cache_dir: "Union[str, os.PathLike[str], None]" = None, tune_budget_s: Optional[float] = None,
                  tune_search: Optional[TuneSearch] = None, tune_iterations: Optional[int] = None,
-                 tune_repeats: Optional[int] = None, strict_dimension_names: bool = False) -> None:
+                 tune_repeats: Optional[int] = None, strict_dimension_names: bool = False,
+                 assign: Assign = "cost", node_precision: Sequence[str] = (), use_env_allocators: bool = True,
+                 image_max_pixels: Optional[int] = None, create_timeout_ms: int = 0,
+                 device_reopen_ms: Optional[int] = None) -> None:
         self.device: str = device
         self.num_threads: int = num_threads
         self.enable_profiling: bool = enable_profiling
@@ -112,6 +128,12 @@ class SessionOptions:
         self.enable_mem_pattern: bool = enable_mem_pattern
         self.halve_batch: bool = halve_batch
         self.strict_dimension_names: bool = strict_dimension_names
+        self.assign: Assign = assign
+        self.node_precision: List[str] = _names("node_precision", node_precision)
+        self.use_env_allocators: bool = use_env_allocators
+        self.image_max_pixels: Optional[int] = image_max_pixels
+        self.create_timeout_ms: int = create_timeout_ms
+        self.device_reopen_ms: Optional[int] = device_reopen_ms
         self.extra_outputs: List[str] = _names("extra_outputs", extra_outputs)
         self.extra: Dict[str, str] = dict(extra or {})
 
@@ -125,9 +147,8 @@ class SessionOptions:
             super().__setattr__(name, value)
 
     def _pairs(self) -> Dict[str, Any]:
-        apart = ("extra", "extra_outputs", "fallback", "halve_batch", "samples")
-        pairs: Dict[str, Any] = {key: value for key, value in self.__dict__.items()
-                                 if key not in apart and value is not None}
+        pairs: Dict[str, Any] = {_KEYS.get(name, name): value for name, value in self.__dict__.items()
+                                 if name not in ("extra", "extra_outputs", "samples") and value is not None}
         if self.optimization_level is not None:
             pairs["optimization_level"] = OptLevel(self.optimization_level)
         if self.cache_dir is not None:

@@ -69,7 +69,7 @@ Result<Kernel> make_conv_direct_bf16_nchw16c(const SnapshotNode& node, Nchw16cSi
 // pointwise.cc
 std::string refuse_conv_pointwise(const KernelRequest& node);
 Result<Kernel> make_conv_pointwise(const KernelRequest& node);
-// integer_depthwise.cc; QLinearConv in planes or in nChw16c, on either side
+// depthwise/integer.cc; QLinearConv in planes or in nChw16c, on either side
 std::string refuse_conv_integer_depthwise(const KernelRequest& node);
 std::optional<PackedInput> pack_conv_integer_depthwise(const SnapshotNode& node);
 Result<Kernel> make_conv_integer_depthwise(const KernelRequest& node);

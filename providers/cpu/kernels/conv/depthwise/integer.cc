@@ -2,7 +2,7 @@
 //
 // ConvInteger and QLinearConv whose groups have one input channel. A task computes rows of
 // positions in 16 output channels. The rows of the image that they see become columns of taps
-// (depthwise_bytes.h) right before they are read, int8 as uint8 of 128 more, with the zero point
+// (depthwise/bytes.h) right before they are read, int8 as uint8 of 128 more, with the zero point
 // around the image. Zero points of weights are subtracted from them first.
 #include <algorithm>
 #include <cstring>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Weights of depthwise convolutions of bytes as depthwise_bytes.h takes them. Values and pure
+// Weights of depthwise convolutions of bytes as depthwise/bytes.h takes them. Values and pure
 // functions; thread-safe.
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // com.microsoft MatMulNBits: Y = A W' + bias, for weights that are not packed beforehand
-// (nbits_packed.cc). A row of W is widened while it is packed for the matmul.
+// (packed.cc). A row of W is widened while it is packed for the matmul.
 #include <algorithm>
 
 #include "providers/cpu/kernel/signature.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shared by the query symbols of the plug-ins of kind ops. Pure.
+// Helpers that the plug-ins of kind ops share: their rows of the table, and attributes. Pure.
 #pragma once
 
 #include <pyflame_rt/custom.h>
@@ -38,25 +38,6 @@ inline const pfrt_snapshot_attr* attribute(const pfrt_snapshot_node& node, uint3
     if (attr->type == type && view(attr->name) == name) return attr;
   }
   return nullptr;
-}
-
-// Fills the description of a plug-in called |name| with |table|.
-inline pfrt_code describe(const pfrt_host_info& host, std::string_view name,
-                          const pfrt_ops_table& table, pfrt_plugin_desc* out) {
-  out->abi = PFRT_ABI_VERSION;
-  out->abi_major = PFRT_ABI_MAJOR;
-  out->min_minor = 0;
-  out->max_minor = PFRT_ABI_MINOR;
-  out->kind = PFRT_PLUGIN_OPS;
-#if defined(PFRT_SANITIZE_ADDRESS)
-  out->sanitizer = PFRT_SANITIZER_ADDRESS;
-#elif defined(PFRT_SANITIZE_THREAD)
-  out->sanitizer = PFRT_SANITIZER_THREAD;
-#endif
-  out->name = text(name);
-  out->version = text(PFRT_VERSION_TEXT);
-  out->table = &table;
-  return host.abi_major == PFRT_ABI_MAJOR ? PFRT_CODE_OK : PFRT_CODE_PLUGIN;
 }
 
 }  // namespace pfrt::ops
