@@ -17,6 +17,8 @@ cp -r "$source/capi/python" "$work/capi"
 cmake --install "$build" --prefix "$work/build/install" --strip >/dev/null
 
 # What is installed is what the quickstart would build: it need not be built again.
+rm "$(find "$work/build/install" -name libpyflamert_provider_wse.so)" \
+   "$(find "$work/build/install" -name libpyflamert_ops_image.so)"
 cat >"$work/samples/quickstart.sh" <<'DONE'
 #!/bin/sh
 [ -x build/install/bin/pfrt ]
@@ -24,4 +26,5 @@ DONE
 cd "$source"
 /usr/bin/python3 test/docs/pages.py --tree "$work" README.md samples/README.md include/pyflame_rt/README.md \
   bench/README.md capi/node/README.md core/pass/rules/REWRITES.md providers/cpu/README.md test/README.md \
-  samples/digits/README.md CHANGELOG.md
+  samples/digits/README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs/architecture.md docs/coming_from.md \
+  docs/environment_variables.md
