@@ -13,6 +13,10 @@ cmake --install "$build" --prefix "$work/tree" >/dev/null
 mv "$work/tree" "$work/moved"  # an installed tree may be moved
 tree=$work/moved
 model=$source/samples/digits/digits.onnx
+headers() { (cd "$1" && find pyflame_rt -name '*.h' -o -name '*.hpp'); }
+diff <(headers "$tree/include" | LC_ALL=C sort) \
+     <({ headers "$source/include" && headers "$source/cxxapi"; } | LC_ALL=C sort) ||
+  { echo "FAILED: other headers are installed than the source has"; exit 1; }
 expect() {
   local got
   got=$("$@")
