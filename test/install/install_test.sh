@@ -65,6 +65,14 @@ print(pyflame_rt.InferenceSession(sys.argv[1]).run(None, {"image": image})[0].si
   [ "$got" = "10 classes $(find "$tree" -name libpyflamert_c.so)" ] || { echo "FAILED: Python printed '$got'"; exit 1; }
 fi
 
+# Where an installation has no provider of wafers, the tool says what is missing and who makes it.
+rm "$(find "$tree" -name libpyflamert_provider_wse.so)"
+if "$tree/bin/pfrt" wse "$model" >"$work/said" 2>&1 || ! grep -q "libpyflamert_provider_wse.so.*BUILD_WSE=ON" "$work/said"; then
+  echo "FAILED: pfrt wse without its provider says"
+  cat "$work/said"
+  exit 1
+fi
+
 size=0
 for file in $(find "$tree" -name libpyflamert_c.so -o -name libpyflamert_provider_cpu.so); do
   strip -o "$work/stripped" "$file"
