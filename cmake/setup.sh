@@ -16,9 +16,10 @@ need_packages() {
     "${missing[@]}" >/dev/null
 }
 
-# Packages that building the runtime itself takes: compiler, protobuf (importer), FlatBuffers and xxHash (.pfm), RE2
-# and the image libraries (operators of text and images), xbyak (CPU provider), nlohmann-json (machine files), CLI11
-# (tool). Make and pkg-config are for users' own programs, the samples first.
-BUILD_PACKAGES=(g++ cmake make ninja-build pkg-config protobuf-compiler libprotobuf-dev flatbuffers-compiler
-                libflatbuffers-dev libxxhash-dev libxbyak-dev libcli11-dev libre2-dev nlohmann-json3-dev
+# The quickstart needs these: compiler, protobuf (importer), FlatBuffers and xxHash (.pfm), RE2 (operators of text),
+# xbyak (CPU provider), CLI11 (tool). Make and pkg-config are for users' own programs, the samples first.
+QUICKSTART_PACKAGES=(g++ cmake make ninja-build pkg-config protobuf-compiler libprotobuf-dev flatbuffers-compiler
+                     libflatbuffers-dev libxxhash-dev libxbyak-dev libcli11-dev libre2-dev)
+# All parts need these as well: nlohmann-json (machine files of wafers), libraries of images (ImageDecoder).
+BUILD_PACKAGES=("${QUICKSTART_PACKAGES[@]}" nlohmann-json3-dev
                 libjpeg-dev libpng-dev libtiff-dev libopenjp2-7-dev libwebp-dev)

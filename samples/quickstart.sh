@@ -2,29 +2,54 @@
 # SPDX-License-Identifier: Apache-2.0
 # Builds the runtime, its tool and the digits sample, then classifies 297 handwritten digits it has never seen: in C++,
 # or with --python in Python. It leaves the tool, the library and its headers in build/install, for what comes next.
+# --all builds the provider of simulated wafers and the operators that decode images as well.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . cmake/setup.sh
 
-need_packages "${BUILD_PACKAGES[@]}"
+packages=("${QUICKSTART_PACKAGES[@]}") options=() python=no
+for argument in "$@"; do
+  case $argument in
+    --python) python=yes packages+=(python3-numpy) ;;
+    --all)
+      packages+=("${BUILD_PACKAGES[@]}")
+      options=(-DPYFLAME_RT_BUILD_WSE=ON -DPYFLAME_RT_BUILD_IMAGE_OPS=ON)
+      ;;
+    *)
+      echo "usage: samples/quickstart.sh [--python] [--all], not $argument" >&2
+      exit 2
+      ;;
+  esac
+done
+need_packages "${packages[@]}"
 mkdir -p build
 build=build/quickstart
 prefix=build/install
-# quietly COMMAND...: what it says goes to a file, and to stderr when it fails.
+
+# quietly COMMAND...: its output goes to a file, and to stderr when it fails.
 quietly() {
   "$@" >>$build.log 2>&1 || { cat $build.log >&2; exit 1; }
 }
+# shown COMMAND...: the same for Ninja, with a line on stderr for each twentieth of its steps.
+shown() {
+  local line done=0
+  "$@" 2>&1 | while IFS= read -r line; do
+    printf '%s\n' "$line"
+    if [[ $line =~ ^\[([0-9]+)/([0-9]+)\] ]] && [ $((BASH_REMATCH[1] * 20 / BASH_REMATCH[2])) -gt $done ]; then
+      done=$((BASH_REMATCH[1] * 20 / BASH_REMATCH[2]))
+      echo "built $((done * 5)) % in $SECONDS s" >&2
+    fi
+  done >>$build.log || { cat $build.log >&2; exit 1; }
+}
 : >$build.log
-quietly cmake -S . -B $build -G Ninja -DCMAKE_BUILD_TYPE=Release -DPYFLAME_RT_BUILD_TESTS=OFF \
-  -DPYFLAME_RT_BUILD_BENCHES=OFF -DPYFLAME_RT_BUILD_SAMPLES=ON -DPYFLAME_RT_BUILD_PYTHON=ON
+quietly cmake --preset quickstart "${options[@]}"
 if [ -t 1 ]; then
   cmake --build $build
 else
-  quietly cmake --build $build
+  shown cmake --build $build
 fi
 quietly cmake --install $build --prefix $prefix --strip
-if [ "${1:-}" = "--python" ]; then
-  need_packages python3-numpy
+if [ $python = yes ]; then
   package=$(dirname "$(dirname "$(find $prefix -name py.typed)")")
   PYTHONPATH=$package /usr/bin/python3 -B samples/python/digits.py samples/digits
 else

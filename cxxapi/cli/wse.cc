@@ -188,6 +188,16 @@ int plan_model(const WseArgs& args) {
   return 0;
 }
 
+// Builds and installations may leave the provider out.
+void check_provider_is_here() {
+  for (const pyflame_rt::ProviderInfo& provider : pyflame_rt::Environment::instance().providers()) {
+    if (provider.name == "WSEExecutionProvider") return;
+  }
+  throw pyflame_rt::NotFoundError(
+      "simulating a wafer: no folder of plug-ins has libpyflamert_provider_wse.so; builds with "
+      "PYFLAME_RT_BUILD_WSE=ON make it, samples/quickstart.sh with --all");
+}
+
 }  // namespace
 
 int wse_command(const WseArgs& args) {
@@ -202,6 +212,7 @@ int wse_command(const WseArgs& args) {
     throw UsageError("--values goes with --gemm alone, by the algorithm that a session takes");
   if (!args.group.empty() && args.gemv.empty())
     throw UsageError("--group goes with --gemv: it divides the lines that its sums go along");
+  check_provider_is_here();
   if (!args.gemm.empty() || !args.gemv.empty()) {
     std::vector<std::string> words = {args.gemm.empty() ? "gemv=" + args.gemv
                                                         : "gemm=" + args.gemm};

@@ -24,3 +24,7 @@ python_with() {
   fi
   echo "$*" >"$venv/installed"
 }
+
+# PyTorch, with what its exports are made of and held to. Installed once, as torch_exports: 6 GB.
+TORCH_PACKAGES=(torch==2.15.0 torchvision==0.29.2 transformers==5.24.0 timm==1.0.31 onnx==1.23.2 onnxscript==0.7.2
+                onnxruntime==1.32.0 numpy==2.4.6)

@@ -11,8 +11,7 @@ if [ $# -gt 0 ] && [ "${1#-}" = "$1" ]; then
   build=$1
   shift
 fi
-python_with torch_exports torch==2.15.0 torchvision==0.29.2 transformers==5.24.0 timm==1.0.31 onnx==1.23.2 \
-  onnxscript==0.7.2 onnxruntime==1.32.0 numpy==2.4.6
+python_with torch_exports "${TORCH_PACKAGES[@]}"
 export PYFLAME_RT_LIBRARY=${PYFLAME_RT_LIBRARY:-$PWD/$build/lib/libpyflamert_c.so}
 [ -e "$PYFLAME_RT_LIBRARY" ] || { echo "$PYFLAME_RT_LIBRARY is not there: build the preset release first"; exit 2; }
 export PYTHONPATH=$PWD/capi/python PYTHONDONTWRITEBYTECODE=1 HF_HUB_OFFLINE=1 PYTHONWARNINGS=ignore

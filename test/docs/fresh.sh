@@ -4,14 +4,15 @@
 # nothing installed but what the page's own commands install. Needs root, and takes as long as the quickstart's build.
 # The chroot stays for a look, and is made anew by the next call; what debootstrap made is kept beside it.
 #
-# usage: fresh.sh FOLDER [PAGE...]   FOLDER: where the chroot is made; PAGE: README.md samples/README.md
+# usage: fresh.sh FOLDER [PAGE...]
+#   FOLDER: where the chroot is made; PAGE: by default README.md samples/README.md docs/coming_from.md
 set -euo pipefail
 folder=$(realpath -m "$1")
 shift
 cd "$(dirname "$0")/../.."
 . cmake/setup.sh
 [ "$(id -u)" -eq 0 ] || { echo "fresh.sh: chroot needs root" >&2; exit 1; }
-[ $# -gt 0 ] || set -- README.md samples/README.md
+[ $# -gt 0 ] || set -- README.md samples/README.md docs/coming_from.md
 need_packages debootstrap python3
 
 base=$folder/base

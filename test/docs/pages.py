@@ -13,7 +13,7 @@ A page is followed from its top, in a tree where the runtime is installed in bui
 - `text` is what the block before it prints; a line `...` in it stands for any lines.
 - `js` is run by test/node/package.sh, which has the package's dependencies.
 
-A comment <!-- not followed: why --> exempts the next block of `sh`. Any other language is an error, and so are paths in
+A comment <!-- not followed: why --> exempts the next block. Any other language is an error, and so are paths in
 `backticks` and links that lead nowhere.
 
 usage: pages.py --tree DIR [--chroot DIR] PAGE...

@@ -17,11 +17,14 @@ cp -r "$source/capi/python" "$work/capi"
 cmake --install "$build" --prefix "$work/build/install" --strip >/dev/null
 
 # The installed build stands for the quickstart's, which need not be built again.
+rm "$(find "$work/build/install" -name libpyflamert_provider_wse.so)" \
+   "$(find "$work/build/install" -name libpyflamert_ops_image.so)"
 cat >"$work/samples/quickstart.sh" <<'DONE'
 #!/bin/sh
 [ -x build/install/bin/pfrt ]
 DONE
 cd "$source"
 /usr/bin/python3 test/docs/pages.py --tree "$work" README.md samples/README.md include/pyflame_rt/README.md \
-  bench/README.md capi/node/README.md capi/python/README.md core/pass/rules/REWRITES.md providers/cpu/README.md \
-  test/README.md samples/digits/README.md CHANGELOG.md
+  bench/README.md capi/node/README.md capi/python/README.md core/pass/rules/REWRITES.md providers/cpu/README.md test/README.md \
+  samples/digits/README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs/architecture.md docs/coming_from.md \
+  docs/environment_variables.md

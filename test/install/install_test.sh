@@ -13,6 +13,10 @@ cmake --install "$build" --prefix "$work/tree" >/dev/null
 mv "$work/tree" "$work/moved"  # users may move an installed tree
 tree=$work/moved
 model=$source/samples/digits/digits.onnx
+headers() { (cd "$1" && find pyflame_rt -name '*.h' -o -name '*.hpp'); }
+diff <(headers "$tree/include" | LC_ALL=C sort) \
+     <({ headers "$source/include" && headers "$source/cxxapi"; } | LC_ALL=C sort) ||
+  { echo "FAILED: other headers are installed than the source has"; exit 1; }
 expect() {
   local got
   got=$("$@")
@@ -59,6 +63,14 @@ image = numpy.zeros((1, 1, 8, 8), numpy.float32)
 print(pyflame_rt.InferenceSession(sys.argv[1]).run(None, {"image": image})[0].size, "classes", pyflame_rt._core.library.path)
 ' "$model")
   [ "$got" = "10 classes $(find "$tree" -name libpyflamert_c.so)" ] || { echo "FAILED: Python printed '$got'"; exit 1; }
+fi
+
+# Where an installation has no provider of wafers, the tool says what is missing and who makes it.
+rm "$(find "$tree" -name libpyflamert_provider_wse.so)"
+if "$tree/bin/pfrt" wse "$model" >"$work/said" 2>&1 || ! grep -q "libpyflamert_provider_wse.so.*BUILD_WSE=ON" "$work/said"; then
+  echo "FAILED: pfrt wse without its provider says"
+  cat "$work/said"
+  exit 1
 fi
 
 size=0

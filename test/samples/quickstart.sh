@@ -23,16 +23,35 @@ echo "install ok installed"
 FAKE
 cat >"$work/bin/cmake" <<FAKE
 #!/usr/bin/env bash
-case "\$*" in "-S . -B build/quickstart "* | "--build build/quickstart") exit 0 ;; esac
+case "\$*" in
+  "--preset quickstart"*) exit 0 ;;
+  "--build build/quickstart")
+    printf '[%s/100] Building CXX object\n' 1 2 3 4 5 6 7 60 100
+    [ ! -e "$work/bin/broken" ] || { echo "a compiler's complaint"; exit 1; }
+    exit 0
+    ;;
+esac
 exec "$real" "\$@"
 FAKE
 chmod +x "$work"/bin/*
 cd "$work/tree"
-PATH=$work/bin:$PATH ./samples/quickstart.sh >"$work/printed"
+PATH=$work/bin:$PATH ./samples/quickstart.sh >"$work/printed" 2>"$work/progress"
+[ "$(grep -o "^built [0-9]* % in [0-9]* s$" "$work/progress" | cut -d ' ' -f 2 | xargs)" = "5 60 100" ] ||
+  { echo "FAILED: no word of progress"; cat "$work/progress"; exit 1; }
 grep -q "^accuracy 9[789]" "$work/printed" || { echo "FAILED: no accuracy"; cat "$work/printed"; exit 1; }
 for package in make pkg-config; do  # CMake's default generator and samples/README.md need these
   grep -qx $package "$work/bin/packages" || { echo "FAILED: the quickstart does not install $package"; exit 1; }
 done
+! grep -qx nlohmann-json3-dev "$work/bin/packages" || { echo "FAILED: the quickstart installs what it does not use"; exit 1; }
+PATH=$work/bin:$PATH ./samples/quickstart.sh --all >"$work/output" 2>&1
+for package in nlohmann-json3-dev libjpeg-dev; do  # of the parts that are built on request
+  grep -qx $package "$work/bin/packages" || { echo "FAILED: the quickstart --all does not install $package"; exit 1; }
+done
+touch "$work/bin/broken"
+if PATH=$work/bin:$PATH ./samples/quickstart.sh >"$work/output" 2>&1 || ! grep -q "a compiler's complaint" "$work/output"; then
+  echo "FAILED: a build that fails is not shown"; cat "$work/output"; exit 1
+fi
+rm "$work/bin/broken"
 grep -qF "installed in $PWD/build/install" "$work/printed" || { echo "FAILED: no word of pfrt"; cat "$work/printed"; exit 1; }
 commands=$(sed -n 's/^  //p' "$work/printed" | grep -c . || true)
 [ "$commands" -ge 2 ] || { echo "FAILED: no commands"; cat "$work/printed"; exit 1; }
