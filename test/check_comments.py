@@ -56,9 +56,15 @@ def comments(path):
 
 
 def sources(paths):
+    """Names of the files to read, by git where there is a checkout; builds are passed over."""
     listed = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", *paths],
-                            cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\n")
-    for name in listed:
+                            cwd=ROOT, check=False, capture_output=True, text=True)
+    if listed.returncode == 0:
+        names = listed.stdout.split("\n")
+    else:
+        found = (path.relative_to(ROOT) for folder in paths for path in sorted((ROOT / folder).rglob("*")))
+        names = [path.as_posix() for path in found if not path.parts[0].startswith(("build", "."))]
+    for name in names:
         if name.endswith((".cc", ".h", ".hpp", ".c", ".py")) and (ROOT / name).is_file():
             yield name
 

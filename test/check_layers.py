@@ -2,7 +2,7 @@
 """Holds every #include, and every import of the Python package, against cmake/layers.txt, and looks for circles.
 
 Prints each include or import that goes the wrong way, and each circle of folders or of files (a header and the source
-of its name are one). Argument: the root of the tree.
+of its name are one), and folders of many sources without a reason. Argument: the root of the tree.
 
 An import counts wherever it stands, inside a function and under TYPE_CHECKING too. There it only hides a circle from
 the interpreter: whoever reads the one module still has to know the other, and the circle breaks the package once the
@@ -20,13 +20,14 @@ PACKAGE = "capi/python/pyflame_rt"
 # There are far more of both: with fewer the check itself is broken.
 LEAST_INCLUDES = 500
 LEAST_IMPORTS = 200
+MOST_SOURCES = 25  # of a folder without a sentence in layers.txt
 
 
 class Layers:
     """The lines of layers.txt."""
 
     def __init__(self, path):
-        self.allowed, self.libraries, self.tests = {}, {}, {}
+        self.allowed, self.libraries, self.tests, self.many = {}, {}, {}, {}
         with open(path, encoding="utf-8") as lines:
             for line in lines:
                 line = line.strip()
@@ -35,6 +36,8 @@ class Layers:
                 key, _, value = line.partition(":")
                 if key.startswith("library "):
                     self.libraries[key.removeprefix("library ")] = value.split()
+                elif key.startswith("many "):
+                    self.many[key.removeprefix("many ")] = value.strip()
                 elif key.startswith("tests "):
                     self.tests[key.removeprefix("tests ")] = tuple(part.split() for part in value.split("|"))
                 else:
@@ -215,12 +218,25 @@ def circle_faults(files, folders):
     return [f"a circle of {len(circle)}: {' '.join(sorted(circle))}" for circle in circles(files) + circles(folders)]
 
 
+def check_sizes(layers, root):
+    """A fault for each folder with many sources for which layers.txt has no sentence, and the other way round."""
+    counts = {}
+    for top in (*FOLDERS, "bench", "test"):
+        for folder, folders, names in os.walk(os.path.join(root, top)):
+            folders[:] = [name for name in folders if name not in ("node_modules", "__pycache__")]
+            counts[os.path.relpath(folder, root)] = sum(name.endswith((".cc", ".c", ".py")) for name in names)
+    faults = [f"{folder}: {count} sources in one folder: divide it, or say in cmake/layers.txt why they are together"
+              for folder, count in sorted(counts.items()) if count > MOST_SOURCES and folder not in layers.many]
+    return faults + [f"cmake/layers.txt: {folder} has at most {MOST_SOURCES} sources: its sentence can go"
+                     for folder in layers.many if counts.get(folder, 0) <= MOST_SOURCES]
+
+
 def main(root):
     sys.setrecursionlimit(10000)
     layers = Layers(os.path.join(root, "cmake", "layers.txt"))
     faults, includes = check_includes(layers, root)
     more, imports_read = check_imports(layers, root)
-    faults += more
+    faults += more + check_sizes(layers, root)
     if includes < LEAST_INCLUDES or imports_read < LEAST_IMPORTS:
         faults.append(f"only {includes} includes and {imports_read} imports were read: the check itself is broken")
     print("\n".join(faults) or f"{includes} includes and {imports_read} imports point the right way, in no circle")
