@@ -152,33 +152,6 @@ Status Session::open_providers() {
   return {};
 }
 
-Result<std::shared_ptr<Session::Plans>> Session::plan(
-    std::vector<Candidate> candidates, std::shared_ptr<const OptimisedGraph> optimised,
-    const Progress& progress, PackedConstants* packed) const {
-  auto plans = std::make_shared<Plans>();
-  plans->candidates = std::move(candidates);
-  plans->optimised = std::move(optimised);
-  if (!plans->optimised) {
-    std::vector<std::string> notes;  // as when the session was made
-    PFRT_ASSIGN(plans->optimised, preparation_->prepare({plans->candidates, progress}, {}, notes));
-  }
-  PFRT_ASSIGN(auto compiled, compile(plans->optimised->graph, *plans, progress, packed));
-  PFRT_ASSIGN(plans->main, planned(std::move(compiled)));
-  return plans;
-}
-
-Result<std::shared_ptr<Session::Plans>> Session::plan_for_all(
-    std::shared_ptr<const OptimisedGraph> optimised, const Progress& progress,
-    PackedConstants* packed) {
-  for (RecoveryAttempts tried;;) {
-    if (packed) *packed = {};
-    auto made =
-        plan(provider_set_->candidates(), std::exchange(optimised, nullptr), progress, packed);
-    if (made.ok()) return made;
-    PFRT_TRY(prepare_retry(made.take_status(), tried, progress));
-  }
-}
-
 // |refusal| concerns one request, which others serve from then on; the provider stays in use.
 Result<std::shared_ptr<Session::Plans>> Session::without(Plans& plans, const Status& refusal,
                                                          const RunControl& control) const {

@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "core/base/made_once.h"
-#include "core/base/os/profile.h"
 #include "core/exec/compiled_graph.h"
 #include "core/model/model.h"
 #include "core/model/ports.h"
@@ -23,6 +22,7 @@
 #include "core/session/client_pass.h"
 #include "core/session/compiled_cache.h"
 #include "core/session/prepare.h"
+#include "core/session/session_profile.h"
 #include "core/verify/node_precision.h"
 
 namespace pfrt {
@@ -75,12 +75,12 @@ class Session : public std::enable_shared_from_this<Session> {
   // those that the process may use now).
   uint32_t width(int64_t asked, uint32_t available = 0) const;
   // The profile that runs are recorded in; null = none.
-  Profile* profile() const { return open_profile_.load(std::memory_order_acquire); }
+  Profile* profile() const { return profile_.recording(); }
   // Start of the profile, on os::monotonic_ns; 0 = the session's option is off.
-  uint64_t profiling_start_ns() const { return profile_ ? profile_->start_ns() : 0; }
+  uint64_t profiling_start_ns() const { return profile_.start_ns(); }
   // Writes and closes the profile and returns the file's path, and the same path when called again.
   // Empty where the session's option is off. On failure the profile stays open.
-  Result<std::string_view> end_profiling();
+  Result<std::string_view> end_profiling() { return profile_.end(*model_); }
 
   Status run(const std::vector<ValuePtr>& inputs, const std::vector<OutputRequest>& requests,
              const RunControl& control, std::vector<ValuePtr>& outputs);
@@ -137,8 +137,6 @@ class Session : public std::enable_shared_from_this<Session> {
   Status take_options(const Options& options);
   // Sets up tuning with |cache_|, which may be null.
   Status take_tuning(const Options& options);
-  // Begins the profile of a session whose creation began at |started_ns|.
-  void open_profile(const std::string& prefix, uint64_t started_ns);
   void list_inputs();
   void list_outputs();
   // Makes the first plans, with precision "auto" after choosing the cheapest arithmetic that is
@@ -248,13 +246,8 @@ class Session : public std::enable_shared_from_this<Session> {
   size_t required_inputs_ = 0;
   uint32_t max_threads_ = 0, num_threads_ = 0;
   std::shared_ptr<Executor> executor_;  // the environment's, while the session is created; or null
-  std::unique_ptr<Profile> profile_;
-  std::atomic<Profile*> open_profile_{nullptr};
-  std::string profile_prefix_, profile_path_;
-  bool write_at_end_ = false;  // the profile, where nobody has ended it
-  uint64_t profile_number_ = 0;
-  std::mutex profile_mutex_;  // guards profile_path_
-  Progress progress_;         // of the session's creation, which may be stopped until it is done
+  SessionProfile profile_;
+  Progress progress_;  // of the session's creation, which may be stopped until it is done
   std::atomic<pfrt_session_phase> phase_{PFRT_PHASE_INITIALIZING};  // without runs under way
   std::timed_mutex recovery_mutex_;
   mutable std::mutex mutex_;  // guards plans_

@@ -8,9 +8,9 @@
 #include <string_view>
 
 #include "core/base/os/cpu.h"
-#include "core/exec/device_copy.h"
 #include "core/verify/elements.h"
 #include "core/verify/trial_inputs.h"
+#include "core/verify/trial_run.h"
 
 namespace pfrt {
 namespace {
@@ -103,13 +103,7 @@ Result<std::unique_ptr<CompiledGraph>> PrecisionSearch::compile(const Hints* hin
 Status PrecisionSearch::run(CompiledGraph& graph, const std::vector<ValuePtr>& inputs,
                             std::vector<ValuePtr>& outputs) const {
   PFRT_TRY(context_.progress.stop());
-  RunControl control;
-  control.cancelled = context_.progress.cancel_flag();
-  control.deadline_ns =
-      context_.progress.deadline_within(os::monotonic_ns() + kMostSeconds * 1'000'000'000);
-  outputs.clear();
-  return run_and_copy_back(graph, inputs, std::vector<OutputRequest>(graph.graph().outputs.size()),
-                           control, outputs);
+  return run_trial(graph, inputs, kMostSeconds, context_.progress, outputs);
 }
 
 Status PrecisionSearch::add_trial(std::vector<ValuePtr> inputs, bool* added) {

@@ -5,9 +5,9 @@
 #include <chrono>
 
 #include "core/base/os/cpu.h"
-#include "core/exec/device_copy.h"
 #include "core/verify/expectation.h"
 #include "core/verify/trial_inputs.h"
+#include "core/verify/trial_run.h"
 
 namespace pfrt {
 namespace {
@@ -73,21 +73,11 @@ Result<std::unique_ptr<CompiledGraph>> Verifier::compile(std::shared_ptr<const G
   return CompiledGraph::create(std::move(graph), context_);
 }
 
-Status Verifier::run(CompiledGraph& graph, const std::vector<ValuePtr>& inputs, double seconds,
-                     std::vector<ValuePtr>& outputs) const {
-  RunControl control;
-  control.cancelled = context_.progress.cancel_flag();
-  control.deadline_ns =
-      context_.progress.deadline_within(os::monotonic_ns() + static_cast<uint64_t>(seconds * 1e9));
-  outputs.clear();
-  return run_and_copy_back(graph, inputs, std::vector<OutputRequest>(graph.graph().outputs.size()),
-                           control, outputs);
-}
-
 Result<std::unique_ptr<Verifier::Trial>> Verifier::attempt(std::vector<ValuePtr> inputs) {
   std::vector<ValuePtr> outputs;
   const auto start = std::chrono::steady_clock::now();
-  Status status = run(*reference_->compiled, inputs, context_.seconds, outputs);
+  Status status =
+      run_trial(*reference_->compiled, inputs, context_.seconds, context_.progress, outputs);
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   PFRT_TRY(context_.progress.stop());
@@ -106,7 +96,8 @@ Result<std::unique_ptr<Verifier::Trial>> Verifier::attempt(std::vector<ValuePtr>
       PFRT_ASSIGN(ValuePtr one, perturbed(input, ~(moved.size() * kSamples + sample)));
       moved.push_back(std::move(one));
     }
-    status = run(*reference_->moved[sample], moved, context_.seconds, outputs);
+    status =
+        run_trial(*reference_->moved[sample], moved, context_.seconds, context_.progress, outputs);
     PFRT_TRY(context_.progress.stop());
     if (status.ok()) trial->expectation.allow(outputs);
   }
@@ -213,7 +204,8 @@ Result<std::string> Verifier::compare(const Trial& trial, CompiledGraph& after) 
     inputs.push_back(trial.inputs[static_cast<size_t>(at - reference_->inputs.begin())]);
   }
   ++runs_;
-  Status status = run(after, inputs, context_.seconds + kSlower * trial.seconds, outputs);
+  Status status = run_trial(after, inputs, context_.seconds + kSlower * trial.seconds,
+                            context_.progress, outputs);
   PFRT_TRY(context_.progress.stop());
   if (ends_all(status.code())) return status;
   const std::string text = status.ok() ? trial.expectation.difference(*reference_->graph, outputs)

@@ -50,8 +50,6 @@ class Verifier {
   Result<std::string> compare(const Trial& trial, CompiledGraph& after);
   Result<bool> seen_again(Trial& trial, CompiledGraph& after);
   Result<std::unique_ptr<CompiledGraph>> compile(std::shared_ptr<const Graph> graph) const;
-  Status run(CompiledGraph& graph, const std::vector<ValuePtr>& inputs, double seconds,
-             std::vector<ValuePtr>& outputs) const;
   void warn(const std::string& text);
 
   const Context context_;
