@@ -39,6 +39,9 @@ struct Plugin {
   const pfrt_service_table* service() const {
     return static_cast<const pfrt_service_table*>(table);
   }
+  const pfrt_executor_table* executor() const {
+    return static_cast<const pfrt_executor_table*>(table);
+  }
 };
 
 // Which function a provider's table lacks, as a sentence; empty when it has all. |own_open|: open
