@@ -200,6 +200,7 @@ struct pfrt_options : pfrt::capi::Counted {
 
 struct pfrt_env : pfrt::capi::Counted {
   std::shared_ptr<pfrt::Environment> state;
+  std::shared_ptr<pfrt::Executor> executor;     // of the option of that name; null: the pool
   pfrt::capi::LoadedPlugins* loaded = nullptr;  // the state's
   std::mutex mutex;                             // guards what listings hand out
   std::vector<std::shared_ptr<const pfrt::Plugin>> plugins;
@@ -326,6 +327,9 @@ std::shared_ptr<const T> taken(const T* given) {
 // The client's functions as an allocator; its release is called whatever becomes of this.
 Result<AllocatorPtr> allocator_of(const pfrt_allocator* client);
 pfrt_status* set_allocator(pfrt_env* env, const pfrt_allocator* allocator);
+// Of the plug-in of kind executor whose file's name has |word|; |logger| outlives the call.
+Result<std::shared_ptr<Executor>> plugin_executor(LoadedPlugins& plugins, std::string_view word,
+                                                  Logger& logger);
 pfrt_status* set_executor(pfrt_env* env, const pfrt_executor* executor);
 pfrt_status* set_memory_planner(pfrt_env* env, const pfrt_memory_planner* planner);
 pfrt_status* set_thread_hooks(pfrt_env* env, const pfrt_thread_hooks* hooks);

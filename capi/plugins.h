@@ -26,6 +26,8 @@ class LoadedPlugins final : public PluginSource {
   std::vector<std::shared_ptr<const Importer>> importers() override;
   std::vector<OperatorTable> operators() override;
   Result<std::vector<PassTable>> passes(const std::set<std::string>& known) override;
+  // Of kind executor, by the word in its file's name; NOT_FOUND says which file was looked for.
+  Result<std::shared_ptr<const Plugin>> executor(std::string_view word);
   std::string searched() const override { return loader_.searched(); }
 
  private:

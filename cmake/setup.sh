@@ -17,8 +17,8 @@ need_packages() {
 }
 
 # What building the runtime itself takes: compiler, protobuf (importer), FlatBuffers and xxHash (.pfm), RE2 and the
-# image libraries (operators of text and images), xbyak (CPU provider), nlohmann-json (machine files), CLI11 (tool). Make and pkg-config are for users'
-# own programs, the samples first.
+# image libraries (operators of text and images), oneTBB (its executor), xbyak (CPU provider), nlohmann-json (machine
+# files), CLI11 (tool). Make and pkg-config are for users' own programs, the samples first.
 BUILD_PACKAGES=(g++ cmake make ninja-build pkg-config protobuf-compiler libprotobuf-dev flatbuffers-compiler
                 libflatbuffers-dev libxxhash-dev libxbyak-dev libcli11-dev libre2-dev nlohmann-json3-dev
-                libjpeg-dev libpng-dev libtiff-dev libopenjp2-7-dev libwebp-dev)
+                libjpeg-dev libpng-dev libtiff-dev libopenjp2-7-dev libwebp-dev libtbb-dev)

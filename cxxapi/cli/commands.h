@@ -151,7 +151,8 @@ struct DoctorArgs {
   bool measure = false;  // the machine's peaks; the rest says how
   double seconds = 10;
   int threads = 0;
-  std::string only;  // what names must begin with
+  std::string only;      // what names must begin with
+  std::string executor;  // the environment's option; empty = the library's own threads
 };
 int doctor_command(const DoctorArgs& args);
 

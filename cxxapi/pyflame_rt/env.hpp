@@ -25,6 +25,10 @@ struct EnvironmentOptions {
   // Further keys of the library's schema, as text: "memory_limit", "memory_pressure",
   // "memory_idle_s" and others. Throws InputError for one that there is not.
   std::map<std::string, std::string> extra = {};
+  // Whose threads loops of runs use: the library's own pool, or those of a plug-in of kind
+  // executor: "tbb" = oneTBB's, in the arena of the calling thread, so that a host which is built
+  // on oneTBB shares its threads. NotFoundError when there is no such plug-in.
+  std::string executor = {};
 };
 
 // A file of the plug-in search path.
@@ -195,7 +199,7 @@ class Environment {
   // own (memory/planner.hpp).
   void set_memory_planner(std::shared_ptr<memory::IMemoryPlanner> planner);
   // Whose threads runs that begin afterwards use, which then start none of the library's; null
-  // restores these (executor.hpp).
+  // restores those of the environment's options (executor.hpp).
   void set_executor(std::shared_ptr<IExecutor> executor);
   // Who starts and joins the threads of a pool of this environment's own; null goes back to the
   // process's pool (executor.hpp). An executor goes first.
@@ -230,6 +234,7 @@ class Environment {
     };
     set_text("plugin_path", options.plugin_path);
     set_text("log_level", options.log_level);
+    set_text("executor", options.executor);
     if (options.num_threads != 0) {
       detail::check(api().options->set_int(c.get(), detail::text("threads"), options.num_threads));
     }
