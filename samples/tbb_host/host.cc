@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A program built on oneTBB that classifies handwritten digits: each batch of images is one of its
-// tasks, which scales the pixels in a loop of its own and runs the session. The loops of the session
-// are on the workers of the same arena, so that there are never more threads than the arena has.
-// Argument: the folder with digits.onnx and digits_test.bin.
+// tasks, which scales the pixels in a loop of its own and runs the session. The loops of the
+// session are on the workers of the same arena, so that there are never more threads than the arena
+// has. Argument: the folder with digits.onnx and digits_test.bin.
 #include <oneapi/tbb/blocked_range.h>
 #include <oneapi/tbb/parallel_for.h>
 #include <oneapi/tbb/task_arena.h>

@@ -3,7 +3,8 @@
  * Opens the library, loads and runs a .pfm model on several threads, releases everything and closes
  * the library, many times: threads and mappings are at the end what they were after the first
  * rounds. Every other round closes the library first: live handles keep it, and the last to be
- * released unloads it. Usage: reload_test LIBRARY MODEL ROUNDS; MODEL is written first.
+ * released unloads it. Usage: reload_test LIBRARY MODEL ROUNDS [EXECUTOR]; MODEL is written first.
+ * An executor's threads, and what it is loaded with, stay from the first round on.
  */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -22,9 +23,12 @@ static int threads_now(void) {
   return count - 2;
 }
 
+/* Of the environment's option; NULL: the library's own threads. */
+static const char* executor = NULL;
+
 /* A thread that was joined is listed for a moment longer. */
 static int settled_threads(void) {
-  for (int i = 0; i < 10000 && threads_now() > 1; ++i) usleep(1000);
+  for (int i = 0; i < 10000 && threads_now() > 1 && !executor; ++i) usleep(1000);
   return threads_now();
 }
 
@@ -153,7 +157,11 @@ static int one_round(const char* library, const char* model_path, int close_firs
   in.tensor.data = x;
   in.tensor.bytes = sizeof x;
   const pfrt_string path = {model_path, strlen(model_path)}, threads = {"num_threads", 11};
-  int bad = failed(api, api->env->create(NULL, &env), "environment") ||
+  const pfrt_string key = {"executor", 8}, word = {executor, executor ? strlen(executor) : 0};
+  pfrt_options* own = NULL;
+  int bad = failed(api, api->options->create(PFRT_OPTIONS_ENV, &own), "options") ||
+            (executor && failed(api, api->options->set_string(own, key, word), "executor")) ||
+            failed(api, api->env->create(own, &env), "environment") ||
             failed(api, api->model->load_file(env, path, NULL, &model), "model") ||
             failed(api, api->options->create(PFRT_OPTIONS_SESSION, &options), "options") ||
             failed(api, api->options->set_int(options, threads, 3), "num_threads");
@@ -173,6 +181,7 @@ static int one_round(const char* library, const char* model_path, int close_firs
   api->value->release(first);
   api->session->release(session);
   api->options->release(options);
+  api->options->release(own);
   api->model->release(model);
   api->env->release(env);
   if (close_first && out.value) api->value->release(out.value);
@@ -182,7 +191,9 @@ static int one_round(const char* library, const char* model_path, int close_firs
 }
 
 int main(int argc, char** argv) {
-  if (argc != 4) return fprintf(stderr, "usage: %s LIBRARY MODEL ROUNDS\n", argv[0]), 2;
+  if (argc != 4 && argc != 5)
+    return fprintf(stderr, "usage: %s LIBRARY MODEL ROUNDS [EXECUTOR]\n", argv[0]), 2;
+  if (argc == 5) executor = argv[4];
   if (write_model(argv[1], argv[2])) return 1;
   const int rounds = atoi(argv[3]);
   int threads = 0, mappings = 0;
