@@ -63,7 +63,7 @@ class OnThreads {
   bool entered_ = true;
 };
 
-// A second at most: a thread that is killed inside a loop is not waited for any longer.
+// A second at most: a call may wait for something that the exit has ended.
 void wait_for_loops() {
   exiting.store(true);
   for (int ms = 0; inside.load() > 0 && ms < 1000; ++ms)
