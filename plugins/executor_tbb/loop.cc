@@ -19,13 +19,19 @@
 #ifdef PFRT_SANITIZE_THREAD
 extern "C" void __tsan_acquire(void* address);
 extern "C" void __tsan_release(void* address);
-#else
-static void __tsan_acquire(void*) {}  // NOLINT(bugprone-reserved-identifier): the sanitizer's name
-static void __tsan_release(void*) {}  // NOLINT(bugprone-reserved-identifier)
 #endif
 
 namespace pfrt::tbb_executor {
 namespace {
+
+// What a thread did before it reached |point| is seen by those that leave it afterwards.
+#ifdef PFRT_SANITIZE_THREAD
+void reach(char* point) { __tsan_release(point); }
+void leave(char* point) { __tsan_acquire(point); }
+#else
+void reach(char*) {}
+void leave(char*) {}
+#endif
 
 // Lives on its caller's stack.
 struct Loop {
@@ -77,9 +83,9 @@ void on_threads(Loop& loop, uint32_t seats) {
     tbb::parallel_for(
         tbb::blocked_range<uint32_t>(0, seats),
         [&](const tbb::blocked_range<uint32_t>& range) {
-          __tsan_acquire(&loop.started);
+          leave(&loop.started);
           for (uint32_t seat = range.begin(); seat < range.end(); ++seat) loop.work(seat);
-          __tsan_release(&loop.finished);
+          reach(&loop.finished);
         },
         tbb::simple_partitioner(), group);
   });
@@ -94,12 +100,12 @@ void loop(uint32_t workers, uint64_t n, Body body, void* arg) {
     const int most = tbb::this_task_arena::max_concurrency();
     const auto seats =
         static_cast<uint32_t>(std::min<uint64_t>({workers, n, static_cast<uint64_t>(most)}));
-    __tsan_release(&all.started);
+    reach(&all.started);
     try {
       if (seats > 1) on_threads(all, seats);
     } catch (...) {  // without memory for tasks of oneTBB this thread does the rest
     }
-    __tsan_acquire(&all.finished);
+    leave(&all.finished);
   }
   all.work(0);
 }

@@ -9,26 +9,32 @@
 #ifdef PFRT_SANITIZE_THREAD
 extern "C" void __tsan_acquire(void* address);
 extern "C" void __tsan_release(void* address);
-#else
-static void __tsan_acquire(void*) {}
-static void __tsan_release(void*) {}
 #endif
 
 namespace pfrt_test {
 namespace {
 
+// What a thread did before it reached |point| is seen by those that leave it afterwards.
+#ifdef PFRT_SANITIZE_THREAD
+void reach(char* point) { __tsan_release(point); }
+void leave(char* point) { __tsan_acquire(point); }
+#else
+void reach(char*) {}
+void leave(char*) {}
+#endif
+
 void loop(int n, const std::function<void(int)>& body, tbb::task_group_context& group) {
   char started = 0, finished = 0;
-  __tsan_release(&started);
+  reach(&started);
   tbb::parallel_for(
       tbb::blocked_range<int>(0, n),
       [&](const tbb::blocked_range<int>& range) {
-        __tsan_acquire(&started);
+        leave(&started);
         for (int i = range.begin(); i < range.end(); ++i) body(i);
-        __tsan_release(&finished);
+        reach(&finished);
       },
       tbb::simple_partitioner(), group);
-  __tsan_acquire(&finished);
+  leave(&finished);
 }
 
 }  // namespace
@@ -43,13 +49,13 @@ void in_arena(int width, const std::function<void()>& work) {
                                     static_cast<size_t>(width));
   tbb::task_arena arena(width);
   char started = 0, finished = 0;
-  __tsan_release(&started);
+  reach(&started);
   arena.execute([&] {
-    __tsan_acquire(&started);
+    leave(&started);
     work();
-    __tsan_release(&finished);
+    reach(&finished);
   });
-  __tsan_acquire(&finished);
+  leave(&finished);
 }
 
 void in_cancelled_group(const std::function<void()>& work) {
