@@ -9,12 +9,9 @@
 #include <oneapi/tbb/blocked_range.h>
 #include <oneapi/tbb/parallel_for.h>
 #include <oneapi/tbb/task_arena.h>
-#include <oneapi/tbb/version.h>
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
-#include <thread>
 
 #ifdef PFRT_SANITIZE_THREAD
 extern "C" void __tsan_acquire(void* address);
@@ -46,36 +43,6 @@ struct Loop {
   }
 };
 
-std::atomic<bool> exiting{false};
-std::atomic<int> inside{0};  // loops that are on oneTBB
-
-// Counts a loop among those that the end of the process waits for, unless it has come.
-class OnThreads {
- public:
-  OnThreads() {
-    inside.fetch_add(1);
-    if (!exiting.load()) return;
-    entered_ = false;
-    inside.fetch_sub(1);
-  }
-  ~OnThreads() {
-    if (entered_) inside.fetch_sub(1);
-  }
-  OnThreads(const OnThreads&) = delete;
-  OnThreads& operator=(const OnThreads&) = delete;
-  bool entered() const { return entered_; }
-
- private:
-  bool entered_ = true;
-};
-
-// A second at most: a call may wait for something that the exit has ended.
-void wait_for_loops() {
-  exiting.store(true);
-  for (int ms = 0; inside.load() > 0 && ms < 1000; ++ms)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-}
-
 void on_threads(Loop& loop, uint32_t seats) {
   // A group of its own, which a host that cancels the group of its task does not cancel.
   tbb::task_group_context group(tbb::task_group_context::isolated);
@@ -95,29 +62,15 @@ void on_threads(Loop& loop, uint32_t seats) {
 
 void loop(uint32_t workers, uint64_t n, Body body, void* arg) {
   Loop all{body, arg, n};
-  const OnThreads scope;
-  if (scope.entered()) {
-    const int most = tbb::this_task_arena::max_concurrency();
-    const auto seats =
-        static_cast<uint32_t>(std::min<uint64_t>({workers, n, static_cast<uint64_t>(most)}));
-    reach(&all.started);
-    try {
-      if (seats > 1) on_threads(all, seats);
-    } catch (...) {  // without memory for tasks of oneTBB this thread does the rest
-    }
-    leave(&all.finished);
+  const auto most = static_cast<uint64_t>(tbb::this_task_arena::max_concurrency());
+  const auto seats = static_cast<uint32_t>(std::min<uint64_t>({workers, n, most}));
+  reach(&all.started);
+  try {
+    if (seats > 1) on_threads(all, seats);
+  } catch (...) {  // without memory for tasks of oneTBB this thread does the rest
   }
+  leave(&all.finished);
   all.work(0);
-}
-
-const char* version() { return TBB_runtime_version(); }
-
-void leave_at_exit() {
-  // A destructor rather than atexit, which some tools take for the program's. Registered after
-  // those of oneTBB, which is loaded by now, it runs before them.
-  static const struct AtExit {
-    ~AtExit() { wait_for_loops(); }
-  } at_exit;
 }
 
 }  // namespace pfrt::tbb_executor

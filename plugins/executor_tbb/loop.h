@@ -14,11 +14,4 @@ using Body = void (*)(void* arg, uint64_t i, uint32_t worker);
 // work, so that a host's task which it might take meanwhile cannot want a lock that it holds.
 void loop(uint32_t workers, uint64_t n, Body body, void* arg);
 
-// Of oneTBB's library that is loaded, which may be newer than the one that this was built with.
-const char* version();
-
-// To be called before the first loop: when the process exits, loops are over, or are made without
-// oneTBB, before oneTBB goes.
-void leave_at_exit();
-
 }  // namespace pfrt::tbb_executor

@@ -10,7 +10,6 @@
 namespace {
 
 pfrt_code create(const pfrt_sink*, pfrt_executor* out) {
-  pfrt::tbb_executor::leave_at_exit();
   // How many threads there are differs from arena to arena: loop sees.
   out->loop = [](void*, uint32_t workers, uint64_t n, pfrt::tbb_executor::Body body, void* arg) {
     pfrt::tbb_executor::loop(workers, n, body, arg);

@@ -25,6 +25,11 @@ Handle<pfrt_options> threads(const char* number) {
   return make_options(PFRT_OPTIONS_SESSION, {{"num_threads", number}});
 }
 
+// Runs that are under way at once share threads, unless they say how many they want.
+std::vector<Array> run_wide(pfrt_session* session, const std::vector<Array>& inputs) {
+  return run(session, inputs, make_options(PFRT_OPTIONS_RUN, {{"num_threads", "4"}}).get());
+}
+
 // y = Softmax(Tanh(x W) W) and a convolution beside it, x float32[N,96].
 GraphBuilder mixed_graph() {
   GraphBuilder g;
@@ -133,7 +138,8 @@ TEST_P(TbbHost, runs_sessions_in_its_tasks) {
   const auto env = tbb_env();
   const auto session = make_session(env.get(), mixed_graph(), threads("4").get());
   in_arena(GetParam(), [&] {
-    host_for(60, [&](int) { EXPECT_TRUE(same(run(session.get(), {mixed_input(64)}), expected)); });
+    host_for(60,
+             [&](int) { EXPECT_TRUE(same(run_wide(session.get(), {mixed_input(64)}), expected)); });
   });
 }
 
@@ -145,7 +151,8 @@ TEST_P(TbbHost, runs_loops_inside_of_loops) {
   const auto session = make_session(env.get(), mixed_graph(), options.get());
   in_arena(GetParam(), [&] {
     host_for(6, [&](int) {
-      host_for(6, [&](int) { EXPECT_TRUE(same(run(session.get(), {mixed_input(48)}), expected)); });
+      host_for(
+          6, [&](int) { EXPECT_TRUE(same(run_wide(session.get(), {mixed_input(48)}), expected)); });
     });
   });
 }
@@ -164,10 +171,10 @@ TEST_P(TbbHost, makes_sessions_and_plans_in_its_tasks) {
     host_for(48, [&](int i) {
       const int rows = i % kRows;
       const std::vector<Array> inputs = {mixed_input(rows + 1)};
-      EXPECT_TRUE(same(run(shared.get(), inputs), expected[static_cast<size_t>(rows)]));
+      EXPECT_TRUE(same(run_wide(shared.get(), inputs), expected[static_cast<size_t>(rows)]));
       if (i % 4 != 0) return;
       const auto own = make_session(env.get(), model.get(), threads("4").get());
-      EXPECT_TRUE(same(run(own.get(), inputs), expected[static_cast<size_t>(rows)]));
+      EXPECT_TRUE(same(run_wide(own.get(), inputs), expected[static_cast<size_t>(rows)]));
     });
   });
 }
@@ -218,7 +225,7 @@ TEST(TbbHosts, have_sessions_on_other_threads_too) {
       const auto session =
           make_session((t == 3 ? other : env).get(), mixed_graph(), threads("4").get());
       const auto some = [&](int) {
-        if (!same(run(session.get(), {mixed_input(64)}), expected)) ++wrong;
+        if (!same(run_wide(session.get(), {mixed_input(64)}), expected)) ++wrong;
       };
       if (t == 0) in_arena(3, [&] { host_for(20, some); });
       for (int i = 0; i < 20; ++i) some(i);
@@ -296,7 +303,7 @@ TEST(TbbLoops, that_are_waited_in_begin_no_task_of_the_hosts) {
     host_for(100, [&](int) {
       if (in_loop > 0) ++stolen;
       ++tasks;
-      EXPECT_EQ(run(loop.session.get(), {kRow}).size(), 1u);
+      EXPECT_EQ(run_wide(loop.session.get(), {kRow}).size(), 1u);
     });
   });
   EXPECT_EQ(tasks, 100);
@@ -339,7 +346,7 @@ TEST(TbbStops, a_group_that_the_host_cancels_cuts_no_run_short) {
   in_arena(4, [&] {
     for (int i = 0; i < 20; ++i)
       in_cancelled_group([&] {
-        EXPECT_TRUE(same(run(session.get(), {mixed_input(64)}), expected));
+        EXPECT_TRUE(same(run_wide(session.get(), {mixed_input(64)}), expected));
         ++runs;
       });
   });
@@ -357,11 +364,11 @@ TEST(TbbStops, errors_of_runs_are_theirs_alone) {
                             if (i % 2 == 0) {
                               EXPECT_FALSE(try_run(session.get(), {wrong}).ok());
                             }
-                            EXPECT_TRUE(same(run(session.get(), {mixed_input(16)}), expected));
+                            EXPECT_TRUE(same(run_wide(session.get(), {mixed_input(16)}), expected));
                             if (i == 20) throw std::runtime_error("the host's own");
                           }),
                  std::runtime_error);
-    EXPECT_TRUE(same(run(session.get(), {mixed_input(16)}), expected));
+    EXPECT_TRUE(same(run_wide(session.get(), {mixed_input(16)}), expected));
   });
 }
 
@@ -377,7 +384,7 @@ TEST(TbbStops, a_call_that_throws_fails_its_run) {
   in_arena(4, [&] {
     EXPECT_TRUE(fails(try_run(loop.session.get(), {kRow}), PFRT_CODE_PROVIDER, {}));
     throws = false;
-    EXPECT_EQ(run(loop.session.get(), {kRow}).size(), 1u);
+    EXPECT_EQ(run_wide(loop.session.get(), {kRow}).size(), 1u);
   });
 }
 
@@ -389,7 +396,7 @@ TEST(TbbLife, environments_come_and_go) {
     auto env = tbb_env();
     const auto session = make_session(env.get(), mixed_graph(), threads("4").get());
     if (round % 2 == 0) env.reset();  // the session keeps what it needs
-    EXPECT_TRUE(same(run(session.get(), {mixed_input(64)}), expected));
+    EXPECT_TRUE(same(run_wide(session.get(), {mixed_input(64)}), expected));
   }
 }
 
@@ -409,11 +416,11 @@ TEST(TbbLife, another_executor_takes_its_place_for_a_while) {
   };
   const auto session = make_session(env.get(), mixed_graph(), threads("4").get());
   ASSERT_TRUE(ok(api().env->set_executor(env.get(), &own)));
-  (void)run(session.get(), {mixed_input(256)});
+  (void)run_wide(session.get(), {mixed_input(256)});
   const int loops = count.loops;
   EXPECT_GT(loops, 0);
   ASSERT_TRUE(ok(api().env->set_executor(env.get(), nullptr)));
-  (void)run(session.get(), {mixed_input(256)});
+  (void)run_wide(session.get(), {mixed_input(256)});
   EXPECT_EQ(count.loops, loops);
 }
 
@@ -422,16 +429,17 @@ TEST(TbbLife, a_forked_child_has_threads_of_the_librarys) {
   const auto expected = of_pool(mixed_graph(), {mixed_input(64)});
   const auto env = tbb_env();
   const auto session = make_session(env.get(), mixed_graph(), threads("4").get());
-  in_arena(4, [&] { host_for(20, [&](int) { (void)run(session.get(), {mixed_input(64)}); }); });
+  in_arena(4,
+           [&] { host_for(20, [&](int) { (void)run_wide(session.get(), {mixed_input(64)}); }); });
   const pid_t child = fork();
   if (child == 0) {
     alarm(60);
     const int before = threads_now();
-    bool good = static_cast<bool>(same(run(session.get(), {mixed_input(64)}), expected));
+    bool good = static_cast<bool>(same(run_wide(session.get(), {mixed_input(64)}), expected));
     good = good && threads_now() > before;
     const auto fresh = tbb_env();
     const auto other = make_session(fresh.get(), mixed_graph(), threads("4").get());
-    good = good && same(run(other.get(), {mixed_input(64)}), expected);
+    good = good && same(run_wide(other.get(), {mixed_input(64)}), expected);
     _exit(good ? 0 : 1);
   }
   int status = 0;
