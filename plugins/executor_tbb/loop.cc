@@ -43,6 +43,18 @@ struct Loop {
   }
 };
 
+// What a thread does for a loop is after its start and before its end, also where a call throws.
+class Calls {
+ public:
+  explicit Calls(Loop& loop) : loop_(loop) { leave(&loop.started); }
+  ~Calls() { reach(&loop_.finished); }
+  Calls(const Calls&) = delete;
+  Calls& operator=(const Calls&) = delete;
+
+ private:
+  Loop& loop_;
+};
+
 void on_threads(Loop& loop, uint32_t seats) {
   // A group of its own, which a host that cancels the group of its task does not cancel.
   tbb::task_group_context group(tbb::task_group_context::isolated);
@@ -50,9 +62,8 @@ void on_threads(Loop& loop, uint32_t seats) {
     tbb::parallel_for(
         tbb::blocked_range<uint32_t>(0, seats),
         [&](const tbb::blocked_range<uint32_t>& range) {
-          leave(&loop.started);
+          const Calls between(loop);
           for (uint32_t seat = range.begin(); seat < range.end(); ++seat) loop.work(seat);
-          reach(&loop.finished);
         },
         tbb::simple_partitioner(), group);
   });

@@ -23,18 +23,39 @@ void reach(char*) {}
 void leave(char*) {}
 #endif
 
+// What is done while one lives comes after what its maker did before, and before what is done once
+// the maker is over with it; also where something is thrown.
+class Between {
+ public:
+  Between(char* from, char* to) : to_(to) { leave(from); }
+  ~Between() { reach(to_); }
+  Between(const Between&) = delete;
+  Between& operator=(const Between&) = delete;
+
+ private:
+  char* to_;
+};
+class Edges {
+ public:
+  Edges() { reach(&started_); }
+  ~Edges() { leave(&finished_); }
+  Edges(const Edges&) = delete;
+  Edges& operator=(const Edges&) = delete;
+  Between task() { return Between(&started_, &finished_); }
+
+ private:
+  char started_ = 0, finished_ = 0;
+};
+
 void loop(int n, const std::function<void(int)>& body, tbb::task_group_context& group) {
-  char started = 0, finished = 0;
-  reach(&started);
+  Edges edges;
   tbb::parallel_for(
       tbb::blocked_range<int>(0, n),
       [&](const tbb::blocked_range<int>& range) {
-        leave(&started);
+        const Between task = edges.task();
         for (int i = range.begin(); i < range.end(); ++i) body(i);
-        reach(&finished);
       },
       tbb::simple_partitioner(), group);
-  leave(&finished);
 }
 
 }  // namespace
@@ -48,14 +69,11 @@ void in_arena(int width, const std::function<void()>& work) {
   const tbb::global_control threads(tbb::global_control::max_allowed_parallelism,
                                     static_cast<size_t>(width));
   tbb::task_arena arena(width);
-  char started = 0, finished = 0;
-  reach(&started);
+  Edges edges;
   arena.execute([&] {
-    leave(&started);
+    const Between task = edges.task();
     work();
-    reach(&finished);
   });
-  leave(&finished);
 }
 
 void in_cancelled_group(const std::function<void()>& work) {
