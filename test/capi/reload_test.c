@@ -57,7 +57,10 @@ static int failed(const pfrt_api* api, pfrt_status* status, const char* what) {
   return 1;
 }
 
-/* Writes y = Softmax(x) with x float32[64,64]. */
+/* Rows enough for loops on several threads. */
+enum { kRows = 1024 };
+
+/* Writes y = Softmax(x) with x float32[kRows,64]. */
 static int write_model(const char* library, const char* model_path) {
   void* handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
   if (!handle) return fprintf(stderr, "%s\n", dlerror()), 1;
@@ -66,7 +69,7 @@ static int write_model(const char* library, const char* model_path) {
   const pfrt_api* api = get ? get(PFRT_ABI_VERSION, NULL) : NULL;
   if (!api) return fprintf(stderr, "no table\n"), 1;
   const pfrt_string name = {"g", 1}, x = {"x", 1}, y = {"y", 1}, op = {"Softmax", 7};
-  const int64_t dims[] = {64, 64};
+  const int64_t dims[] = {kRows, 64};
   pfrt_value_info info;
   memset(&info, 0, sizeof info);
   info.struct_size = sizeof info;
@@ -144,8 +147,8 @@ static int one_round(const char* library, const char* model_path, int close_firs
   pfrt_model* model = NULL;
   pfrt_options* options = NULL;
   pfrt_session* session = NULL;
-  static float x[64 * 64];
-  const int64_t dims[] = {64, 64};
+  static float x[kRows * 64];
+  const int64_t dims[] = {kRows, 64};
   pfrt_io in, out;
   memset(&in, 0, sizeof in);
   memset(&out, 0, sizeof out);
