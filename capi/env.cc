@@ -51,6 +51,10 @@ pfrt_status* create(const pfrt_options* options, pfrt_env** out) {
       env->loaded = plugins.get();
       return plugins;
     });
+    if (const std::string word = o.get(env_option::kExecutor); word != "pool") {
+      PFRT_ASSIGN(env->executor, plugin_executor(*env->loaded, word, env->state->logger()));
+      env->state->replace([&](Replacements& own) { own.executor = env->executor; });
+    }
     *out = env.release();
     return {};
   });

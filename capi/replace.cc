@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Replacement of the library's own memory and threads by a client's.
+// Replacement of the library's own memory and threads by a client's or a plug-in's.
 #include <array>
 #include <atomic>
 #include <memory>
@@ -10,8 +10,12 @@
 #include "capi/handle/guard.h"
 #include "capi/handle/plugin_scope.h"
 #include "capi/handle/slots.h"
+#include "capi/plugin/plugins.h"
 #include "core/base/foreign.h"
+#include "core/base/os/cpu_control.h"
+#include "core/base/os/fork.h"
 #include "core/exec/run/pool.h"
+#include "core/exec/run/threads.h"
 
 namespace pfrt::capi {
 namespace {
@@ -56,7 +60,8 @@ class ClientExecutor final : public Executor {
       for (uint64_t i = 0; i < n; ++i) body(arg, i, 0);
       return true;
     }
-    Checked checked{body, arg, workers, n, many ? many.get() : few.data(), {}, {}};
+    Checked checked{body, arg, workers, n, many ? many.get() : few.data(), os::fp_control(),
+                    {},   {}};
     const bool returned =
         call_foreign([&] { client_->loop(client_->user, workers, n, &Checked::call, &checked); });
     return returned && checked.called.load() == n && !checked.wrong.load();
@@ -81,6 +86,7 @@ class ClientExecutor final : public Executor {
     uint32_t workers;
     uint64_t n;
     std::atomic<uint64_t>* given;  // a bit for each index
+    const os::FpControl control;   // of the run, which is not that of the client's threads
     std::atomic<uint64_t> called;
     std::atomic<bool> wrong;
     // Whether |i| is an index that was not given before.
@@ -92,7 +98,10 @@ class ClientExecutor final : public Executor {
     static void call(void* self, uint64_t i, uint32_t worker) {
       Checked& c = *static_cast<Checked*>(self);
       if (worker < c.workers && c.is_new(i)) {
+        const os::FpControl own = os::fp_control();
+        if (own != c.control) os::set_fp_control(c.control);
         c.body(c.arg, i, worker);
+        if (own != c.control) os::set_fp_control(own);
         c.called.fetch_add(1);
       } else {
         c.wrong.store(true);
@@ -100,6 +109,62 @@ class ClientExecutor final : public Executor {
     }
   };
   std::shared_ptr<const pfrt_executor> client_;
+};
+
+// How many forks lay between this process and the first one that had an executor of a plug-in.
+uint32_t forks_of_first_plugin_executor() {
+  static const uint32_t forks = os::forks();
+  return forks;
+}
+
+// A forked child has none of the threads that a plug-in started, and finds its locks as they were:
+// there the library's own threads do the work.
+class PluginExecutor final : public Executor {
+ public:
+  PluginExecutor(std::shared_ptr<const Plugin> plugin, std::shared_ptr<const pfrt_executor> made)
+      : plugin_(std::move(plugin)), takes_tasks_(made->submit), own_(std::move(made)) {}
+  uint32_t width() const override { return own_.width(); }
+
+  bool loop(uint32_t workers, uint64_t n, LoopBody body, void* arg) override {
+    if (!in_child()) return own_.loop(workers, n, body, arg);
+    parallel_for(workers, n, body, arg);
+    return true;
+  }
+  Status submit(Task task, void* arg) override {
+    return takes_tasks_ && !in_child() ? own_.submit(task, arg) : pfrt::submit(task, arg);
+  }
+
+ private:
+  bool in_child() const { return os::forks() != forks_; }
+
+  const std::shared_ptr<const Plugin> plugin_;  // goes last
+  const uint32_t forks_ = forks_of_first_plugin_executor();
+  const bool takes_tasks_;
+  ClientExecutor own_;
+};
+
+// Where the creation of an executor reports to.
+struct CreationSink {
+  std::string text;
+  Logger* logger;
+
+  pfrt_sink table() {
+    pfrt_sink sink{};
+    sink.struct_size = sizeof sink;
+    sink.abi = PFRT_ABI_VERSION;
+    sink.host = this;
+    sink.fail = [](const pfrt_sink* s, pfrt_code code, uint32_t, pfrt_string said) {
+      call_foreign([&] { static_cast<CreationSink*>(s->host)->text = view(said); });
+      return code;
+    };
+    sink.log = [](const pfrt_sink* s, pfrt_log_level level, pfrt_string line) {
+      Logger& log = *static_cast<CreationSink*>(s->host)->logger;
+      if (log.wants(level)) call_foreign([&] { log.write(level, view(line)); });
+    };
+    sink.stop = [](const pfrt_sink*) -> pfrt_code { return PFRT_CODE_OK; };
+    sink.progress = [](const pfrt_sink*, double) {};
+    return sink;
+  }
 };
 
 ThreadSource source_of(const std::shared_ptr<const pfrt_thread_hooks>& hooks) {
@@ -133,12 +198,38 @@ pfrt_status* set_allocator(pfrt_env* env, const pfrt_allocator* allocator) {
   });
 }
 
+Result<std::shared_ptr<Executor>> plugin_executor(LoadedPlugins& plugins, std::string_view word,
+                                                  Logger& logger) {
+  PFRT_ASSIGN(auto plugin, plugins.executor(word));
+  CreationSink said{{}, &logger};
+  const pfrt_sink sink = said.table();
+  pfrt_executor made{};
+  made.struct_size = sizeof made;
+  pfrt_code code = PFRT_CODE_PLUGIN;
+  const bool returned = call_foreign([&] { code = plugin->executor()->create(&sink, &made); });
+  std::shared_ptr<const pfrt_executor> client;
+  if (returned && code == PFRT_CODE_OK) client = taken(&made);
+  if (!client || !client->loop) {
+    const Code kind = code == PFRT_CODE_OK ? Code::kPLUGIN : static_cast<Code>(code);
+    return error(kind, "opening executor '", word, "' of '", plugin->path, "': ",
+                 !returned              ? std::string("an exception escaped the plug-in")
+                 : !said.text.empty()   ? said.text
+                 : code == PFRT_CODE_OK ? std::string("it gave no function 'loop'")
+                                        : std::string(code_text(kind)));
+  }
+  logger.log(PFRT_LOG_INFO, "loops of runs are executed by ", plugin->name, " ", plugin->version,
+             ", '", plugin->path, "'");
+  return std::shared_ptr<Executor>(
+      std::make_shared<PluginExecutor>(std::move(plugin), std::move(client)));
+}
+
 pfrt_status* set_executor(pfrt_env* env, const pfrt_executor* executor) {
   return guard([&]() -> Status {
     const auto client = executor ? taken(executor) : nullptr;
     if (!env) return null_argument("env");
     if (client && !client->loop) return missing("an executor");
-    std::shared_ptr<Executor> made = client ? std::make_shared<ClientExecutor>(client) : nullptr;
+    std::shared_ptr<Executor> made = env->executor;
+    if (client) made = std::make_shared<ClientExecutor>(client);
     env->state->replace([&](Replacements& own) { own.executor = std::move(made); });
     return {};
   });

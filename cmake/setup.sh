@@ -20,6 +20,6 @@ need_packages() {
 # xbyak (CPU provider), CLI11 (tool). Make and pkg-config are for users' own programs, the samples first.
 QUICKSTART_PACKAGES=(g++ cmake make ninja-build pkg-config protobuf-compiler libprotobuf-dev flatbuffers-compiler
                      libflatbuffers-dev libxxhash-dev libxbyak-dev libcli11-dev libre2-dev)
-# All parts need these as well: nlohmann-json (machine files of wafers), libraries of images (ImageDecoder).
+# All parts need these as well: oneTBB (its executor), nlohmann-json (machine files of wafers), libraries of images (ImageDecoder).
 BUILD_PACKAGES=("${QUICKSTART_PACKAGES[@]}" nlohmann-json3-dev
-                libjpeg-dev libpng-dev libtiff-dev libopenjp2-7-dev libwebp-dev)
+                libjpeg-dev libpng-dev libtiff-dev libopenjp2-7-dev libwebp-dev libtbb-dev)

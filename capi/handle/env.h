@@ -24,6 +24,7 @@ class LoadedPlugins;
 struct pfrt_env : pfrt::capi::Counted {
   std::shared_ptr<pfrt::Environment> state;
   pfrt::capi::LoadedPlugins* loaded = nullptr;  // the state's
+  std::shared_ptr<pfrt::Executor> executor;     // of the option of that name; null: the pool
   std::mutex mutex;                             // guards storage of listings
   std::vector<std::shared_ptr<const pfrt::Plugin>> plugins;
   struct KernelList {

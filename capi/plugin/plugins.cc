@@ -5,6 +5,7 @@
 #include "capi/plugin/client_pass.h"
 #include "capi/plugin/importer.h"
 #include "core/environment/registry.h"
+#include "core/options/options.h"
 
 namespace pfrt::capi {
 
@@ -69,6 +70,29 @@ std::vector<OperatorTable> LoadedPlugins::operators() {
       out.push_back(
           {plugin->path, static_cast<const pfrt_ops_table*>(plugin->table), plugin->library});
   return out;
+}
+
+Result<std::shared_ptr<const Plugin>> LoadedPlugins::executor(std::string_view word) {
+  PFRT_ASSIGN(auto named, loader_.open_short("executor", word));
+  if (named && named->table) return named;
+  if (named)
+    return error(Code::kPLUGIN, "opening executor '", word, "': '", named->path,
+                 "' is not usable: ", named->reason);
+  std::vector<std::string> there;
+  std::string list;
+  for (const auto& plugin : loader_.list("executor")) {
+    list += message(list.empty() ? "" : ", ", plugin->short_name);
+    there.push_back(plugin->short_name);
+  }
+  there.emplace_back("pool");
+  const std::string near = nearest_name(word, there);
+  return error(
+      Code::kNOT_FOUND, "opening executor '", word, "': there is no file libpyflamert_executor_",
+      word, ".so in ", loader_.searched(), "; executors there are ", list.empty() ? "none" : list,
+      near.empty() ? "" : "; did you mean '", near, near.empty() ? "" : "'?",
+      "; put the file into one of these folders, name its folder by "
+      "PFRT_PLUGIN_PATH or the option 'plugin_path', or leave the option 'executor' out: runs "
+      "then have the library's own threads");
 }
 
 Result<std::vector<PassTable>> LoadedPlugins::passes(const std::set<std::string>& known) {

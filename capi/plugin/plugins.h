@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "core/environment/plugin_source.h"
+#include "core/exec/run/executor.h"
 #include "plugins/loader/loader.h"
 
 namespace pfrt::capi {
@@ -26,11 +27,18 @@ class LoadedPlugins final : public PluginSource {
   std::vector<std::shared_ptr<const Importer>> importers() override;
   std::vector<OperatorTable> operators() override;
   Result<std::vector<PassTable>> passes(const std::set<std::string>& known) override;
+  // Of kind executor, by the word in its file's name; NOT_FOUND says which file was looked for.
+  Result<std::shared_ptr<const Plugin>> executor(std::string_view word);
   std::string searched() const override { return loader_.searched(); }
 
  private:
   PluginLoader loader_;
   Logger& logger_;
 };
+
+// The executor of the plug-in of kind executor whose file's name has |word|; |logger| outlives the
+// call.
+Result<std::shared_ptr<Executor>> plugin_executor(LoadedPlugins& plugins, std::string_view word,
+                                                  Logger& logger);
 
 }  // namespace pfrt::capi

@@ -4,7 +4,7 @@
 A wheel is a zip file that lists what is in it, so nothing but Python is needed here: ``pip install`` works without a
 network where NumPy is there already (``python3 -m venv --system-site-packages``), and from sources that are read-only.
 
-The wheel also has the libraries that the plug-ins need (protobuf, RE2, those of image formats), so that it works on a
+The wheel also has the libraries that the plug-ins need (protobuf, RE2, oneTBB, those of image formats), so that it works on a
 system of the same age with Python and NumPy alone. They are the build machine's, each with its licence.
 
 The library is that of the folder in PYFLAME_RT_BUILD_DIR: a build of these sources (build/release) or an installation.

@@ -43,6 +43,7 @@ using Key = Option<PFRT_OPTIONS_ENV, T>;
 inline constexpr Key<std::string> kPluginPath{"plugin_path"};
 inline constexpr Key<std::string> kLogLevel{"log_level"};
 inline constexpr Key<int64_t> kThreads{"threads"};
+inline constexpr Key<std::string> kExecutor{"executor"};
 inline constexpr Key<bool> kGuardMappedFiles{"guard_mapped_files"};
 inline constexpr Key<int64_t> kMemoryLimit{"memory_limit"};
 inline constexpr Key<int64_t> kAsyncQueue{"async_queue"};

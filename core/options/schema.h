@@ -28,6 +28,10 @@ inline constexpr OptionRow kEnv[] = {
      "least severe line to log"},
     {"threads", PFRT_OPTION_INT, "0", "",
      "threads a run may use at most; 0 = what affinity and quota allow"},
+    {"executor", PFRT_OPTION_STRING, "pool", "",
+     "whose threads loops of runs use: pool = the library's own; another word = those of the "
+     "plug-in of kind executor whose file has it in its name: tbb = oneTBB's, in the arena of the "
+     "calling thread, which a host that is built on oneTBB then shares with its sessions"},
     {"guard_mapped_files", PFRT_OPTION_BOOL, "true", "",
      "model files are mapped, and one that is cut short or written to while it is in use makes "
      "runs fail with 'data loss' (replace it by renaming another over it); false = the signal "

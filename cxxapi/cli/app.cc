@@ -490,7 +490,13 @@ void define_doctor(CLI::App* app, std::function<int()>* action) {
                    "measure on one thread and on so many; 0 = as many as runs have")
       ->check(CLI::Range(0, 4096))
       ->needs(measure);
-  add_examples(command, {"pfrt doctor", "pfrt doctor --measure --only read --seconds 5"});
+  command
+      ->add_option("--executor", args->executor,
+                   "look as a program does that has this environment option: whether loops of its "
+                   "runs could use other threads than the library's own")
+      ->type_name("NAME");
+  add_examples(command, {"pfrt doctor", "pfrt doctor --measure --only read --seconds 5",
+                         "pfrt doctor --executor tbb"});
 }
 
 void define_completion(CLI::App* app, std::function<int()>* action) {

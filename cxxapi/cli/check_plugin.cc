@@ -58,6 +58,7 @@ std::vector<NamedTrial> trials_of(const PluginFacts& facts) {
   if (facts.kind == "import") return import_trials(facts);
   if (facts.kind == "ops") return ops_trials(facts);
   if (facts.kind == "service") return service_trials(facts);
+  if (facts.kind == "executor") return executor_trials(facts);
   return {};
 }
 

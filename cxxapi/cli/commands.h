@@ -151,7 +151,8 @@ struct DoctorArgs {
   bool measure = false;  // measures the machine's peaks; the rest says how
   double seconds = 10;
   int threads = 0;
-  std::string only;  // prefix of the names to measure
+  std::string only;      // prefix of the names to measure
+  std::string executor;  // the environment's option; empty = the library's own threads
 };
 int doctor_command(const DoctorArgs& args);
 

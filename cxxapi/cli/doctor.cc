@@ -124,6 +124,20 @@ std::vector<std::string> find_problems(const char* plugin_path,
   return problems;
 }
 
+// Whose threads loops use: of a plug-in's, by the word in its file's name, name and file too.
+std::string executor_text(const std::string& word, const std::vector<PluginInfo>& plugins) {
+  const std::string own = "pool, the library's own threads";
+  std::string others;
+  for (const PluginInfo& plugin : plugins) {
+    if (plugin.kind != "executor" || !plugin.loaded) continue;
+    const std::string stem = std::filesystem::path(plugin.path).stem().string();
+    const std::string short_name = stem.substr(std::string("libpyflamert_executor_").size());
+    if (short_name == word) return word + ", the threads of " + plugin.name + ": " + plugin.path;
+    others += (others.empty() ? "; there is also " : ", ") + short_name;
+  }
+  return own + others;
+}
+
 void print_measurements(const std::vector<Measurement>& measured) {
   for (size_t i = 0; i < measured.size();) i = print_provider(measured, i);
 }
@@ -132,7 +146,10 @@ void print_measurements(const std::vector<Measurement>& measured) {
 
 int doctor_command(const DoctorArgs& args) {
   const Machine machine = read_machine();
-  const std::vector<PluginInfo> plugins = Environment::instance().plugins();
+  pyflame_rt::EnvironmentOptions options;
+  options.executor = args.executor;
+  const std::vector<PluginInfo> plugins = Environment::instance(options).plugins();
+  const std::string executor = executor_text(args.executor, plugins);
   const char* path = ::secure_getenv("PFRT_PLUGIN_PATH");
   const char* cap = ::secure_getenv("PFRT_ISA");
   const std::vector<std::string> problems = find_problems(path, plugins);
@@ -154,6 +171,7 @@ int doctor_command(const DoctorArgs& args) {
       json.value("none");
     }
     json.field("threads", default_threads(machine))
+        .field("executor", executor)
         .field("memory", machine.memory)
         .field("system", machine.system);
     json.field("plugin_path", path == nullptr ? "" : path)
@@ -178,6 +196,7 @@ int doctor_command(const DoctorArgs& args) {
   std::printf("quota     %s\n",
               machine.quota ? (number_text(*machine.quota) + " cores' time").c_str() : "none");
   std::printf("threads   %d by default\n", default_threads(machine));
+  std::printf("executor  %s\n", executor.c_str());
   std::printf("memory    %s\n", bytes_text(machine.memory).c_str());
   std::printf("plug-ins  %zu%s%s\n", plugins.size(),
               path == nullptr ? "" : ", PFRT_PLUGIN_PATH=", path == nullptr ? "" : path);

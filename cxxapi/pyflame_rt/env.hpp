@@ -25,6 +25,10 @@ struct EnvironmentOptions {
   // Further keys of the library's schema, as text: "memory_limit", "memory_pressure",
   // "memory_idle_s" and others. An unknown key throws InputError.
   std::map<std::string, std::string> extra = {};
+  // Word of the plug-in of kind executor whose threads loops of runs use; empty = the library's own
+  // pool. "tbb" takes oneTBB's, in the arena of the calling thread, so that a host which is built
+  // on oneTBB shares its threads. NotFoundError when there is no such plug-in.
+  std::string executor = {};
 };
 
 // A file of the plug-in search path.
@@ -200,7 +204,7 @@ class Environment {
   // the library's own (memory/planner.hpp).
   void set_memory_planner(std::shared_ptr<memory::IMemoryPlanner> planner);
   // Makes runs that begin afterwards use the threads of |executor| instead of the library's; null
-  // restores the library's (executor.hpp).
+  // restores those of the environment's options (executor.hpp).
   void set_executor(std::shared_ptr<IExecutor> executor);
   // Gives this environment a pool of its own, whose threads |hooks| start and join; null restores
   // the process's pool (executor.hpp). An executor goes first.
@@ -236,6 +240,7 @@ class Environment {
     };
     set_text("plugin_path", options.plugin_path);
     set_text("log_level", options.log_level);
+    set_text("executor", options.executor);
     if (options.num_threads != 0) {
       detail::check(api().options->set_int(c.get(), detail::text("threads"), options.num_threads));
     }

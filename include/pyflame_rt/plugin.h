@@ -46,6 +46,7 @@ enum {
   PFRT_PLUGIN_PASS = 4,
   PFRT_PLUGIN_SERVICE = 5,
   PFRT_PLUGIN_TRANSPORT = 6,
+  PFRT_PLUGIN_EXECUTOR = 7,
   PFRT_PLUGIN_FORCE32 = 0x7fffffff
 };
 
@@ -78,8 +79,8 @@ typedef struct pfrt_plugin_desc {
   uint64_t features;   /* kind-specific bits; a bit without its function is a load error */
   pfrt_string name;    /* CPUExecutionProvider, ONNX, ... */
   pfrt_string version; /* its own, for lists */
-  const void* table;   /* pfrt_provider_table, pfrt_importer_table, pfrt_service_table, pfrt_ops_table or
-                        * pfrt_pass_table, by kind */
+  const void* table;   /* pfrt_provider_table, pfrt_importer_table, pfrt_service_table, pfrt_ops_table,
+                        * pfrt_pass_table or pfrt_executor_table, by kind */
 } pfrt_plugin_desc;
 
 /* The only symbol of a plug-in. Fills |out_desc| (struct_size set by the host); strings and table live as long as
@@ -772,6 +773,18 @@ typedef struct pfrt_service_table {
    * Any thread. */
   pfrt_string (*address)(const pfrt_service_instance* service);
 } pfrt_service_table;
+
+/* ------------------------------------------------------------------ executors */
+/* Where an executor comes from: threads for the runs of an environment whose option "executor" names the plug-in. */
+typedef struct pfrt_executor_table {
+  uint32_t struct_size;
+  uint32_t abi;
+  /* Fills in |out_executor| (struct_size set by the host, the rest zero) for one environment, or fails and leaves nothing
+   * behind. Its functions are held to what pfrt_executor says, with two exceptions: where submit is NULL, asynchronous runs
+   * begin on threads of the library's and their loops are the executor's; and in a forked child, which has the library's
+   * own threads, loop and submit are not called. Threads that have called loop may end after release. Any thread. */
+  pfrt_code (*create)(const pfrt_sink* sink, pfrt_executor* out_executor);
+} pfrt_executor_table;
 
 #ifdef __cplusplus
 }

@@ -149,7 +149,7 @@ typedef struct pfrt_options_api {
 typedef struct pfrt_plugin_info {
   uint32_t struct_size;
   uint32_t loaded;    /* 1 when open and accepted */
-  pfrt_string kind;   /* provider, import, ops, pass, service, transport */
+  pfrt_string kind;   /* provider, import, ops, pass, service, transport, executor */
   pfrt_string name;   /* from the file name */
   pfrt_string path; /* of the file */
   pfrt_string version; /* the plug-in's own; empty when it was not opened */
@@ -252,7 +252,8 @@ typedef struct pfrt_memory_planner {
 /* A client's own threads. |loop| calls fn(arg, i, worker) once for every i < n, on this thread or others, and returns
  * when all calls have returned; |worker| < |workers|, and calls that overlap in time have different ones. It is called
  * from any thread, several times at once, and inside such a call. A run whose loop was cut short, or called with a
- * worker out of range, fails with PROVIDER. |submit| (may be NULL: run_async is UNSUPPORTED then) has fn(arg) called
+ * worker out of range, fails with PROVIDER. While fn runs, the thread's floating-point control is that of the run.
+ * |submit| (may be NULL: run_async is UNSUPPORTED then) has fn(arg) called
  * once, later, on a thread of the client's; anything but 0 = refused, fn is not called. |width| is how many threads
  * there are; 0 = what the processor's affinity and quota allow. |release| (may be NULL) is called once, when the
  * environment has another executor or is gone and no run uses it. */
@@ -376,7 +377,8 @@ typedef struct pfrt_env_api {
    * NULL restores the library's own. The struct is copied; |release| is called for it also when
    * the call fails. INVALID_ARGUMENT when a function is missing. */
   pfrt_status* (*set_allocator)(pfrt_env* env, const pfrt_allocator* allocator);
-  /* This environment's runs then start no thread of the library's. */
+  /* This environment's runs then start no thread of the library's. NULL restores that of the option
+   * "executor". */
   pfrt_status* (*set_executor)(pfrt_env* env, const pfrt_executor* executor);
   /* Gives this environment's runs a pool of their own, whose threads these functions make. The
    * threads end with the environment's last handle (where that goes inside a callback of

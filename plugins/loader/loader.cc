@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::string_view kPrefix = "libpyflamert_";
 constexpr std::string_view kSuffix = ".so";
-constexpr std::string_view kKinds[] = {"",     "provider", "import",   "ops",
-                                       "pass", "service",  "transport"};
+constexpr std::string_view kKinds[] = {"",     "provider", "import",    "ops",
+                                       "pass", "service",  "transport", "executor"};
 
 constexpr pfrt_sanitizer own_sanitizer() {
 #if defined(PFRT_SANITIZE_ADDRESS)
@@ -88,6 +88,9 @@ constexpr Slot kServiceSlots[] = {
     PFRT_SLOT(pfrt_service_table, stop, 0),
     PFRT_SLOT(pfrt_service_table, address, PFRT_SERVICE_ADDRESS),
 };
+constexpr Slot kExecutorSlots[] = {
+    PFRT_SLOT(pfrt_executor_table, create, 0),
+};
 #undef PFRT_SLOT
 
 constexpr size_t kLongestText = 4096;
@@ -127,6 +130,8 @@ std::string check_table(const pfrt_plugin_desc& desc) {
   }
   if (desc.kind == PFRT_PLUGIN_SERVICE)
     return check_slots(desc.table, desc.features, kServiceSlots);
+  if (desc.kind == PFRT_PLUGIN_EXECUTOR)
+    return check_slots(desc.table, desc.features, kExecutorSlots);
   if (desc.kind == PFRT_PLUGIN_OPS) {
     const auto& table = *static_cast<const pfrt_ops_table*>(desc.table);
     if (table.struct_size < sizeof table || (table.count && !table.ops))

@@ -39,6 +39,9 @@ struct Plugin {
   const pfrt_service_table* service() const {
     return static_cast<const pfrt_service_table*>(table);
   }
+  const pfrt_executor_table* executor() const {
+    return static_cast<const pfrt_executor_table*>(table);
+  }
 };
 
 // Names the function that a provider's table lacks, in a sentence; empty when it has all.

@@ -175,6 +175,8 @@ PFRT_ENDS(pfrt_service_request, option_count, 32);
 PFRT_SIZE(pfrt_service_request, 40);
 PFRT_ENDS(pfrt_service_table, address, 24);
 PFRT_SIZE(pfrt_service_table, 32);
+PFRT_ENDS(pfrt_executor_table, create, 8);
+PFRT_SIZE(pfrt_executor_table, 16);
 PFRT_ENDS(pfrt_op_infer, fail, 64);
 PFRT_SIZE(pfrt_op_infer, 72);
 PFRT_ENDS(pfrt_op_compute, max_pixels, 104);

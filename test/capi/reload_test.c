@@ -3,7 +3,8 @@
  * Opens the library, loads and runs a .pfm model on several threads, releases everything and closes
  * the library, many times: threads and mappings are at the end what they were after the first
  * rounds. Every other round closes the library first: live handles keep it, and the last to be
- * released unloads it. Usage: reload_test LIBRARY MODEL ROUNDS; MODEL is written first.
+ * released unloads it. Usage: reload_test LIBRARY MODEL ROUNDS [EXECUTOR]; MODEL is written first.
+ * An executor's threads, and what it is loaded with, stay from the first round on.
  */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -22,9 +23,12 @@ static int threads_now(void) {
   return count - 2;
 }
 
+/* Of the environment's option; NULL: the library's own threads. */
+static const char* executor = NULL;
+
 /* A thread that was joined is listed for a moment longer. */
 static int settled_threads(void) {
-  for (int i = 0; i < 10000 && threads_now() > 1; ++i) usleep(1000);
+  for (int i = 0; i < 10000 && threads_now() > 1 && !executor; ++i) usleep(1000);
   return threads_now();
 }
 
@@ -53,7 +57,10 @@ static int failed(const pfrt_api* api, pfrt_status* status, const char* what) {
   return 1;
 }
 
-/* Writes y = Softmax(x) with x float32[64,64]. */
+/* Rows enough for loops on several threads. */
+enum { kRows = 1024 };
+
+/* Writes y = Softmax(x) with x float32[kRows,64]. */
 static int write_model(const char* library, const char* model_path) {
   void* handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
   if (!handle) return fprintf(stderr, "%s\n", dlerror()), 1;
@@ -62,7 +69,7 @@ static int write_model(const char* library, const char* model_path) {
   const pfrt_api* api = get ? get(PFRT_ABI_VERSION, NULL) : NULL;
   if (!api) return fprintf(stderr, "no table\n"), 1;
   const pfrt_string name = {"g", 1}, x = {"x", 1}, y = {"y", 1}, op = {"Softmax", 7};
-  const int64_t dims[] = {64, 64};
+  const int64_t dims[] = {kRows, 64};
   pfrt_value_info info;
   memset(&info, 0, sizeof info);
   info.struct_size = sizeof info;
@@ -139,8 +146,8 @@ static int one_round(const char* library, const char* model_path, int close_firs
   pfrt_model* model = NULL;
   pfrt_options* options = NULL;
   pfrt_session* session = NULL;
-  static float x[64 * 64];
-  const int64_t dims[] = {64, 64};
+  static float x[kRows * 64];
+  const int64_t dims[] = {kRows, 64};
   pfrt_io in, out;
   memset(&in, 0, sizeof in);
   memset(&out, 0, sizeof out);
@@ -152,7 +159,11 @@ static int one_round(const char* library, const char* model_path, int close_firs
   in.tensor.data = x;
   in.tensor.bytes = sizeof x;
   const pfrt_string path = {model_path, strlen(model_path)}, threads = {"num_threads", 11};
-  int bad = failed(api, api->env->create(NULL, &env), "environment") ||
+  const pfrt_string key = {"executor", 8}, word = {executor, executor ? strlen(executor) : 0};
+  pfrt_options* own = NULL;
+  int bad = failed(api, api->options->create(PFRT_OPTIONS_ENV, &own), "options") ||
+            (executor && failed(api, api->options->set_string(own, key, word), "executor")) ||
+            failed(api, api->env->create(own, &env), "environment") ||
             failed(api, api->model->load_file(env, path, NULL, &model), "model") ||
             failed(api, api->options->create(PFRT_OPTIONS_SESSION, &options), "options") ||
             failed(api, api->options->set_int(options, threads, 3), "num_threads");
@@ -172,6 +183,7 @@ static int one_round(const char* library, const char* model_path, int close_firs
   api->value->release(first);
   api->session->release(session);
   api->options->release(options);
+  api->options->release(own);
   api->model->release(model);
   api->env->release(env);
   if (close_first && out.value) api->value->release(out.value);
@@ -181,7 +193,9 @@ static int one_round(const char* library, const char* model_path, int close_firs
 }
 
 int main(int argc, char** argv) {
-  if (argc != 4) return fprintf(stderr, "usage: %s LIBRARY MODEL ROUNDS\n", argv[0]), 2;
+  if (argc != 4 && argc != 5)
+    return fprintf(stderr, "usage: %s LIBRARY MODEL ROUNDS [EXECUTOR]\n", argv[0]), 2;
+  if (argc == 5) executor = argv[4];
   if (write_model(argv[1], argv[2])) return 1;
   const int rounds = atoi(argv[3]);
   int threads = 0, mappings = 0;

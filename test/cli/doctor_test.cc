@@ -103,6 +103,20 @@ TEST(Doctor, fails_for_a_missing_plugin_folder) {
   EXPECT_EQ(run("doctor", "PFRT_PLUGIN_PATH=").code, 0);
 }
 
+TEST(Doctor, says_whose_threads_loops_have) {
+  Ran ran = run("doctor");
+  EXPECT_TRUE(has(ran.output, "\nexecutor  pool, the library's own threads")) << ran.output;
+  ran = run("doctor --executor nobody");
+  EXPECT_NE(ran.code, 0) << ran.output;
+  EXPECT_TRUE(has(ran.output, "libpyflamert_executor_nobody.so")) << ran.output;
+#if defined(PFRT_TBB)
+  EXPECT_TRUE(has(run("doctor").output, "there is also tbb\n"));
+  ran = run("doctor --json --executor tbb");
+  EXPECT_EQ(ran.code, 0) << ran.output;
+  EXPECT_TRUE(has(ran.output, "\"executor\":\"tbb, the threads of oneTBB: ")) << ran.output;
+#endif
+}
+
 TEST(Doctor, measures_only_when_asked) {
   const Ran ran = run("doctor --json");
   EXPECT_EQ(ran.code, 0) << ran.output;

@@ -124,6 +124,8 @@ INSTANTIATE_TEST_SUITE_P(
         Planted{PFRT_BROKEN("import_takes_junk"), {"damaged-file"}, "bytes of junk"},
         Planted{PFRT_BROKEN("import_saves_nothing"), {"round-trip"}, "0 inputs"},
         Planted{PFRT_BROKEN("service_starts_once"), {"service"}, "started again"},
+        Planted{PFRT_BROKEN("executor_leaves_out"), {"executor"}, "call 299 of 300"},
+        Planted{PFRT_BROKEN("executor_has_no_loop"), {"required-function"}, "no loop"},
         Planted{PFRT_BROKEN("import_live_tensor"), {"unload-with-values"}, "1 value"},
         Planted{PFRT_BROKEN("import_releases_file_twice"), {"double-release"}, "the model's file"},
         Planted{PFRT_BROKEN("ops_same_op_twice"), {"operators"}, "there twice"},
@@ -159,10 +161,17 @@ INSTANTIATE_TEST_SUITE_P(Project, CheckGoodPlugin,
                                          PFRT_BROKEN_PLUGINS "/libpyflamert_ops_good_op.so",
                                          PFRT_BROKEN_PLUGINS "/libpyflamert_import_lends_memory.so",
                                          PFRT_OPS_PLUGINS "/clamp/libpyflamert_ops_clamp.so",
+                                         PFRT_BROKEN_PLUGINS
+                                         "/libpyflamert_executor_good_serial.so",
                                          PFRT_AGES "/older/libpyflamert_provider_custom.so",
                                          PFRT_AGES "/now/libpyflamert_provider_custom.so",
                                          PFRT_AGES "/newer/libpyflamert_provider_custom.so",
                                          PFRT_SAMPLE_PLUGINS "/libpyflamert_service_heartbeat.so"));
+
+#if defined(PFRT_TBB)
+INSTANTIATE_TEST_SUITE_P(OneTbb, CheckGoodPlugin,
+                         testing::Values(PFRT_OWN_PLUGINS "/libpyflamert_executor_tbb.so"));
+#endif
 
 struct Whole {
   const char* file;

@@ -58,7 +58,7 @@ commands=$(sed -n 's/^  //p' "$work/printed" | grep -c . || true)
 sed -n '/^installed in/,$s/^  //p' "$work/printed" | while IFS= read -r command; do
   bash -euo pipefail -c "$command" >"$work/output" 2>&1 || { echo "FAILED: $command"; cat "$work/output"; exit 1; }
 done
-for sample in custom_op custom_pass custom_provider custom_service; do
+for sample in custom_op custom_pass custom_provider custom_service tbb_host; do
   cmake -S samples/$sample -B build/$sample -DCMAKE_PREFIX_PATH="$PWD/build/install" >"$work/output" 2>&1 &&
     cmake --build build/$sample >>"$work/output" 2>&1 || { echo "FAILED: $sample"; cat "$work/output"; exit 1; }
 done

@@ -12,7 +12,8 @@
 namespace cli::check {
 namespace {
 
-constexpr const char* kKinds[] = {"", "provider", "import", "ops", "pass", "service", "transport"};
+constexpr const char* kKinds[] = {"",     "provider", "import",    "ops",
+                                  "pass", "service",  "transport", "executor"};
 
 struct Slot {
   const char* name;
@@ -61,6 +62,8 @@ std::vector<Slot> slots_of(pfrt_plugin_kind kind) {
     case PFRT_PLUGIN_SERVICE:
       return {PFRT_SLOT(pfrt_service_table, start, 0), PFRT_SLOT(pfrt_service_table, stop, 0),
               PFRT_SLOT(pfrt_service_table, address, PFRT_SERVICE_ADDRESS)};
+    case PFRT_PLUGIN_EXECUTOR:
+      return {PFRT_SLOT(pfrt_executor_table, create, 0)};
     default:
       return {};
   }

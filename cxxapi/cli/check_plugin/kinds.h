@@ -34,5 +34,6 @@ std::vector<NamedTrial> provider_verb_trials(const PluginFacts& facts);
 std::vector<NamedTrial> ops_trials(const PluginFacts& facts);
 std::vector<NamedTrial> import_trials(const PluginFacts& facts);
 std::vector<NamedTrial> service_trials(const PluginFacts& facts);
+std::vector<NamedTrial> executor_trials(const PluginFacts& facts);
 
 }  // namespace cli::check

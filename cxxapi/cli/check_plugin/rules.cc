@@ -92,6 +92,11 @@ const std::vector<Rule>& rules() {
        "fill in name and compute of every entry"},
       {"service", "a service starts, ends when it is stopped, and can be started again",
        "join every thread in stop"},
+      {"executor",
+       "its loop makes each call once, on workers below the number that was asked for, never one "
+       "for two calls at once, and returns when all have",
+       "count the calls that have returned, not those that were handed out; give each thread that "
+       "takes part in a loop a number of its own"},
       {"double-release", "it releases each thing once, and only what is its own",
        "drop a reference once for each that was taken"},
       {"leaks", "it frees what it made when the host releases it",

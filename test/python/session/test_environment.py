@@ -59,6 +59,28 @@ def test_further_options():
     assert out == "True False\nTrue\nNone\nTrue\n"
 
 
+def test_threads_of_a_plugin():
+    out = run_python("""
+        import numpy as np
+        import pyflame_rt
+        from pyflame_rt import Environment
+
+        try:
+            Environment.instance(executor="nobody")
+        except pyflame_rt.NotFoundError as raised:
+            print("libpyflamert_executor_nobody.so" in str(raised), Environment.has_instance())
+        feed = {"image": np.ones((40, 1, 8, 8), "f")}
+        there = "TBB" == "True"
+        if there:
+            Environment.instance(executor="tbb")
+        print(*pyflame_rt.InferenceSession(MODEL).run(None, feed)[0].argmax(1)[:2])
+        """.replace("MODEL", repr(str(DIGITS))).replace(
+        "TBB", str(any(one.kind == "executor" for one in Environment.instance().plugins()))))
+    session = pyflame_rt.InferenceSession(DIGITS)
+    expected = session.run(None, {"image": np.ones((40, 1, 8, 8), "f")})[0].argmax(1)[:2]
+    assert out == f"True False\n{expected[0]} {expected[1]}\n"
+
+
 def test_plugins_and_providers():
     env = Environment.instance()
     env.refresh_plugins()

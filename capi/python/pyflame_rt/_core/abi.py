@@ -1061,6 +1061,7 @@ PLUGIN_OPS = 3
 PLUGIN_PASS = 4
 PLUGIN_SERVICE = 5
 PLUGIN_TRANSPORT = 6
+PLUGIN_EXECUTOR = 7
 
 SANITIZER_NONE = 0
 SANITIZER_ADDRESS = 1
@@ -1536,6 +1537,14 @@ class ServiceTable(Structure):
         ("start", CFUNCTYPE(c_uint32, c_void_p, c_void_p, c_void_p)),
         ("stop", CFUNCTYPE(None, c_void_p)),
         ("address", CFUNCTYPE(String, c_void_p)),
+    ]
+
+
+class ExecutorTable(Structure):
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("abi", c_uint32),
+        ("create", CFUNCTYPE(c_uint32, c_void_p, c_void_p)),
     ]
 
 

@@ -26,7 +26,7 @@ class PluginInfo:
     """The file ``path`` in the plug-in folders, which brings ``name``, of the plug-in's own ``version``.
 
     ``loaded`` when it was accepted; ``abi_major`` and ``abi_minor`` are what it was built with. ``kind`` is
-    "provider", "import", "ops", "pass", "service" or "transport".
+    "provider", "import", "ops", "pass", "service", "transport" or "executor".
     """
 
     kind: str
@@ -103,7 +103,7 @@ class Environment:
 
     @classmethod
     def instance(cls, *, plugin_path: str = "", log_level: Optional[LogLevel] = None, num_threads: int = 0,
-                 extra: Optional[Mapping[str, str]] = None) -> "Environment":
+                 executor: str = "", extra: Optional[Mapping[str, str]] = None) -> "Environment":
         """The one of the process.
 
         Parameters, for the call that makes it, before the first session, model or graph file
@@ -111,14 +111,17 @@ class Environment:
         plugin_path: folders, separated by colons, that are searched before those of PFRT_PLUGIN_PATH.
         log_level: "debug", "info", "warning", "error" or "off"; None = "warning".
         num_threads: threads that runs may use unless their session says otherwise; 0 = as many as the process may use.
+        executor: whose threads loops of runs use; "" or "pool" = the library's own, "tbb" = oneTBB's, in the arena of the
+        calling thread, for processes whose other parts are built on oneTBB. Another word is that of a plug-in of kind
+        executor; NotFoundError where there is none of it.
         extra: further options by the keys of the library's schema, as text: ``memory_limit``, ``memory_pressure``,
         ``memory_idle_s`` and others.
 
         InvalidArgumentError for options that come too late or are not there.
         """
-        if plugin_path or log_level is not None or num_threads or extra:
+        if plugin_path or log_level is not None or num_threads or executor or extra:
             options = NativeOptions(abi.OPTIONS_ENV)
-            given = {"plugin_path": plugin_path, "log_level": log_level, "threads": num_threads}
+            given = {"plugin_path": plugin_path, "log_level": log_level, "threads": num_threads, "executor": executor}
             for key, value in {**{k: v for k, v in given.items() if v}, **(extra or {})}.items():
                 options.set(key, value)
             if not lib.begin_env(options.address):
