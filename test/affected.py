@@ -28,9 +28,10 @@ UNREAD = (".gitignore", ".gitattributes", ".editorconfig", "LICENSE")
 def changed_files(base):
     """Files that differ from |base|, committed or not; renamed ones by both names."""
     git = ["git", "-C", str(ROOT)]
-    diff = subprocess.run([*git, "diff", "--name-only", "--no-renames", base], check=True, capture_output=True, text=True)
-    new = subprocess.run([*git, "ls-files", "--others", "--exclude-standard"], check=True, capture_output=True, text=True)
-    return sorted(set(diff.stdout.split("\n") + new.stdout.split("\n")) - {""})
+    names = []
+    for command in (["diff", "--name-only", "--no-renames", base], ["ls-files", "--others", "--exclude-standard"]):
+        names += subprocess.run([*git, *command], check=True, capture_output=True, text=True).stdout.split("\n")
+    return sorted(set(names) - {""})
 
 
 def is_in(path, folder):
@@ -104,7 +105,8 @@ def main(arguments):
         print(";".join(changed_sources(folder, set(files))))
     elif "--folders" in flags:
         changed = {layers.folder(file)[0] or str(Path(file).parent) for file in files}
-        reached = {key for key in layers.allowed if any(is_in(c, f) or is_in(f, c) for c in changed for f in includes(layers, key))}
+        reached = {key for key in layers.allowed
+                   if any(is_in(c, f) or is_in(f, c) for c in changed for f in includes(layers, key))}
         print("\n".join(sorted(changed | reached)))
     else:
         print(";".join(untouched(layers, files, "--about" in flags)))

@@ -33,15 +33,17 @@ def lines_of_cpp(text):
         elif words.startswith("/*"):
             start = text.rfind("\n", 0, found.start()) + 1
             first = text.count("\n", 0, start) + 1
+            alone = not text[start : found.start()].strip()
             for number, part in enumerate(words[2:-2].split("\n")):
-                yield first + number, found.start() - start, part.strip().lstrip("*<!").strip(), not text[start : found.start()].strip()
+                yield first + number, found.start() - start, part.strip().lstrip("*<!").strip(), alone
 
 
 def lines_of_python(path):
     with open(path, "rb") as file:
         for token in tokenize.tokenize(file.readline):
             if token.type == tokenize.COMMENT:
-                yield token.start[0], token.start[1], token.string.lstrip("#").strip(), not token.line[: token.start[1]].strip()
+                line, column = token.start
+                yield line, column, token.string.lstrip("#").strip(), not token.line[:column].strip()
 
 
 def comments(path):

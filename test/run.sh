@@ -52,8 +52,13 @@ leave_out() {
 }
 
 # Compiled objects are kept in ccache's own folder, where the next run finds them, also from a checkout elsewhere.
-launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
-export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=include_file_mtime,include_file_ctime,time_macros,pch_defines
+launcher=()
+use_ccache() {
+  command -v ccache >/dev/null || return 0
+  launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+  export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=include_file_mtime,include_file_ctime,time_macros,pch_defines
+}
+use_ccache
 
 main() {
   local full=""
@@ -65,6 +70,7 @@ main() {
   esac
   phase "packages"
   need_packages "${BUILD_PACKAGES[@]}" "${TEST_PACKAGES[@]}"
+  use_ccache
   command -v npm >/dev/null || need_packages nodejs npm  # other packages of Node.js bring npm along
   run_suite release all
   [ -n "$full" ] || return 0

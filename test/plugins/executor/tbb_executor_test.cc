@@ -13,7 +13,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "test/capi/custom_operator.h"
+#include "test/capi/plugin/custom_operator.h"
 #include "test/plugins/executor/tbb_host.h"
 
 namespace pfrt_test {
