@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Builds the runtime, its tool and the digits sample, then classifies 297 handwritten digits it has never seen: in C++,
 # or with --python in Python. It leaves the tool, the library and its headers in build/install, for what comes next.
-# --all builds the provider of simulated wafers and the operators that decode images as well.
+# --all builds the provider of simulated wafers, the operators that decode images and the executor on oneTBB as well.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . cmake/setup.sh
@@ -13,7 +13,7 @@ for argument in "$@"; do
     --python) python=yes packages+=(python3-numpy) ;;
     --all)
       packages+=("${BUILD_PACKAGES[@]}")
-      options=(-DPYFLAME_RT_BUILD_WSE=ON -DPYFLAME_RT_BUILD_IMAGE_OPS=ON)
+      options=(-DPYFLAME_RT_BUILD_WSE=ON -DPYFLAME_RT_BUILD_IMAGE_OPS=ON -DPYFLAME_RT_TBB=ON)
       ;;
     *)
       echo "usage: samples/quickstart.sh [--python] [--all], not $argument" >&2

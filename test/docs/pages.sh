@@ -17,8 +17,8 @@ cp -r "$source/capi/python" "$work/capi"
 cmake --install "$build" --prefix "$work/build/install" --strip >/dev/null
 
 # The installed build stands for the quickstart's, which need not be built again.
-rm "$(find "$work/build/install" -name libpyflamert_provider_wse.so)" \
-   "$(find "$work/build/install" -name libpyflamert_ops_image.so)"
+find "$work/build/install" '(' -name libpyflamert_provider_wse.so -o -name libpyflamert_ops_image.so \
+  -o -name libpyflamert_executor_tbb.so ')' -delete
 cat >"$work/samples/quickstart.sh" <<'DONE'
 #!/bin/sh
 [ -x build/install/bin/pfrt ]
