@@ -166,7 +166,7 @@ struct Both {
   double runs, loops;
 };
 
-// One thread runs the session again and again, while another has the host's loops.
+// Runs the session again and again on a thread, while another has the host's loops.
 Both beside(const Session& session, double seconds) {
   Both both{};
   std::thread other([&] { both.runs = per_second(seconds, [&] { session.run(); }); });
@@ -233,7 +233,7 @@ int main(int argc, char** argv) {
       tasks{"the host's tasks, each with a run", {}, {}};
   Row small_tasks{"the same, runs of 8 rows", {}, {}};
   for (int round = 0; round < rounds; ++round) {
-    // What a second's work is, for both.
+    // Counts the work of a second, for both.
     const double loops_alone = per_second(seconds / 2, host_loop);
     const double runs_alone = per_second(seconds / 2, [&] { pool.run(); });
     for (const bool first : {true, false}) {

@@ -111,7 +111,7 @@ class ClientExecutor final : public Executor {
   std::shared_ptr<const pfrt_executor> client_;
 };
 
-// How many forks lay between this process and the first one that had an executor of a plug-in.
+// The number of forks between this process and the first that had an executor of a plug-in.
 uint32_t forks_of_first_plugin_executor() {
   static const uint32_t forks = os::forks();
   return forks;
@@ -143,7 +143,7 @@ class PluginExecutor final : public Executor {
   ClientExecutor own_;
 };
 
-// Where the creation of an executor reports to.
+// The sink that the creation of an executor reports to.
 struct CreationSink {
   std::string text;
   Logger* logger;

@@ -9,7 +9,7 @@ import affected  # noqa: E402
 from check_layers import Layers  # noqa: E402
 
 EVERY = "every test"
-# What changed, whether a sanitizer asks, tests that have to run, and tests that may be left out.
+# A case is what changed, whether a sanitizer asks, tests that have to run, and tests that may be left out.
 CASES = [
     (["core/exec/loops.cc"], False, {"pfrt_core_test", "pfrt_capi_test", "pfrt_optimise_test", "pfrt_cli_test"},
      {"pfrt_provider_cpu_test", "wse_tests"}),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a cache's handle holds.
+// Members of a cache's handle.
 #pragma once
 
 #include <memory>

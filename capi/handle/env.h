@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an environment's handle holds.
+// Members of an environment's handle.
 #pragma once
 
 #include <deque>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a graph's handle holds: the graph, and what getters handed out.
+// Members of a graph's handle: the graph, and what getters handed out.
 #pragma once
 
 #include <deque>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a memory pool's handle holds.
+// Members of a memory pool's handle.
 #pragma once
 
 #include <memory>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a model's handle holds.
+// Members of a model's handle.
 #pragma once
 
 #include <memory>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an options handle holds.
+// Members of an options handle.
 #pragma once
 
 #include <memory>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a report's handle holds.
+// Members of a report's handle.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a session's handle holds.
+// Members of a session's handle.
 #pragma once
 
 #include <memory>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a state's handle holds.
+// Members of a state's handle.
 #pragma once
 
 #include <memory>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a status handle holds.
+// Members of a status handle.
 #pragma once
 
 #include <memory>

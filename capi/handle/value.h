@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a value's handle holds.
+// Members of a value's handle.
 #pragma once
 
 #include <mutex>

@@ -39,11 +39,11 @@ class SourceFiles {
   // Notes the mapped files that constants of |graph| and its bodies view, or are copied from.
   void collect(const Graph& graph);
 
-  // As Model::content.
+  // Serves Model::content.
   std::string content(const RunControl& control) const;
   // The mapping of file |number|, which is opened at the first call.
   Result<std::shared_ptr<os::MappedFile>> mapped(size_t number) const;
-  // As Model::intact; |listed| also looks at the files that are mapped themselves.
+  // Serves Model::intact; |listed| also looks at the files that are mapped themselves.
   Status intact(bool ask, bool listed) const;
 
  private:

@@ -11,7 +11,7 @@ namespace {
 // Stands for every option of every provider: who they are is not known here.
 constexpr OptionRow kOfPlugin = {"", PFRT_OPTION_STRING, "", "", ""};
 
-// What keys for a plug-in begin with, in options of that kind.
+// The prefix of keys for plug-ins, in options of kind |kind|.
 std::string_view plugin_prefix(pfrt_options_kind kind) {
   if (kind == PFRT_OPTIONS_SESSION || kind == PFRT_OPTIONS_ASK) return "provider.";
   return kind == PFRT_OPTIONS_LOAD ? "import." : "";

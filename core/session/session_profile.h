@@ -22,12 +22,12 @@ class SessionProfile {
   Profile* begin(const std::string& prefix, const Model& model, uint64_t started_ns);
   // Opens it for runs, where it was begun. |write_at_end|: also where nobody ends it.
   void open(uint64_t started_ns, bool write_at_end);
-  // Where runs record; null = nowhere.
+  // The profile that runs record in; null = none.
   Profile* recording() const { return recording_.load(std::memory_order_acquire); }
   // Start of the profile, on os::monotonic_ns; 0 = it was not begun.
   uint64_t start_ns() const { return profile_ ? profile_->start_ns() : 0; }
   bool write_at_end() const { return write_at_end_; }
-  // As Session::end_profiling.
+  // Serves Session::end_profiling.
   Result<std::string_view> end(const Model& model);
 
  private:

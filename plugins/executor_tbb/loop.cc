@@ -21,7 +21,7 @@ extern "C" void __tsan_release(void* address);
 namespace pfrt::tbb_executor {
 namespace {
 
-// What a thread did before it reached |point| is seen by those that leave it afterwards.
+// Threads that leave |point| see what others did before they reached it.
 #ifdef PFRT_SANITIZE_THREAD
 void reach(char* point) { __tsan_release(point); }
 void leave(char* point) { __tsan_acquire(point); }
@@ -43,7 +43,7 @@ struct Loop {
   }
 };
 
-// What a thread does for a loop is after its start and before its end, also where a call throws.
+// A thread's work for a loop is after its start and before its end, also where a call throws.
 class Calls {
  public:
   explicit Calls(Loop& loop) : loop_(loop) { leave(&loop.started); }

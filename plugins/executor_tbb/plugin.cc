@@ -11,7 +11,7 @@
 namespace {
 
 pfrt_code create(const pfrt_sink*, pfrt_executor* out) {
-  // How many threads there are differs from arena to arena: loop sees.
+  // Arenas differ in their numbers of threads, which loop looks up.
   out->loop = [](void*, uint32_t workers, uint64_t n, pfrt::tbb_executor::Body body, void* arg) {
     pfrt::tbb_executor::loop(workers, n, body, arg);
   };

@@ -44,7 +44,7 @@ std::vector<Digit> read_digits(const std::string& path) {
   return digits;
 }
 
-// How many of |count| digits the session has right.
+// Counts the digits, of |count|, that the session has right.
 int classify(const pyflame_rt::InferenceSession& session, const Digit* digits, size_t count) {
   pyflame_rt::Tensor images({static_cast<int64_t>(count), 1, 8, 8}, pyflame_rt::DType::Float32);
   float* pixels = images.data_ptr<float>();

@@ -22,7 +22,7 @@ class Calls {
   static void call(void* self, uint64_t i, uint32_t worker) {
     static_cast<Calls*>(self)->count(i, worker);
   }
-  // What was wrong with them, or empty; for who has seen the loop return.
+  // The fault that was seen, or empty; for whoever has seen the loop return.
   std::string fault() const {
     if (wrong_) return "it called fn with an index or a worker that is out of range";
     if (twice_) return "it made two calls at once on one worker";

@@ -14,7 +14,7 @@ extern "C" void __tsan_release(void* address);
 namespace pfrt_test {
 namespace {
 
-// What a thread did before it reached |point| is seen by those that leave it afterwards.
+// Threads that leave |point| see what others did before they reached it.
 #ifdef PFRT_SANITIZE_THREAD
 void reach(char* point) { __tsan_release(point); }
 void leave(char* point) { __tsan_acquire(point); }
