@@ -259,7 +259,7 @@ pfrt_status* run(pfrt_optimizer* o, pfrt_graph* graph, pfrt_string pass, uint32_
 
 void release_result(pfrt_optimization* result) { delete result; }
 
-pfrt_pass_stats to_c(const PassResult& result) {
+pfrt_pass_stats stats_of(const PassResult& result) {
   pfrt_pass_stats out{};
   out.struct_size = sizeof out;
   out.modified = result.modified;
@@ -274,7 +274,7 @@ pfrt_pass_stats to_c(const PassResult& result) {
 pfrt_status* totals(const pfrt_optimization* result, pfrt_pass_stats* out) {
   return guard([&]() -> Status {
     if (!result || !out) return null_argument(result ? "out_stats" : "result");
-    write(out, to_c(result->total));
+    write(out, stats_of(result->total));
     return {};
   });
 }
@@ -290,11 +290,11 @@ pfrt_status* report_at(const pfrt_optimization* result, size_t index, pfrt_pass_
     const PassReport& from = result->reports[index];
     pfrt_pass_report report{};
     report.runs = from.runs;
-    report.pass = pfrt::to_c(from.pass);
+    report.pass = to_c(from.pass);
     report.milliseconds = from.ms;
     report.nodes_before = from.nodes_before;
     report.nodes_after = from.nodes_after;
-    report.stats = to_c(from.result);
+    report.stats = stats_of(from.result);
     write(out, report);
     return {};
   });
@@ -315,7 +315,7 @@ pfrt_status* rule_at(const pfrt_optimization* result, size_t report, size_t inde
       return error(Code::kINVALID_ARGUMENT, "reading rule ", index, " of report ", report);
     const auto& rules = result->reports[report].result.stats.rules;
     const auto at = std::next(rules.begin(), static_cast<std::ptrdiff_t>(index));
-    *out_rule = pfrt::to_c(at->first);
+    *out_rule = to_c(at->first);
     *out_count = at->second;
     return {};
   });
@@ -325,8 +325,8 @@ size_t warning_count(const pfrt_optimization* result) {
   return result ? result->total.warnings.size() : 0;
 }
 pfrt_string warning_at(const pfrt_optimization* result, size_t index) {
-  return result && index < result->total.warnings.size() ? pfrt::to_c(result->total.warnings[index])
-                                                         : pfrt::to_c("");
+  return result && index < result->total.warnings.size() ? to_c(result->total.warnings[index])
+                                                         : to_c("");
 }
 
 size_t known_rule_count() { return all_rules().size(); }
@@ -338,11 +338,11 @@ pfrt_status* known_rule_at(size_t index, pfrt_string* out_pass, pfrt_string* out
     const auto& all = all_rules();
     if (index >= all.size())
       return error(Code::kINVALID_ARGUMENT, "reading rewrite ", index, " of ", all.size());
-    *out_pass = pfrt::to_c(all[index].pass);
-    *out_rule = pfrt::to_c(all[index].name);
+    *out_pass = to_c(all[index].pass);
+    *out_rule = to_c(all[index].name);
     const std::optional<OptLevel> level = all[index].level;
-    *out_level = pfrt::to_c(level ? level_word(*level) : "by name");
-    *out_text = pfrt::to_c(all[index].what);
+    *out_level = to_c(level ? level_word(*level) : "by name");
+    *out_text = to_c(all[index].what);
     return {};
   });
 }
