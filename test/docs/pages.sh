@@ -16,11 +16,15 @@ mkdir "$work/capi"
 cp -r "$source/capi/python" "$work/capi"
 cmake --install "$build" --prefix "$work/build/install" --strip >/dev/null
 
-# The installed build stands for the quickstart's, which need not be built again.
-find "$work/build/install" '(' -name libpyflamert_provider_wse.so -o -name libpyflamert_ops_image.so \
-  -o -name libpyflamert_executor_tbb.so ')' -delete
-cat >"$work/samples/quickstart.sh" <<'DONE'
+# The installed build stands for the quickstart's, which need not be built again; --all brings the rest of it.
+plugins=$(dirname "$(find "$work/build/install" -name libpyflamert_provider_cpu.so)")
+mkdir "$work/rest"
+for part in provider_wse ops_image executor_tbb; do
+  [ ! -f "$plugins/libpyflamert_$part.so" ] || mv "$plugins/libpyflamert_$part.so" "$work/rest"
+done
+cat >"$work/samples/quickstart.sh" <<DONE
 #!/bin/sh
+[ "\$1" != --all ] || cp "$work"/rest/* "$plugins"
 [ -x build/install/bin/pfrt ]
 DONE
 cd "$source"
