@@ -18,6 +18,7 @@ class ClientPlanner final : public MemoryPlanner {
   Result<uint64_t> place(std::string_view graph, std::string_view memory,
                          std::vector<BlockItem>& items) override {
     std::vector<pfrt_memory_item> all;
+    all.reserve(items.size());
     std::vector<uint64_t> offsets(items.size());
     for (const BlockItem& item : items)
       all.push_back({sizeof(pfrt_memory_item), static_cast<uint32_t>(item.alignment),
