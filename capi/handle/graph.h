@@ -13,6 +13,7 @@
 #include "capi/handle/counted.h"
 #include "capi/handle/info.h"
 #include "core/ir/graph.h"
+#include "pyflame_rt/pyflame_rt.h"
 
 struct pfrt_graph : pfrt::capi::Counted {
   explicit pfrt_graph(std::shared_ptr<pfrt::Graph> g) : graph(std::move(g)) {}

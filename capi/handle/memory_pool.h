@@ -8,6 +8,7 @@
 
 #include "capi/handle/counted.h"
 #include "core/memory/pool.h"
+#include "pyflame_rt/pyflame_rt.h"
 
 struct pfrt_memory_pool : pfrt::capi::Counted {
   explicit pfrt_memory_pool(std::shared_ptr<pfrt::MemoryPool> p) : pool(std::move(p)) {}

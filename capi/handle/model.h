@@ -7,6 +7,7 @@
 
 #include "capi/handle/counted.h"
 #include "core/model/model.h"
+#include "pyflame_rt/pyflame_rt.h"
 
 namespace pfrt {
 class Environment;

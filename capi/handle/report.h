@@ -8,6 +8,7 @@
 
 #include "capi/handle/alive.h"
 #include "core/exec/run/run_types.h"
+#include "pyflame_rt/pyflame_rt.h"
 
 struct pfrt_report {
   [[no_unique_address]] pfrt::capi::Alive alive;

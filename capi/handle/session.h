@@ -11,6 +11,7 @@
 #include "capi/handle/info.h"
 #include "capi/handle/model.h"
 #include "core/session/session.h"
+#include "pyflame_rt/pyflame_rt.h"
 
 struct pfrt_session : pfrt::capi::Counted {
   std::shared_ptr<pfrt::Environment> env;
