@@ -82,6 +82,7 @@ std::string fault_at_once(const pfrt_executor& executor) {
   constexpr int kThreads = 4;
   std::vector<std::string> faults(kThreads);
   std::vector<std::thread> threads;
+  threads.reserve(kThreads);
   for (std::string& fault : faults)
     threads.emplace_back([&] {
       for (int round = 0; round < 20 && fault.empty(); ++round) fault = loop_fault(executor, 3, 40);
