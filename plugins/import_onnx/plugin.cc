@@ -14,7 +14,7 @@ namespace {
 
 template <typename Work>
 pfrt_code run(const pfrt_sink* sink, Work work) {
-  return guarded(sink, "ONNX", [&] {
+  return guarded(sink, "the ONNX importer", [&] {
     const Status status = work();
     return status.ok() ? pfrt_code{PFRT_CODE_OK} : report_status(sink, status);
   });

@@ -22,9 +22,9 @@ inline pfrt_code report_status(const pfrt_sink* sink, const Status& status,
 // "the CPU provider".
 template <typename Fn>
 pfrt_code guarded(const pfrt_sink* sink, const char* who, Fn&& fn) noexcept {
-  const auto fail = [&](pfrt_code code, const char* what) noexcept {
+  const auto fail = [&](pfrt_code code, const char* before, const char* what) noexcept {
     try {
-      return sink->fail(sink, code, PFRT_NO_INDEX, to_c(message(who, ": ", what)));
+      return sink->fail(sink, code, PFRT_NO_INDEX, to_c(message(who, before, what)));
     } catch (...) {
       return sink->fail(sink, code, PFRT_NO_INDEX, to_c(std::string_view(who)));
     }
@@ -32,11 +32,11 @@ pfrt_code guarded(const pfrt_sink* sink, const char* who, Fn&& fn) noexcept {
   try {
     return fn();
   } catch (const std::bad_alloc&) {
-    return fail(PFRT_CODE_OUT_OF_MEMORY, "no memory left");
+    return fail(PFRT_CODE_OUT_OF_MEMORY, " ", "ran out of memory");
   } catch (const std::exception& fault) {
-    return fail(PFRT_CODE_INTERNAL, fault.what());
+    return fail(PFRT_CODE_INTERNAL, ": ", fault.what());
   } catch (...) {
-    return fail(PFRT_CODE_INTERNAL, "an unknown exception");
+    return fail(PFRT_CODE_INTERNAL, ": ", "an unknown exception");
   }
 }
 

@@ -16,6 +16,12 @@
 #include "test/capi/plugin/custom_operator.h"
 #include "test/plugins/executor/tbb_host.h"
 
+#if defined(PFRT_SANITIZE_THREAD)
+// oneTBB is not instrumented: it compares masks of processors by memcmp, in memory that its workers
+// free.
+extern "C" const char* __tsan_default_suppressions() { return "race_top:memcmp"; }
+#endif
+
 namespace pfrt_test {
 namespace {
 
