@@ -22,7 +22,7 @@ from check_layers import INCLUDE, Layers  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
 # Text that no test reads, beside what tests of pages name as theirs.
-UNREAD = (".gitignore", ".gitattributes", ".editorconfig", "LICENSE")
+UNREAD = (".ci/base", ".gitignore", ".gitattributes", ".editorconfig", "LICENSE")
 
 
 def changed_files(base):

@@ -20,7 +20,7 @@ CASES = [
     (["core/base/status.h"], False, {"pfrt_provider_cpu_test", "wse_tests", "pfrt_core_test"}, {"public_headers"}),
     (["include/pyflame_rt/types.h"], False, {"pfrt_provider_cpu_test", "public_headers", "pfrt_core_test"}, set()),
     (["test/providers/wse/engine_test.cc"], True, {"wse_tests"}, {"pfrt_provider_cpu_test"}),
-    (["README.md"], False, set(), {"pfrt_core_test", "wse_tests"}),
+    (["README.md", ".ci/base"], False, set(), {"pfrt_core_test", "wse_tests"}),
     (["cmake/pfrt.cmake"], False, EVERY, set()),
     (["README.md", "nobody/knows/this.cc"], False, EVERY, set()),
 ]
