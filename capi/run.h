@@ -1,58 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A run through the C ABI, in two parts. prepare_run checks the caller's arguments and turns them
-// into the runtime's objects; carry_out runs the session with these, at once or later on another
-// thread. One thread at a time uses a PreparedRun.
+// Entries of the session's table that run it, and the look-up of ports that they share with it.
 #pragma once
 
 #include <cstddef>
-#include <memory>
+#include <string_view>
 #include <vector>
 
-#include "capi/handle/env.h"
-#include "capi/handle/guard.h"
-#include "capi/handle/options.h"
-#include "capi/handle/session.h"
-#include "capi/handle/value.h"
+#include "core/base/status.h"
+#include "pyflame_rt/pyflame_rt.h"
 
 namespace pfrt::capi {
 
-struct PreparedRun {
-  // The client's own allocator and threads, as they were when it asked for the run.
-  std::shared_ptr<const Replacements> own;
-  RunControl control;
-  BudgetPtr budget;
-  std::shared_ptr<State> state;  // state of the run; may be null
-  Observer observer;
-  std::vector<ValuePtr> values;
-  std::vector<OutputRequest> requests;
-  int64_t priority = 0;    // among waiting runs
-  bool own_width = false;  // the run sets its number of threads
-  std::string trace;       // name of the run in the log; empty = it is not logged
-};
-
-// The bytes of a pfrt_io that every client's version has.
-constexpr size_t kLeastIo = offsetof(pfrt_io, value) + sizeof(pfrt_value*);
-// Copies element |i|; members that the caller's version lacks are zero. Elements are as far apart
-// as the struct_size of the first says.
-pfrt_io io_at(const pfrt_io* list, size_t i);
-// Returns element |i| itself, to be written.
-inline pfrt_io* slot_at(pfrt_io* list, size_t i) {
-  return static_cast<pfrt_io*>(const_cast<void*>(pfrt_at(list, list->struct_size, i)));
-}
-Status check_io(const pfrt_io* inputs, size_t input_count, const pfrt_io* outputs,
-                size_t output_count);
-
-// Prepares a run and reports every fault that can be found before it. |out| points to the cancel
-// flag of |options|, which have to live until the run ends.
-Status prepare_run(pfrt_session& session, const pfrt_io* inputs, size_t input_count,
-                   const pfrt_io* outputs, size_t output_count, const pfrt_options* options,
-                   PreparedRun& out);
-// Runs the session. |outputs| are those given to prepare_run; results go there.
-Status carry_out(pfrt_session& session, PreparedRun& run, pfrt_io* outputs);
-
+pfrt_status* run(pfrt_session* session, const pfrt_io* inputs, size_t input_count, pfrt_io* outputs,
+                 size_t output_count, const pfrt_options* options);
+pfrt_status* run_named(pfrt_session* session, const pfrt_string* input_names, const pfrt_io* inputs,
+                       size_t input_count, const pfrt_string* output_names, pfrt_io* outputs,
+                       size_t output_count, const pfrt_options* options);
 pfrt_status* run_async(pfrt_session* session, const pfrt_io* inputs, size_t input_count,
                        const pfrt_io* outputs, size_t output_count, pfrt_options* options,
                        pfrt_run_done_fn done, void* user);
+
+// Index of the port of that name; the number of ports when there is none.
+size_t find_port(const std::vector<pfrt_value_info>& ports, std::string_view name);
+// Says which ports there are.
+Status no_port(std::string_view doing, const char* what, std::string_view name,
+               const std::vector<pfrt_value_info>& ports, Code code);
 
 }  // namespace pfrt::capi

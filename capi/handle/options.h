@@ -15,7 +15,7 @@ class State;
 
 namespace pfrt::capi {
 // Function that sees a run's extra outputs; |fn| null = none.
-struct Observer {
+struct ClientObserver {
   pfrt_observe_fn fn = nullptr;
   void* user = nullptr;
 };
@@ -25,5 +25,5 @@ struct pfrt_options : pfrt::capi::Counted {
   explicit pfrt_options(pfrt_options_kind kind) : options(kind) {}
   pfrt::Options options;
   std::shared_ptr<pfrt::State> state;  // of runs; may be null
-  pfrt::capi::Observer observer;       // of runs
+  pfrt::capi::ClientObserver observer;       // of runs
 };

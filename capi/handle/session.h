@@ -4,7 +4,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "capi/handle/counted.h"
@@ -19,6 +18,5 @@ struct pfrt_session : pfrt::capi::Counted {
   std::shared_ptr<pfrt::Session> session;
   std::vector<std::unique_ptr<pfrt::capi::InfoStorage>> storage;
   std::vector<pfrt_value_info> inputs, outputs;
-  std::vector<std::optional<uint64_t>> output_bytes;  // of outputs whose dimensions are all numbers
   ~pfrt_session() { pfrt::capi::release(model_handle); }
 };

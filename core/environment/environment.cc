@@ -38,9 +38,9 @@ Environment::Environment(const Options& options, const MakePlugins& plugins)
       max_threads_(static_cast<uint32_t>(
           std::min<int64_t>(options.get(env_option::kThreads), kMostThreads))),
       guard_mapped_files_(options.get(env_option::kGuardMappedFiles)),
-      budget_(budget_of("the environment",
-                        static_cast<uint64_t>(options.get(env_option::kMemoryLimit)), nullptr)),
-      waiting_runs_(static_cast<uint64_t>(options.get(env_option::kAsyncQueue))),
+      runs_(budget_of("the environment",
+                      static_cast<uint64_t>(options.get(env_option::kMemoryLimit)), nullptr),
+            static_cast<uint64_t>(options.get(env_option::kAsyncQueue)), [this] { after_run(); }),
       cache_limits_{static_cast<uint64_t>(options.get(env_option::kCacheMaxBytes)),
                     static_cast<uint64_t>(options.get(env_option::kCacheMaxEntries)),
                     options.get(env_option::kCacheTtlS), true},
@@ -64,7 +64,7 @@ std::shared_ptr<Environment> Environment::create(const Options& options,
 Environment::~Environment() {
   maintenance_.reset();
   plugins_.reset();
-  replacements_.reset();
+  runs_.forget_replacements();
   release_threads();
 }
 
@@ -138,6 +138,7 @@ Result<Session::Context> Environment::context_for(const std::shared_ptr<const Mo
   context.packed = &packed_;
   context.all = &sessions_;
   context.devices = &devices_;
+  context.runs = &runs_;
   context.logger = &logger_;
   context.max_threads = max_threads_;
   if (const auto own = replacements()) context.executor = own->threads();
@@ -163,6 +164,12 @@ Result<std::shared_ptr<Session>> Environment::create_session(
                 "looking after memory: the system has no thread for it; what is "
                 "idle is given back by runs alone");
   return Session::create(model, options, extra_outputs, std::move(context));
+}
+
+void Environment::after_run() {
+  if (!maintenance_) return;
+  if (pressure_) look_at_memory([this] { return trim(); });
+  maintenance_->start();
 }
 
 uint64_t Environment::trim() {
@@ -215,24 +222,6 @@ Result<Answer> Environment::ask(const Question& question, const Options& options
   });
   if (answer.status().code() == Code::kDEVICE_LOST) devices_.give_up(device.get());
   return answer;
-}
-
-std::shared_ptr<const Replacements> Environment::replacements() const {
-  if (!replaced_.load(std::memory_order_acquire)) return nullptr;
-  std::lock_guard lock(replacements_mutex_);
-  return replacements_;
-}
-
-void Environment::replace(const std::function<void(Replacements&)>& change) {
-  auto next = std::make_shared<Replacements>();
-  std::shared_ptr<const Replacements> before;  // outlives the locks
-  std::lock_guard one_at_a_time(replacing_);
-  if (const auto now = replacements()) *next = *now;
-  change(*next);
-  before = std::move(next);
-  std::lock_guard lock(replacements_mutex_);
-  replacements_.swap(before);
-  replaced_.store(true, std::memory_order_release);
 }
 
 }  // namespace pfrt

@@ -5,7 +5,6 @@
 // sessions hold it, so that plug-ins stay loaded. Thread-safe.
 #pragma once
 
-#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -17,25 +16,15 @@
 #include "core/environment/pressure_watch.h"
 #include "core/environment/registry.h"
 #include "core/exec/packed.h"
-#include "core/exec/run/executor.h"
-#include "core/exec/run/run_queue.h"
 #include "core/memory/allocator.h"
 #include "core/memory/slabs.h"
 #include "core/provider/devices.h"
 #include "core/session/compiled_cache.h"
+#include "core/session/runs.h"
 #include "core/session/session.h"
 #include "core/session/sessions.h"
 
 namespace pfrt {
-
-// A client's replacements for parts of the library; a null member is the library's own.
-struct Replacements {
-  AllocatorPtr allocator;
-  std::shared_ptr<MemoryPlanner> planner;
-  std::shared_ptr<Executor> executor, pool;
-
-  const std::shared_ptr<Executor>& threads() const { return executor ? executor : pool; }
-};
 
 class Environment : public std::enable_shared_from_this<Environment> {
  public:
@@ -55,8 +44,7 @@ class Environment : public std::enable_shared_from_this<Environment> {
   // Threads for work that may take all: those of |executor|, or of the process where it is null.
   uint32_t width(const Executor* executor) const;
   bool guard_mapped_files() const { return guard_mapped_files_; }
-  const BudgetPtr& budget() const { return budget_; }
-  RunQueue& waiting_runs() { return waiting_runs_; }
+  const BudgetPtr& budget() const { return runs_.budget(); }
   // The cache of compiled models in |folder|, as the option cache_dir of a load or session gives
   // it, or in PFRT_CACHE_DIR where |folder| is empty. Null: none.
   std::shared_ptr<CompiledCache> cache(const std::string& folder);
@@ -81,26 +69,21 @@ class Environment : public std::enable_shared_from_this<Environment> {
 
   // Gives back everything that can be made again; returns the bytes of blocks and pools freed.
   uint64_t trim();
-  // Trims where memory is watched and about to run out; to be called after each run.
-  void after_run() {
-    if (!maintenance_) return;
-    if (pressure_) look_at_memory([this] { return trim(); });
-    maintenance_->start();
-  }
 
   // The answer of the provider's device to |question|; |options| are of kind ASK.
   Result<Answer> ask(const Question& question, const Options& options);
 
-  std::shared_ptr<const Replacements> replacements() const;  // null when none was ever set
-  // |change| is given a copy of the present replacements. A former one goes when nothing uses it
-  // any more, and outside of locks, because that may join threads.
-  void replace(const std::function<void(Replacements&)>& change);
+  // Clients' replacements for the library's own, as Runs has them.
+  std::shared_ptr<const Replacements> replacements() const { return runs_.replacements(); }
+  void replace(const std::function<void(Replacements&)>& change) { runs_.replace(change); }
 
  private:
   Environment(const Options& options, const MakePlugins& plugins);
   Result<Session::Context> context_for(const std::shared_ptr<const Model>& model,
                                        const Options& options, std::vector<NamedValues> samples);
   FindProvider finder();
+  // Trims where memory is watched and about to run out.
+  void after_run();
   void look_at_memory(const std::function<uint64_t()>& trim_all);
   // Runs on the thread of maintenance: frees blocks that were not used for long, and trims where
   // memory is about to run out, even while no run ends.
@@ -114,8 +97,7 @@ class Environment : public std::enable_shared_from_this<Environment> {
   Sessions sessions_;
   const uint32_t max_threads_;
   const bool guard_mapped_files_;
-  const BudgetPtr budget_;
-  RunQueue waiting_runs_;
+  Runs runs_;
   const CacheLimits cache_limits_;
   const std::string cache_folder_;  // of PFRT_CACHE_DIR
   std::mutex caches_mutex_;
@@ -124,10 +106,6 @@ class Environment : public std::enable_shared_from_this<Environment> {
   const std::unique_ptr<PressureWatch> pressure_;                 // null = off
   const uint64_t idle_ns_;                    // after which blocks that wait are freed; 0 = never
   std::unique_ptr<Maintenance> maintenance_;  // null: nothing to do
-  std::mutex replacing_;                      // serialises those who change replacements
-  std::atomic<bool> replaced_{false};
-  mutable std::mutex replacements_mutex_;
-  std::shared_ptr<const Replacements> replacements_;
 };
 
 // Makes the environment's allocator and budget serve this thread's allocations while it lives.
@@ -135,15 +113,12 @@ class EnvironmentScope {
  public:
   explicit EnvironmentScope(const Environment& environment)
       : EnvironmentScope(environment.replacements(), environment.budget()) {}
-  // |budget| is the environment's, or one inside it. |allocator| false: memory is the library's.
-  EnvironmentScope(const std::shared_ptr<const Replacements>& own, BudgetPtr budget,
-                   bool allocator = true)
-      : scope_({own && allocator ? own->allocator : nullptr, std::move(budget),
-                own ? own->planner : nullptr}) {}
-  // A scope for making objects that live as long as a model or a session.
+  // A scope for making objects that live as long as a model or a session. |allocator| false: memory
+  // is the library's.
   static EnvironmentScope lasting(const Environment& environment, bool allocator = true) {
     return lasting(environment, environment.budget(), allocator);
   }
+  // |budget| is the environment's, or one inside it.
   static EnvironmentScope lasting(const Environment& environment, BudgetPtr budget,
                                   bool allocator = true) {
     const auto own = environment.replacements();
@@ -153,6 +128,8 @@ class EnvironmentScope {
   }
 
  private:
+  EnvironmentScope(const std::shared_ptr<const Replacements>& own, BudgetPtr budget)
+      : scope_({own ? own->allocator : nullptr, std::move(budget), own ? own->planner : nullptr}) {}
   EnvironmentScope(AllocatorPtr allocator, BudgetPtr budget)
       : scope_({std::move(allocator), std::move(budget)}) {}
   MemoryScope scope_;

@@ -17,22 +17,30 @@ uint64_t slack(uint64_t used) { return std::max(uint64_t{1} << 20, used / 32); }
 
 }  // namespace
 
-Result<std::unique_ptr<BlockPool::Block>> BlockPool::take(uint64_t bytes) {
+Result<std::shared_ptr<Buffer>> BlockPool::allocate(uint64_t bytes, uint32_t alignment,
+                                                    uint64_t work) const {
+  return device_ ? Buffer::on_device(device_, bytes, work, alignment)
+                 : Buffer::allocate_pages(bytes);
+}
+
+Result<std::unique_ptr<BlockPool::Block>> BlockPool::take(uint64_t bytes, uint32_t alignment,
+                                                          uint64_t work) {
   std::unique_ptr<Block> outgrown;  // freed after the lock, before more is asked for
   {
     const std::lock_guard lock(mutex_);
-    const auto fits = std::ranges::find_if(
-        idle_, [&](const auto& idle) { return idle->buffer->bytes() >= bytes; });
+    const auto fits = std::ranges::find_if(idle_, [&](const auto& idle) {
+      return idle->buffer->bytes() >= bytes && (!device_ || idle->alignment >= alignment);
+    });
     if (fits != idle_.end()) {
       const BudgetPtr& budget = MemoryScope::current().budget;
       Block& found = **fits;
-      if (budget && budget != found.buffer->budget()) {
+      if (!device_ && budget && budget != found.buffer->budget()) {
         PFRT_TRY(budget->hold(found.buffer->bytes()));
         found.holder = budget;
       }
       auto block = std::move(*fits);
       idle_.erase(fits);
-      global_pool::count_reuse(block->buffer->bytes());
+      if (!device_) global_pool::count_reuse(block->buffer->bytes());
       return block;
     }
     if (!idle_.empty()) {
@@ -43,7 +51,8 @@ Result<std::unique_ptr<BlockPool::Block>> BlockPool::take(uint64_t bytes) {
   }
   outgrown.reset();
   auto made = std::make_unique<Block>();
-  PFRT_ASSIGN(made->buffer, Buffer::allocate_pages(bytes));
+  made->alignment = alignment;
+  PFRT_ASSIGN(made->buffer, allocate(bytes, alignment, work));
   const std::lock_guard lock(mutex_);
   held_ += bytes;
   peak_ = std::max(peak_, held_);
@@ -54,7 +63,7 @@ void BlockPool::give(std::unique_ptr<Block> block, uint64_t used, bool keep) {
   const uint64_t bytes = block->buffer->bytes();
   block->let_go();
   block->touched = std::max(block->touched, used);
-  if (keep && block->touched > used + slack(used)) {
+  if (keep && !device_ && block->touched > used + slack(used)) {
     keep = block->buffer->drop_from(used);
     block->touched = used;
   }

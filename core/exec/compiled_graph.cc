@@ -46,7 +46,7 @@ void CompiledGraph::release_memory() {
     std::vector<std::shared_ptr<PlanRange>> ranges;  // outlives the lock
     const std::lock_guard lock(segment->mutex);
     ranges.swap(segment->ranges);
-    segment->blocks = std::make_shared<BlockPool>();  // runs under way keep theirs
+    segment->blocks = {std::make_shared<BlockPool>()};  // runs under way keep theirs
   }
   for (const auto& [graph, body] : bodies_) body->release_memory();
 }

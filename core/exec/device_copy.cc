@@ -55,6 +55,7 @@ Status place_outputs(const std::vector<OutputRequest>& requests, std::vector<Val
     }
     transfers.add(to.data(), to.device(), from.data(), from.device(), from.bytes());
     moved.emplace_back(i, Value::of(std::move(to)));
+    if (request.in_place) control.overwrote_input = true;
   }
   if (moved.empty()) return {};
   PFRT_TRY(transfers.run(control.devices, control.stopper()));

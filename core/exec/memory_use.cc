@@ -9,7 +9,7 @@
 namespace pfrt {
 namespace {
 
-std::shared_ptr<BlockPool> blocks_of(const Segment& segment) {
+std::vector<std::shared_ptr<BlockPool>> blocks_of(const Segment& segment) {
   const std::lock_guard lock(segment.mutex);
   return segment.blocks;
 }
@@ -18,15 +18,17 @@ std::shared_ptr<BlockPool> blocks_of(const Segment& segment) {
 
 uint64_t CompiledGraph::trim(uint64_t given_ns) {
   uint64_t bytes = 0;
-  for (const auto& segment : segments_) bytes += blocks_of(*segment)->trim(given_ns);
+  for (const auto& segment : segments_)
+    for (const auto& blocks : blocks_of(*segment)) bytes += blocks->trim(given_ns);
   for (const auto& [graph, body] : bodies_) bytes += body->trim(given_ns);
   return bytes;
 }
 
 bool CompiledGraph::at_work() const {
-  return std::ranges::any_of(segments_,
-                             [](const auto& s) { return blocks_of(*s)->usage().in_use != 0; }) ||
-         std::ranges::any_of(bodies_, [](const auto& body) { return body.second->at_work(); });
+  for (const auto& segment : segments_)
+    for (const auto& pool : blocks_of(*segment))
+      if (pool->usage().in_use != 0) return true;
+  return std::ranges::any_of(bodies_, [](const auto& body) { return body.second->at_work(); });
 }
 
 // The dimensions in a signature, such as "x[8,3,224,224]".
@@ -47,10 +49,12 @@ std::string CompiledGraph::signature_text(const Segment& segment,
 
 void CompiledGraph::add_memory(MemoryUse& out) const {
   for (const auto& segment : segments_) {
-    const BlockPool::Usage blocks = blocks_of(*segment)->usage();
-    out.in_use += blocks.in_use;
-    out.idle += blocks.idle;
-    out.peak += blocks.peak;
+    for (const auto& pool : blocks_of(*segment)) {
+      const BlockPool::Usage blocks = pool->usage();
+      (pool->device() ? out.device_in_use : out.in_use) += blocks.in_use;
+      (pool->device() ? out.device_idle : out.idle) += blocks.idle;
+      if (!pool->device()) out.peak += blocks.peak;
+    }
     for (const StageExecutable& stage : segment->stages)
       for (const auto& constant : stage.constants)
         if (out.counted.insert(constant.get()).second) out.packed += constant->bytes();

@@ -17,10 +17,6 @@ Result<std::shared_ptr<SegmentPlan>> SegmentPlan::build(
     const RunRules& rules, const RunDimensions* least, const RunControl* control) {
   auto plan = std::shared_ptr<SegmentPlan>(new SegmentPlan);
   plan->keep_blocks_ = rules.keep_blocks;
-  {
-    const std::lock_guard lock(segment.mutex);
-    plan->blocks_ = segment.blocks;
-  }
   std::vector<int32_t> ranks(graph.value_count(), -1);
   std::vector<Dims> dims(graph.value_count());
   std::vector<const int64_t*> dim_pointers(graph.value_count(), nullptr);
@@ -48,6 +44,7 @@ Result<std::shared_ptr<SegmentPlan>> SegmentPlan::build(
   // Values are copied to a device before its program's first step, so steps keep their order.
   PFRT_TRY(plan->place_buffers(segment, slot_of,
                                rules.concurrent_steps && plan->spaces_.size() == 1, rules.reuse));
+  for (Space& space : plan->spaces_) space.blocks = segment.blocks_in(space.device);
   for (size_t i = 0; i < plan->entries_.size(); ++i) {
     const Entry& e = plan->entries_[i];
     const bool stays = e.place == Place::kConstant || (e.place == Place::kBlock && e.space == 0);

@@ -88,34 +88,28 @@ Result<Tensor> SegmentPlan::allocate_in(uint32_t space, pfrt_dtype dtype, Dims d
   return Tensor::allocate_on(spaces_[space].device, dtype, std::move(dims), work.number());
 }
 
-Status SegmentPlan::take_device_blocks(std::vector<std::shared_ptr<Buffer>>& blocks,
-                                       DeviceWork& work) {
-  if (spaces_.size() == 1) return {};
-  blocks.resize(spaces_.size());
-  for (size_t i = 1; i < spaces_.size(); ++i) {
-    Space& space = spaces_[i];
+std::shared_ptr<BlockPool> Segment::blocks_in(const std::shared_ptr<Device>& device) const {
+  const std::lock_guard lock(mutex);
+  const auto there = std::ranges::find(blocks, device, [](const auto& b) { return b->device(); });
+  if (there != blocks.end()) return *there;
+  return blocks.emplace_back(std::make_shared<BlockPool>(device));
+}
+
+Status SegmentPlan::DeviceBlocks::take(DeviceWork& work) {
+  if (plan_.spaces_.size() == 1) return {};
+  taken_.resize(plan_.spaces_.size());
+  for (size_t i = 1; i < plan_.spaces_.size(); ++i) {
+    const Space& space = plan_.spaces_[i];
     if (space.bytes == 0) continue;
-    {
-      std::lock_guard lock(mutex_);
-      if (!space.idle.empty()) {
-        blocks[i] = std::move(space.idle.back());
-        space.idle.pop_back();
-        continue;
-      }
-    }
-    PFRT_ASSIGN(blocks[i],
-                Buffer::on_device(space.device, space.bytes, work.number(), space.alignment));
+    PFRT_ASSIGN(taken_[i], space.blocks->take(space.bytes, space.alignment, work.number()));
   }
   return {};
 }
 
-void SegmentPlan::give_device_blocks(std::vector<std::shared_ptr<Buffer>>& blocks) {
-  constexpr size_t kKeep = 4;
-  if (blocks.empty() || !keep_blocks_) return;
-  std::lock_guard lock(mutex_);
-  for (size_t i = 1; i < blocks.size(); ++i)
-    if (blocks[i] && spaces_[i].idle.size() < kKeep)
-      spaces_[i].idle.push_back(std::move(blocks[i]));
+SegmentPlan::DeviceBlocks::~DeviceBlocks() {
+  for (size_t i = 1; i < taken_.size(); ++i)
+    if (taken_[i])
+      plan_.spaces_[i].blocks->give(std::move(taken_[i]), plan_.spaces_[i].bytes, keep_);
 }
 
 }  // namespace pfrt

@@ -15,11 +15,6 @@
 namespace pfrt {
 namespace {
 
-// Null where the plan uses no memory of the device.
-char* device_base(const std::shared_ptr<Buffer>& block) {
-  return block ? static_cast<char*>(block->data()) : nullptr;
-}
-
 constexpr std::string_view kEscaped = "an exception escaped the provider";
 
 // Calls a step's own code, and catches its exceptions.
@@ -193,8 +188,7 @@ char* SegmentPlan::base_of(const BlockPool::Block& block) const {
   return past ? data + (spaces_[0].alignment - past) : data;
 }
 
-void SegmentPlan::point(BlockPool::Block& block,
-                        const std::vector<std::shared_ptr<Buffer>>& device_blocks,
+void SegmentPlan::point(BlockPool::Block& block, const DeviceBlocks& device_blocks,
                         const std::vector<ValuePtr>& slots) const {
   char* const base = base_of(block);
   const auto place = [&](size_t i) -> void* {
@@ -203,7 +197,7 @@ void SegmentPlan::point(BlockPool::Block& block,
       case Place::kConstant:
         return const_cast<void*>(e.constant);
       case Place::kBlock:
-        return (e.space ? device_base(device_blocks[e.space]) : base) + e.offset;
+        return (e.space ? device_blocks.base_of(e.space) : base) + e.offset;
       case Place::kLiveIn:
       case Place::kOutput:
         return slots[e.slot] ? data_of(slots[e.slot]->tensor, e.within) : nullptr;
@@ -336,7 +330,8 @@ Status SegmentPlan::execute(std::vector<ValuePtr>& slots, const OutputTargets& t
       control.profile->add(Profile::Kind::kWorking, start_ns, now, 0, control.number, working);
     }
   } memory{control, bytes, frame.clock_ns};
-  auto taken = blocks_->take(bytes);
+  BlockPool& blocks = *spaces_[0].blocks;
+  auto taken = blocks.take(bytes);
   if (!taken.ok()) return fail_block(bytes, taken.take_status());
   std::unique_ptr<BlockPool::Block> block = taken.take();
   struct Held {
@@ -345,10 +340,10 @@ Status SegmentPlan::execute(std::vector<ValuePtr>& slots, const OutputTargets& t
     ~Held() {
       if (block) pool.lost(*block);
     }
-  } const held{*blocks_, block};
+  } const held{blocks, block};
   char* base = base_of(*block);
-  std::vector<std::shared_ptr<Buffer>> device_blocks;  // by space
-  PFRT_TRY(take_device_blocks(device_blocks, control.devices));
+  DeviceBlocks device_blocks(*this);
+  PFRT_TRY(device_blocks.take(control.devices));
   frame.scratch = base + block_bytes_;
 
   std::optional<Needs> needs;
@@ -357,6 +352,9 @@ Status SegmentPlan::execute(std::vector<ValuePtr>& slots, const OutputTargets& t
   PFRT_TRY(make_outputs(slots, targets, frame));
   point(*block, device_blocks, slots);
   frame.pointers = block->pointers;
+  for (const OutputValue& o : outputs_)
+    if (const OutputRequest* target = targets.of(o.slot); target && target->in_place)
+      control.overwrote_input = true;
 
   Status status;
   {
@@ -369,8 +367,8 @@ Status SegmentPlan::execute(std::vector<ValuePtr>& slots, const OutputTargets& t
   if (control.profile)
     for (const OutputValue& o : outputs_)
       if (slots[o.slot]) memory.made += slots[o.slot]->tensor.bytes();
-  blocks_->give(std::move(block), bytes, keep_blocks_);
-  give_device_blocks(device_blocks);
+  blocks.give(std::move(block), bytes, keep_blocks_);
+  device_blocks.keep();
   PFRT_TRY(std::move(status));
   for (const OutputValue& o : outputs_)
     if (!slots[o.slot] && (!wanted || (*wanted)[o.slot])) {

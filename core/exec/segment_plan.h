@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A plan of a segment for one input signature: its stages' programs, every buffer's place, and the
-// loop that runs the steps. Immutable once built, except for measured times and idle memory of
-// devices; execute is thread-safe.
+// loop that runs the steps. Immutable once built, except for measured times; execute is
+// thread-safe.
 #pragma once
 
 #include <atomic>
@@ -55,11 +55,15 @@ struct Segment {
   // Index of the host operator's name in the session's profile, + 1; 0 = none yet.
   std::atomic<uint32_t> profiled{0};
   mutable std::mutex mutex;  // guards the members below
-  std::shared_ptr<BlockPool> blocks = std::make_shared<BlockPool>();
+  // Memory of runs: the host's first, then that of each device which plans have used.
+  mutable std::vector<std::shared_ptr<BlockPool>> blocks{std::make_shared<BlockPool>()};
   std::vector<std::shared_ptr<PlanRange>> ranges;  // latest first
   std::vector<int64_t> planned;                    // the signature that was planned last
   // Positions that vary in signatures for which no range could be planned.
   std::vector<std::vector<uint32_t>> rigid;
+
+  // Blocks in the memory of |device|; null = the host.
+  std::shared_ptr<BlockPool> blocks_in(const std::shared_ptr<Device>& device) const;
 };
 
 // The caller's memory for a graph's outputs, by slot.
@@ -157,11 +161,11 @@ class SegmentPlan {
   };
   // A memory that blocks are planned in: the host's, then that of each device used.
   struct Space {
-    std::shared_ptr<Device> device = nullptr;     // null = host
-    std::string_view name = "host";               // of its provider
-    uint64_t bytes = 0;                           // of a block
-    uint32_t alignment = kAlignment;              // of a block
-    std::vector<std::shared_ptr<Buffer>> idle{};  // blocks of a device that no run uses
+    std::shared_ptr<Device> device = nullptr;  // null = host
+    std::string_view name = "host";            // of its provider
+    uint64_t bytes = 0;                        // of a block
+    uint32_t alignment = kAlignment;           // of a block
+    std::shared_ptr<BlockPool> blocks = nullptr;
   };
   struct Program {
     const StageExecutable* stage = nullptr;
@@ -263,15 +267,33 @@ class SegmentPlan {
   // |clock_ns| has the end time of the step before, and gets that of this one; may be null.
   Status run_step(Frame& frame, uint32_t at, uint32_t workers, uint32_t lane, char* scratch,
                   uint64_t* clock_ns);
-  Status take_device_blocks(std::vector<std::shared_ptr<Buffer>>& blocks, DeviceWork& work);
+  // A run's blocks, by space; none where the space needs none, or is the host. They go back to
+  // their pools with this.
+  struct DeviceBlocks {
+    explicit DeviceBlocks(const SegmentPlan& plan) : plan_(plan) {}
+    ~DeviceBlocks();
+    DeviceBlocks(const DeviceBlocks&) = delete;
+    DeviceBlocks& operator=(const DeviceBlocks&) = delete;
+    // Blocks that are taken are kept for other runs only once the run has succeeded.
+    Status take(DeviceWork& work);
+    void keep() { keep_ = plan_.keep_blocks_; }
+    // Null where the plan uses no memory of the device.
+    char* base_of(uint32_t space) const {
+      return taken_[space] ? static_cast<char*>(taken_[space]->buffer->data()) : nullptr;
+    }
+
+   private:
+    const SegmentPlan& plan_;
+    std::vector<std::unique_ptr<BlockPool::Block>> taken_;
+    bool keep_ = false;
+  };
   // Start of the buffers in a block of host memory.
   char* base_of(const BlockPool::Block& block) const;
   // Bytes of a block, with room for its alignment.
   uint64_t block_room() const { return block_bytes_ + (spaces_[0].alignment - kAlignment); }
   // Brings |block|'s pointers, by entry, up to date for a run.
-  void point(BlockPool::Block& block, const std::vector<std::shared_ptr<Buffer>>& device_blocks,
+  void point(BlockPool::Block& block, const DeviceBlocks& device_blocks,
              const std::vector<ValuePtr>& slots) const;
-  void give_device_blocks(std::vector<std::shared_ptr<Buffer>>& blocks);
   Status run_device_transfers(const Program& program, const Frame& frame) const;
 
   // The error for a block of |bytes| that could not be allocated.
@@ -312,9 +334,7 @@ class SegmentPlan {
   std::vector<Space> spaces_ = std::vector<Space>(1);
   std::vector<std::shared_ptr<Buffer>> uploaded_;  // constants on devices
   uint64_t block_bytes_ = 0, scratch_bytes_ = 0;   // on the host
-  std::shared_ptr<BlockPool> blocks_;
   bool keep_blocks_ = true;
-  std::mutex mutex_;  // guards Space::idle
 };
 
 }  // namespace pfrt

@@ -60,10 +60,9 @@ uint64_t Sessions::release_memory() {
 uint64_t Session::release_memory() {
   const std::shared_ptr<Plans> plans = current();
   if (!plans) return 0;
-  const uint64_t bytes = plans->main.graph->trim();
+  const uint64_t bytes = trim();
   plans->main.graph->release_memory();
   plans->variants.clear();
-  plans->without.clear();
   return bytes;
 }
 
@@ -72,17 +71,12 @@ std::shared_ptr<Session::Plans> Session::current() const {
   return plans_;
 }
 
-namespace {
-
-// A progress that whatever stops the run stops too.
 Progress progress_of(const RunControl& control) {
   Progress progress(control.cancelled, nullptr, nullptr);
   progress.set_deadline(control.deadline_ns);
   progress.set_profile(control.profile);
   return progress;
 }
-
-}  // namespace
 
 void Session::enter(pfrt_session_phase phase) {
   const pfrt_session_phase before = phase_.exchange(phase);
@@ -152,26 +146,26 @@ Status Session::open_providers() {
   return {};
 }
 
-// |refusal| concerns one request, which others serve from then on; the provider stays in use.
-Result<std::shared_ptr<Session::Plans>> Session::without(Plans& plans, const Status& refusal,
-                                                         const RunControl& control) const {
-  const Progress progress = progress_of(control);
-  return plans.without.get(
-      refusal.culprit(), [&] { return progress.stop(); },
-      [&]() -> Result<std::shared_ptr<Plans>> {
-        std::vector<Candidate> others = plans.candidates;
-        const auto refuser = std::ranges::find_if(
-            others, [&](const Candidate& c) { return c.provider.get() == refusal.culprit(); });
-        if (refuser == others.end()) return refusal;  // nobody else has its operators
-        *refuser = {refuser->name, nullptr, "not used for this request: " + refusal.message()};
-        auto made = plan(std::move(others), nullptr, progress);
-        if (!made.ok() && fault_of(made.status().code()) != Fault::kNone)
-          return error(refusal.code(), refusal.message(),
-                       "; planning the graph without it: ", made.status().message());
-        logger_->log(PFRT_LOG_INFO,
-                     "requests that a provider refuses run without it: ", refusal.message());
-        return made;
-      });
+// The provider stays in use for other requests.
+Status Session::leave_out(const std::shared_ptr<Plans>& plans, Status refusal, Variant& variant,
+                          std::vector<Status>& refusals, const RunControl& control) const {
+  const Device* const refuser = refusal.culprit();
+  const bool is_candidate = std::ranges::any_of(
+      plans->candidates, [&](const Candidate& c) { return c.provider.get() == refuser; });
+  const auto at = std::ranges::lower_bound(variant.refused, refuser);
+  // Nobody else has its operators, or it has been left out already.
+  if (!refuser || !is_candidate || (at != variant.refused.end() && *at == refuser)) return refusal;
+  variant.refused.insert(at, refuser);
+  refusals.push_back(std::move(refusal));
+  const bool new_to_it = plans->variants.find(variant) == nullptr;
+  auto made = plan_for(plans, variant, refusals, control);
+  const Status& why = refusals.back();
+  if (!made.ok() && fault_of(made.status().code()) != Fault::kNone)
+    return error(why.code(), why.message(),
+                 "; planning the graph without it: ", made.status().message());
+  if (made.ok() && new_to_it)
+    logger_->log(PFRT_LOG_INFO, "requests that a provider refuses run without it: ", why.message());
+  return made.take_status();
 }
 
 Status Session::leave_cache(const std::shared_ptr<Plans>& plans, const RunControl& control) {

@@ -24,6 +24,7 @@ Result<std::pair<std::shared_ptr<Session>, Preparation::Config>> Session::begin(
   session->executor_ = std::move(context.executor);
   session->packed_ = context.packed;
   session->all_ = context.all;
+  session->runs_ = context.runs;
   session->own_logger_ = std::make_unique<Logger>(context.logger);
   session->logger_ = session->own_logger_.get();
   session->provider_set_ =
@@ -154,10 +155,17 @@ void Session::list_inputs() {
 void Session::list_outputs() {
   const Graph& g = model_->signature();
   const Graph& planned = plans_->main.graph->graph();
-  for (size_t i = 0; i < planned.outputs.size(); ++i)
-    outputs_.push_back(i < g.outputs.size()
-                           ? port_info(planned, planned.outputs[i], g, g.outputs[i])
-                           : port_info(planned, planned.outputs[i]));
+  for (size_t i = 0; i < planned.outputs.size(); ++i) {
+    const PortInfo& port = outputs_.emplace_back(
+        i < g.outputs.size() ? port_info(planned, planned.outputs[i], g, g.outputs[i])
+                             : port_info(planned, planned.outputs[i]));
+    const bool fixed = port.type.has_shape && port.type.dtype != PFRT_DTYPE_UNSET &&
+                       std::ranges::all_of(port.dims, [](int64_t d) { return d >= 0; });
+    output_bytes_.push_back(
+        fixed ? std::optional(tensor_bytes(port.type.dtype,
+                                           element_count(port.dims.data(), port.dims.size())))
+              : std::nullopt);
+  }
 }
 
 void Session::log_creation(uint64_t started_ns) const {
@@ -179,10 +187,12 @@ uint32_t Session::width(int64_t asked, uint32_t available) const {
   return max_threads_ ? std::min(width, max_threads_) : width;
 }
 
-Status Session::attempt(const std::shared_ptr<Plans>& plans, const std::vector<ValuePtr>& inputs,
-                        bool untied, const std::vector<OutputRequest>& requests,
-                        const RunControl& control, std::vector<ValuePtr>& outputs) const try {
-  PFRT_ASSIGN(const std::shared_ptr<const Planned> with, variant(plans, inputs, untied, control));
+Status Session::attempt(const std::shared_ptr<Plans>& plans, const Variant& variant,
+                        const std::vector<Status>& refusals, const std::vector<ValuePtr>& inputs,
+                        const std::vector<OutputRequest>& requests, const RunControl& control,
+                        std::vector<ValuePtr>& outputs) const try {
+  PFRT_ASSIGN(const std::shared_ptr<const Planned> with,
+              plan_for(plans, variant, refusals, control));
   std::vector<ValuePtr> ordered;
   ordered.reserve(with->graph->values_at_once());
   for (const size_t at : with->order) ordered.push_back(inputs[at]);
@@ -191,8 +201,9 @@ Status Session::attempt(const std::shared_ptr<Plans>& plans, const std::vector<V
   return error(Code::kOUT_OF_MEMORY, "running: no memory left");
 }
 
-Status Session::run(const std::vector<ValuePtr>& inputs, const std::vector<OutputRequest>& requests,
-                    const RunControl& control, std::vector<ValuePtr>& outputs) {
+Status Session::execute(const std::vector<ValuePtr>& inputs,
+                        const std::vector<OutputRequest>& requests, const RunControl& control,
+                        std::vector<ValuePtr>& outputs) {
   const uint64_t start = control.profile ? os::quick_ns() : 0;
   Status status = run_uncounted(inputs, requests, control, outputs);
   ++(status.ok() ? statistics_->runs : statistics_->failures);
@@ -230,37 +241,56 @@ Status Session::run_uncounted(const std::vector<ValuePtr>& inputs,
   return status;
 }
 
+namespace {
+
+Status not_tried_again(Status failure) {
+  return std::move(failure.prepend(
+      "running with an output in the memory of an input, which may be overwritten now, so that "
+      "the run is not tried again"));
+}
+
+}  // namespace
+
 Status Session::run_with_recovery(const std::vector<ValuePtr>& inputs, bool untied,
                                   const std::vector<OutputRequest>& requests,
                                   const RunControl& control, std::vector<ValuePtr>& outputs) {
-  std::shared_ptr<Plans> all = current(), without_refuser;
-  for (RecoveryAttempts tried;;) {
-    const std::shared_ptr<Plans>& plans = without_refuser ? without_refuser : all;
+  Variant variant = variant_of(inputs, untied);
+  std::vector<Status> refusals;
+  RecoveryAttempts tried;
+  for (std::shared_ptr<Plans> plans = current();; plans = current()) {
     control.attempt_again();
-    Status status = attempt(plans, inputs, untied, requests, control, outputs);
-    const auto& stored = plans->optimised->stored;
-    if (stored && stored->lost()) {
+    Status status = attempt(plans, variant, refusals, inputs, requests, control, outputs);
+    while (status.only_request() && fallback_ && !control.overwrote_input) {
       outputs.clear();
-      PFRT_TRY(leave_cache(all, control));
-      without_refuser = nullptr;
-      all = current();
-      continue;
+      PFRT_TRY(leave_out(plans, std::move(status), variant, refusals, control));
+      control.attempt_again();
+      status = attempt(plans, variant, refusals, inputs, requests, control, outputs);
     }
-    if (status.ok() || fault_of(status.code()) == Fault::kNone) return status;
-    PFRT_TRY(model_->intact(true));  // no provider is at fault when the file reads as zeros
+    const auto& stored = plans->optimised->stored;
+    const bool lost = stored && stored->lost();
+    if (!lost && (status.ok() || fault_of(status.code()) == Fault::kNone)) return status;
     outputs.clear();
-    if (status.only_request() && fallback_) {
-      PFRT_ASSIGN(without_refuser, without(*plans, status, control));
-      continue;
+    if (lost) {
+      PFRT_TRY(leave_cache(plans, control));
+      if (control.overwrote_input)
+        return not_tried_again(error(Code::kDATA_LOSS, "running graph '", model_->signature().name,
+                                     "': the session's entry of the cache was lost meanwhile"));
+    } else {
+      PFRT_TRY(model_->intact(true));  // no provider is at fault when the file reads as zeros
+      if (control.overwrote_input && status.only_request())
+        return not_tried_again(std::move(status));
+      Status failure = control.overwrote_input ? status : Status();
+      status = recover(plans, std::move(status), tried, control);
+      // The next run has what recovery found, but this one has lost its input.
+      if (!failure.ok()) return not_tried_again(std::move(failure));
+      if (!status.ok()) {
+        const Fault fault = fault_of(status.code());
+        if (fault != Fault::kNone && fault != Fault::kMemory) enter(PFRT_PHASE_FATAL_ERROR);
+        return status;
+      }
     }
-    status = recover(all, std::move(status), tried, control);
-    if (!status.ok()) {
-      const Fault fault = fault_of(status.code());
-      if (fault != Fault::kNone && fault != Fault::kMemory) enter(PFRT_PHASE_FATAL_ERROR);
-      return status;
-    }
-    without_refuser = nullptr;
-    all = current();
+    variant.refused.clear();
+    refusals.clear();
   }
 }
 

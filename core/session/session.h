@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,9 @@
 namespace pfrt {
 
 class Devices;
+class Runs;
 class Sessions;
+struct RunRequest;
 
 // The name of |phase|, such as "Ready"; empty where it is unknown.
 std::string_view phase_name(pfrt_session_phase phase);
@@ -41,6 +44,7 @@ class Session : public std::enable_shared_from_this<Session> {
     PackedStore* packed = nullptr;
     Sessions* all = nullptr;     // of the environment; may be null
     Devices* devices = nullptr;  // those of the environment; may be null
+    Runs* runs = nullptr;        // of the environment
     Logger* logger = nullptr;
     OperatorSet::Ptr operators;                             // beside the built-in ones; may be null
     std::shared_ptr<CompiledCache> cache;                   // null: none
@@ -65,6 +69,11 @@ class Session : public std::enable_shared_from_this<Session> {
   Logger& logger() const { return *logger_; }
   const ProviderSet& provider_set() const { return *provider_set_; }
   const std::shared_ptr<const Model>& model() const { return model_; }
+  // Bytes of an output whose dimensions are all numbers, as they are listed.
+  std::optional<uint64_t> output_bytes(size_t index) const { return output_bytes_[index]; }
+  // Index of the first output beyond the model's own.
+  size_t first_extra_output() const { return model_->signature().outputs.size(); }
+  Runs& runs() const { return *runs_; }
   // Whether its runs take memory from the environment's allocator.
   bool env_allocators() const { return env_allocators_; }
   // Takes a provider that was set aside into use again. NOT_FOUND where the session has none of
@@ -82,8 +91,8 @@ class Session : public std::enable_shared_from_this<Session> {
   // Empty where the session's option is off. On failure the profile stays open.
   Result<std::string_view> end_profiling() { return profile_.end(*model_); }
 
-  Status run(const std::vector<ValuePtr>& inputs, const std::vector<OutputRequest>& requests,
-             const RunControl& control, std::vector<ValuePtr>& outputs);
+  // Runs at once, on this thread (run.h). The results are by output, null where unwanted.
+  Result<std::vector<ValuePtr>> run(RunRequest request);
 
   const RunStatistics& statistics() const { return *statistics_; }
 
@@ -110,23 +119,38 @@ class Session : public std::enable_shared_from_this<Session> {
   pfrt_session_phase phase() const;
 
  private:
+  friend class Run;
   struct Planned {
     std::shared_ptr<CompiledGraph> graph;
     std::vector<size_t> order;  // by input of |graph|: its place among the session's inputs
   };
+  // A run's departures from what the main plan is made for.
+  struct Variant {
+    std::vector<bool> fed;  // by initializer that is listed as an input; empty: none is fed
+    bool untied = false;    // equal names tie no dimensions
+    std::vector<const Device*> refused;  // candidates that refuse this request
+
+    bool operator==(const Variant&) const = default;
+  };
   // Plans that runs use until a provider fails.
   struct Plans {
     std::vector<Candidate> candidates;
-    std::shared_ptr<const OptimisedGraph> optimised;  // for these candidates
+    std::shared_ptr<const OptimisedGraph> optimised;  // of the main plan
     Planned main;
-    // Graphs with some initializers as inputs. The key marks these and, last, whether equal names
-    // tie dimensions.
-    MadeOnce<std::vector<bool>, std::shared_ptr<const Planned>> variants{8};
-    // Plans without one of the candidates, for requests that it refuses.
-    MadeOnce<const Device*, std::shared_ptr<Plans>> without{8};
+    MadeOnce<Variant, std::shared_ptr<const Planned>> variants{16};
+
+    // Calls |fn| with the graph of each plan.
+    template <typename Fn>
+    void each(Fn fn) const {
+      fn(*main.graph);
+      variants.each([&](const Variant&, const auto& planned) { fn(*planned->graph); });
+    }
   };
 
   Session() = default;
+  // Computes outputs by the current plans, and counts the run.
+  Status execute(const std::vector<ValuePtr>& inputs, const std::vector<OutputRequest>& requests,
+                 const RunControl& control, std::vector<ValuePtr>& outputs);
   // Opens the providers of a new session, and tells how its graph is to be prepared.
   static Result<std::pair<std::shared_ptr<Session>, Preparation::Config>> begin(
       std::shared_ptr<const Model> model, const Options& options,
@@ -155,9 +179,8 @@ class Session : public std::enable_shared_from_this<Session> {
   std::string cache_key(const Options& options, const Preparation::Config& config);
   void log_creation(uint64_t started_ns) const;
   // |packed| receives the packed constants; may be null.
-  Result<std::unique_ptr<CompiledGraph>> compile(const std::shared_ptr<const Graph>& canonical,
-                                                 const Plans& plans, const Progress& progress,
-                                                 PackedConstants* packed = nullptr) const;
+  Result<Planned> compile(const OptimisedGraph& optimised, std::vector<Candidate> candidates,
+                          const Progress& progress, PackedConstants* packed = nullptr) const;
   Result<Planned> planned(std::unique_ptr<CompiledGraph> graph) const;
   // Chooses the precisions of the nodes of |graph|, for precision "auto".
   Status choose_precisions(const std::shared_ptr<const Graph>& graph);
@@ -169,11 +192,17 @@ class Session : public std::enable_shared_from_this<Session> {
   Result<CompileServices> services(std::vector<Candidate> candidates, const Graph& graph,
                                    const Progress& progress) const;
   // |untied| means that dimensions of one name differ in size.
-  Result<std::shared_ptr<const Planned>> variant(const std::shared_ptr<Plans>& plans,
-                                                 const std::vector<ValuePtr>& inputs, bool untied,
-                                                 const RunControl& control) const;
-  Status attempt(const std::shared_ptr<Plans>& plans, const std::vector<ValuePtr>& inputs,
-                 bool untied, const std::vector<OutputRequest>& requests, const RunControl& control,
+  Variant variant_of(const std::vector<ValuePtr>& inputs, bool untied) const;
+  // The plan for |variant|. |refusals| says why each of its providers refused.
+  Result<std::shared_ptr<const Planned>> plan_for(const std::shared_ptr<Plans>& plans,
+                                                  const Variant& variant,
+                                                  const std::vector<Status>& refusals,
+                                                  const RunControl& control) const;
+  Result<Planned> plan_variant(const Plans& plans, const Variant& variant,
+                               const std::vector<Status>& refusals, const Progress& progress) const;
+  Status attempt(const std::shared_ptr<Plans>& plans, const Variant& variant,
+                 const std::vector<Status>& refusals, const std::vector<ValuePtr>& inputs,
+                 const std::vector<OutputRequest>& requests, const RunControl& control,
                  std::vector<ValuePtr>& outputs) const;
 
   Status run_uncounted(const std::vector<ValuePtr>& inputs,
@@ -198,8 +227,10 @@ class Session : public std::enable_shared_from_this<Session> {
   Result<std::shared_ptr<Plans>> plan_for_all(std::shared_ptr<const OptimisedGraph> optimised,
                                               const Progress& progress,
                                               PackedConstants* packed = nullptr);
-  Result<std::shared_ptr<Plans>> without(Plans& plans, const Status& refusal,
-                                         const RunControl& control) const;
+  // Takes the provider that |refusal| names out of the plan for a request. Fails with |refusal|
+  // where nobody else could take over.
+  Status leave_out(const std::shared_ptr<Plans>& plans, Status refusal, Variant& variant,
+                   std::vector<Status>& refusals, const RunControl& control) const;
   // Remedies tried during one call, so that none is tried without end.
   struct RecoveryAttempts {
     bool memory = false;          // whether caches were released
@@ -221,6 +252,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::shared_ptr<const Model> model_;
   PackedStore* packed_ = nullptr;
   Sessions* all_ = nullptr;
+  Runs* runs_ = nullptr;
   Logger* logger_ = nullptr;
   pfrt_compile_hints precision_ = 0;
   double max_error_ = 0;
@@ -243,6 +275,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::vector<std::string> pass_notes_;
   std::vector<std::string> provider_names_;
   std::vector<PortInfo> inputs_, outputs_;
+  std::vector<std::optional<uint64_t>> output_bytes_;
   size_t required_inputs_ = 0;
   uint32_t max_threads_ = 0, num_threads_ = 0;
   std::shared_ptr<Executor> executor_;  // the environment's, while the session is created; or null
@@ -254,6 +287,8 @@ class Session : public std::enable_shared_from_this<Session> {
   std::shared_ptr<Plans> plans_;
 };
 
+// A progress that whatever stops the run stops too.
+Progress progress_of(const RunControl& control);
 // A sentence about the session's memory.
 std::string memory_note(const Session::MemoryReport& report);
 

@@ -32,7 +32,9 @@ std::string_view phase_name(pfrt_session_phase phase) {
 
 uint64_t Session::trim(uint64_t given_ns) {
   const std::shared_ptr<Plans> plans = current();
-  return plans ? plans->main.graph->trim(given_ns) : 0;
+  uint64_t bytes = 0;
+  if (plans) plans->each([&](CompiledGraph& graph) { bytes += graph.trim(given_ns); });
+  return bytes;
 }
 
 Session::MemoryReport Session::memory_report() const {
@@ -41,20 +43,26 @@ Session::MemoryReport Session::memory_report() const {
   std::unordered_set<const Buffer*> counted;
   add_weights(model_->signature(), counted, out.weights);
   add_weights(*plans->optimised->graph, counted, out.weights);
-  plans->main.graph->add_memory(out);
+  plans->each([&](const CompiledGraph& graph) { graph.add_memory(out); });
   return out;
 }
 
 pfrt_session_phase Session::phase() const {
   const pfrt_session_phase now = phase_.load();
-  if (now != PFRT_PHASE_READY || !current()->main.graph->at_work()) return now;
-  return PFRT_PHASE_EXECUTING;
+  if (now != PFRT_PHASE_READY) return now;
+  bool at_work = false;
+  current()->each([&](const CompiledGraph& graph) { at_work = at_work || graph.at_work(); });
+  return at_work ? pfrt_session_phase{PFRT_PHASE_EXECUTING} : now;
 }
 
 std::string memory_note(const Session::MemoryReport& m) {
-  return message("memory: weights ", m.weights, " bytes, packed constants ", m.packed,
-                 ", blocks of ", m.signatures.size(), " plans ", m.in_use, " in use and ", m.idle,
-                 " idle, ", m.peak, " at most");
+  return message(
+      "memory: weights ", m.weights, " bytes, packed constants ", m.packed, ", blocks of ",
+      m.signatures.size(), " plans ", m.in_use, " in use and ", m.idle, " idle, ", m.peak,
+      " at most",
+      m.device_in_use + m.device_idle == 0
+          ? std::string()
+          : message("; on devices ", m.device_in_use, " in use and ", m.device_idle, " idle"));
 }
 
 }  // namespace pfrt

@@ -224,15 +224,16 @@ Status Session::check_named_precisions(const Graph& graph) const {
                near.empty() ? "" : "'?");
 }
 
-Result<std::unique_ptr<CompiledGraph>> Session::compile(
-    const std::shared_ptr<const Graph>& canonical, const Plans& plans, const Progress& progress,
-    PackedConstants* packed) const try {
-  PFRT_ASSIGN(CompileServices with, services(plans.candidates, *canonical, progress));
+Result<Session::Planned> Session::compile(const OptimisedGraph& optimised,
+                                          std::vector<Candidate> candidates,
+                                          const Progress& progress, PackedConstants* packed) const
+    try {
+  const std::shared_ptr<const Graph>& canonical = optimised.graph;
+  PFRT_ASSIGN(CompileServices with, services(std::move(candidates), *canonical, progress));
   with.statistics = statistics_;
   with.made = packed;
   with.tuning = tuning_.get();
-  if (plans.optimised->stored && canonical == plans.optimised->graph)
-    with.stored = &plans.optimised->stored->compiled.packed;
+  if (optimised.stored) with.stored = &optimised.stored->compiled.packed;
   const std::vector<NodePrecision>* precisions =
       canonical == node_precision_of_ ? &node_precision_ : nullptr;
   std::vector<NodePrecision> named;
@@ -240,15 +241,17 @@ Result<std::unique_ptr<CompiledGraph>> Session::compile(
     named = precisions_of(*canonical, named_precisions_, precision_, nullptr);
     precisions = &named;
   }
-  return CompiledGraph::create(canonical, with,
-                               {.fallback = fallback_,
-                                .rules = rules_,
-                                .apart = preparation_->config().level == "none",
-                                .assign = assign_,
-                                .precision = precision_,
-                                .node_precision = precisions});
+  PFRT_ASSIGN(auto compiled, CompiledGraph::create(canonical, with,
+                                                   {.fallback = fallback_,
+                                                    .rules = rules_,
+                                                    .apart = preparation_->config().level == "none",
+                                                    .assign = assign_,
+                                                    .precision = precision_,
+                                                    .node_precision = precisions}));
+  return planned(std::move(compiled));
 } catch (const std::bad_alloc&) {
-  return error(Code::kOUT_OF_MEMORY, "planning graph '", canonical->name, "': no memory left");
+  return error(Code::kOUT_OF_MEMORY, "planning graph '", optimised.graph->name,
+               "': no memory left");
 }
 
 Result<CompileServices> Session::services(std::vector<Candidate> candidates, const Graph& graph,
@@ -284,30 +287,42 @@ Result<Session::Planned> Session::planned(std::unique_ptr<CompiledGraph> graph) 
   return out;
 }
 
-Result<std::shared_ptr<const Session::Planned>> Session::variant(
-    const std::shared_ptr<Plans>& plans, const std::vector<ValuePtr>& inputs, bool untied,
-    const RunControl& control) const {
-  std::vector<bool> fed;
-  std::vector<std::string> names;
-  for (size_t i = required_inputs_; i < inputs.size(); ++i) {
-    fed.push_back(inputs[i] != nullptr);
-    if (inputs[i]) names.push_back(inputs_[i].name);
-  }
-  if (names.empty() && !untied) return std::shared_ptr<const Planned>(plans, &plans->main);
-  fed.push_back(untied);
-  Progress progress(control.cancelled, nullptr, nullptr);
-  progress.set_deadline(control.deadline_ns);
-  progress.set_profile(control.profile);
+Session::Variant Session::variant_of(const std::vector<ValuePtr>& inputs, bool untied) const {
+  Variant out{{}, untied, {}};
+  bool any = false;
+  for (size_t i = required_inputs_; i < inputs.size(); ++i) any = any || inputs[i];
+  for (size_t i = required_inputs_; any && i < inputs.size(); ++i)
+    out.fed.push_back(inputs[i] != nullptr);
+  return out;
+}
+
+Result<std::shared_ptr<const Session::Planned>> Session::plan_for(
+    const std::shared_ptr<Plans>& plans, const Variant& variant,
+    const std::vector<Status>& refusals, const RunControl& control) const {
+  if (variant == Variant()) return std::shared_ptr<const Planned>(plans, &plans->main);
+  const Progress progress = progress_of(control);
   return plans->variants.get(
-      fed, [&] { return progress.stop(); },
+      variant, [&] { return progress.stop(); },
       [&]() -> Result<std::shared_ptr<const Planned>> {
-        std::vector<std::string> notes;  // the same as the first time
-        PFRT_ASSIGN(const auto optimised,
-                    preparation_->prepare({plans->candidates, progress}, {names, untied}, notes));
-        PFRT_ASSIGN(auto compiled, compile(optimised->graph, *plans, progress));
-        PFRT_ASSIGN(Planned made, planned(std::move(compiled)));
+        PFRT_ASSIGN(Planned made, plan_variant(*plans, variant, refusals, progress));
         return std::make_shared<const Planned>(std::move(made));
       });
+}
+
+Result<Session::Planned> Session::plan_variant(const Plans& plans, const Variant& variant,
+                                               const std::vector<Status>& refusals,
+                                               const Progress& progress) const {
+  std::vector<std::string> names, notes;  // notes are the same as the first time
+  for (size_t i = 0; i < variant.fed.size(); ++i)
+    if (variant.fed[i]) names.push_back(inputs_[required_inputs_ + i].name);
+  std::vector<Candidate> candidates = plans.candidates;
+  for (const Status& refusal : refusals)
+    for (Candidate& candidate : candidates)
+      if (candidate.provider && candidate.provider.get() == refusal.culprit())
+        candidate = {candidate.name, nullptr, "not used for this request: " + refusal.message()};
+  PFRT_ASSIGN(const auto optimised,
+              preparation_->prepare({candidates, progress}, {names, variant.untied}, notes));
+  return compile(*optimised, std::move(candidates), progress);
 }
 
 Result<std::shared_ptr<Session::Plans>> Session::plan(
@@ -320,8 +335,7 @@ Result<std::shared_ptr<Session::Plans>> Session::plan(
     std::vector<std::string> notes;  // as when the session was made
     PFRT_ASSIGN(plans->optimised, preparation_->prepare({plans->candidates, progress}, {}, notes));
   }
-  PFRT_ASSIGN(auto compiled, compile(plans->optimised->graph, *plans, progress, packed));
-  PFRT_ASSIGN(plans->main, planned(std::move(compiled)));
+  PFRT_ASSIGN(plans->main, compile(*plans->optimised, plans->candidates, progress, packed));
   return plans;
 }
 

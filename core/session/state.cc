@@ -179,9 +179,9 @@ Result<State::Entry*> State::entry_of(std::string_view input, std::string_view d
 // ---- the client's calls ----
 
 Status State::idle(std::string_view doing) const {
-  return running_ ? error(Code::kBUSY, doing,
-                          ": a run has the state; wait until it is over, or use a clone")
-                  : Status();
+  if (turns_.empty()) return {};
+  return error(Code::kBUSY, doing,
+               ": a run has the state or waits for it; wait until it is over, or use a clone");
 }
 
 std::vector<std::string_view> State::inputs() const {
@@ -222,9 +222,13 @@ Status State::truncate(int64_t length) {
                    "the state before a run that may be undone");
     const int64_t now = along(e.value, e.axis);
     if (now < length) return error(Code::kINVALID_ARGUMENT, doing, ": '", name, "' has ", now);
+    if (now == length) {
+      values[i] = e.value;
+      continue;
+    }
     auto cut = first_of(e.value->tensor, *e.axis, length, transfers);
     if (!cut.ok()) return cut.take_status().prepend(message(doing, ": '", name, "'"));
-    values[i] = now == length ? e.value : Value::of(cut.take());
+    values[i] = Value::of(cut.take());
   }
   PFRT_TRY(transfers.run_alone());
   for (size_t i = 0; i < entries_.size(); ++i) entries_[i].value = std::move(values[i]);
@@ -276,6 +280,7 @@ Status State::set(std::string_view input, ValuePtr value) {
 Status State::save(const std::string& path) const {
   Graph graph("state");
   Transfers transfers;
+  std::vector<ValuePtr> read;  // a run that ends meanwhile lets go of the state's values
   {
     const std::lock_guard lock(mutex_);
     for (const Entry& e : entries_) {
@@ -287,6 +292,7 @@ Status State::save(const std::string& path) const {
       if (here.device()) {
         PFRT_ASSIGN(here, Tensor::allocate(here.dtype, here.dims, false));
         const Tensor& there = e.value->tensor;
+        read.push_back(e.value);
         transfers.add(here.data(), nullptr, there.data(), there.device(), there.bytes());
       }
       graph.set_constant(graph.value(input_of(e).name), Value::of(std::move(here)));
@@ -369,13 +375,11 @@ void State::make_room(Entry& e) {
   if (made.ok()) e.spare = made.take();  // without it, the run allocates or fails
 }
 
-Status State::begin(const Session& session, std::vector<ValuePtr>& inputs,
-                    std::vector<OutputRequest>& requests) {
+Status State::check_run(const Session& session, const std::vector<ValuePtr>& inputs,
+                        const std::vector<OutputRequest>& requests) const {
   constexpr std::string_view kDoing = "running with a state";
-  const std::lock_guard lock(mutex_);
   if (&session != session_.get())
     return error(Code::kINVALID_ARGUMENT, kDoing, ": it was made from another session");
-  PFRT_TRY(idle(kDoing));
   for (const Entry& e : entries_) {
     if (inputs[e.input])
       return error(Code::kINPUT, kDoing, ": input '", input_of(e).name,
@@ -385,6 +389,11 @@ Status State::begin(const Session& session, std::vector<ValuePtr>& inputs,
                    "' is the state's and cannot be written to a tensor of the caller's on a "
                    "device; let the run allocate it");
   }
+  return {};
+}
+
+Status State::begin(std::vector<ValuePtr>& inputs, std::vector<OutputRequest>& requests) {
+  const std::lock_guard lock(mutex_);
   for (Entry& e : entries_)
     if (!e.value) {
       PFRT_ASSIGN(inputs[e.input], first_value(e, inputs));
@@ -401,14 +410,11 @@ Status State::begin(const Session& session, std::vector<ValuePtr>& inputs,
     request.buffer = e.spare;
     request.at_most = true;
   }
-  running_ = true;
   return {};
 }
 
 void State::end(const std::vector<ValuePtr>& outputs) {
   const std::lock_guard lock(mutex_);
-  running_ = false;
-  if (outputs.empty()) return;
   for (Entry& e : entries_) {
     const ValuePtr& next = outputs[e.output];
     if (next->tensor.buffer == e.spare) e.spare = nullptr;

@@ -3,7 +3,7 @@
 // Values that one run of a session leaves for the next: outputs that are inputs of the run that
 // follows, such as key-value caches and recurrent states, in host or device memory. A run takes the
 // values and, when it has succeeded, puts its own in their place; one that fails changes nothing.
-// Thread-safe; one run at a time has a state.
+// Thread-safe; one run at a time has a state, and runs that want it take turns.
 #pragma once
 
 #include <memory>
@@ -14,6 +14,7 @@
 
 #include "core/exec/run/run_types.h"
 #include "core/session/session.h"
+#include "core/session/turns.h"
 
 namespace pfrt {
 
@@ -45,10 +46,16 @@ class State {
   Status save(const std::string& path) const;
   Status load(const std::string& path);
 
-  // Begins a run of |session|: fills in |inputs| and asks for the next values in |requests|, both
-  // in the session's order. The caller then calls end(), with no outputs where the run failed.
-  Status begin(const Session& session, std::vector<ValuePtr>& inputs,
-               std::vector<OutputRequest>& requests);
+  // Refuses a run of |session| that is given values or places which are the state's. Both lists are
+  // in the session's order.
+  Status check_run(const Session& session, const std::vector<ValuePtr>& inputs,
+                   const std::vector<OutputRequest>& requests) const;
+  // A run's turn, which comes when the runs that joined before have left.
+  using Turn = Turns::Place;
+  Turns& turns() { return turns_; }
+  // Begins the run that has the turn: fills in |inputs| and asks for the next values in |requests|.
+  // The run calls end() with its outputs where it succeeds.
+  Status begin(std::vector<ValuePtr>& inputs, std::vector<OutputRequest>& requests);
   void end(const std::vector<ValuePtr>& outputs);
 
  private:
@@ -72,7 +79,7 @@ class State {
   const std::shared_ptr<Session> session_;
   mutable std::mutex mutex_;
   std::vector<Entry> entries_;
-  bool running_ = false;
+  Turns turns_;
 };
 
 }  // namespace pfrt

@@ -49,6 +49,7 @@ MemoryReport memory_of(const Model& model) {
 void memory_json(const MemoryReport& memory, Json* json) {
   json->key("memory").object().field("weights", memory.weights).field("packed", memory.packed);
   json->field("in_use", memory.in_use).field("idle", memory.idle).field("peak", memory.peak);
+  json->field("device_in_use", memory.device_in_use).field("device_idle", memory.device_idle);
   json->key("blocks").list();
   for (const auto& [signature, bytes] : memory.blocks)
     json->object().field("signature", signature).field("bytes", bytes).end();
@@ -59,6 +60,8 @@ void memory_text(const MemoryReport& memory) {
   std::printf("memory      weights %s, packed %s, blocks %s idle, %s at most\n",
               bytes_text(memory.weights).c_str(), bytes_text(memory.packed).c_str(),
               bytes_text(memory.idle).c_str(), bytes_text(memory.peak).c_str());
+  if (memory.device_idle)
+    std::printf("  on devices: blocks %s idle\n", bytes_text(memory.device_idle).c_str());
   for (const auto& [signature, bytes] : memory.blocks)
     std::printf("  %s %s\n", bytes_text(bytes).c_str(), signature.c_str());
 }

@@ -119,6 +119,8 @@ struct MemoryReport {
     uint64_t bytes = 0;     // block that its runs work in
   };
   std::vector<Block> blocks;  // one for each plan
+  // Blocks of runs in the memory of devices: of runs under way, and kept for the next run.
+  uint64_t device_in_use = 0, device_idle = 0;
 };
 
 // A session. Its constructors throw what Model::load throws, PyFlameRTError with code NotFound for
@@ -479,7 +481,8 @@ inline MemoryReport InferenceSession::memory_report() const {
   c.struct_size = sizeof(c);
   detail::check(api().session->memory_report(handle(), &c, &Rows::add, &rows));
   if (rows.thrown) std::rethrow_exception(rows.thrown);
-  return {c.weights, c.packed, c.in_use, c.idle, c.peak, std::move(rows.blocks)};
+  return {c.weights,       c.packed,     c.in_use, c.idle, c.peak, std::move(rows.blocks),
+          c.device_in_use, c.device_idle};
 }
 
 inline void InferenceSession::readmit(std::string_view provider) const {

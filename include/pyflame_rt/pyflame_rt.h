@@ -833,7 +833,7 @@ typedef struct pfrt_session_statistics {
   uint64_t in_parts;
 } pfrt_session_statistics;
 
-/* Bytes of host memory that a session takes. */
+/* Bytes of memory that a session takes: of the host's, but for the last two. */
 typedef struct pfrt_memory_report {
   uint32_t struct_size;
   uint32_t reserved;
@@ -842,6 +842,8 @@ typedef struct pfrt_memory_report {
   uint64_t in_use;  /* blocks of runs under way */
   uint64_t idle;    /* blocks that wait for the next run */
   uint64_t peak;    /* most bytes in blocks since the session was made or planned anew */
+  uint64_t device_in_use; /* blocks of runs under way, in the memory of devices */
+  uint64_t device_idle;   /* blocks there that wait for the next run */
 } pfrt_memory_report;
 
 /* Phase of a session's life. While several runs go on it is that of the run in most trouble. */

@@ -213,6 +213,35 @@ TEST(MemoryPressure, has_runs_give_back_what_is_idle) {
   EXPECT_GT(idle_after_a_run({{"memory_pressure_root", little}}), 0u) << "it is off by default";
 }
 
+TEST(MemoryPressure, has_runs_with_a_state_give_back_what_is_idle) {
+  const std::string little = system_with("little", "1000", "0.00");
+  GraphBuilder g;
+  g.input("x", PFRT_DTYPE_FLOAT32, {"N", 512});
+  g.input("h", PFRT_DTYPE_FLOAT32, {"N", 512});
+  g.constant("w", noise({512, 512}, 7));
+  g.node("MatMul", {"x", "w"}, {"a"});
+  g.node("MatMul", {"a", "w"}, {"b"});
+  g.node("Add", {"b", "h"}, {"h_out"});
+  g.output("h_out");
+  const auto idle = [&](const Settings& settings) {
+    const auto env = make_env(settings);
+    const auto session = make_session(env.get(), g);
+    pfrt_state* state = nullptr;
+    EXPECT_TRUE(ok(api().state->create(session.get(), nullptr, 0, &state)));
+    const auto options = make_options(PFRT_OPTIONS_RUN);
+    EXPECT_TRUE(ok(api().options->set_state(options.get(), state)));
+    const Array x = noise({300, 512}, 1);
+    const pfrt_string in = str("x");
+    const pfrt_io fed = x.io();
+    EXPECT_TRUE(ok(
+        api().session->run_named(session.get(), &in, &fed, 1, nullptr, nullptr, 0, options.get())));
+    api().state->release(state);
+    return memory_report_of(session.get()).idle;
+  };
+  EXPECT_GT(idle({}), 0u);
+  EXPECT_EQ(idle({{"memory_pressure", "watch"}, {"memory_pressure_root", little}}), 0u);
+}
+
 // Returns whether the session's idle memory goes away while nobody calls except to look.
 bool idle_goes(const Settings& settings) {
   const auto env = make_env(settings);

@@ -24,6 +24,9 @@ struct RunControl {
   Executor* executor = nullptr;  // null = the process's own
   bool unsplit = false;          // the batch is not to be divided
   mutable DeviceWork devices;    // the run's; used by the thread that the run is on
+  // Memory of an input may have been overwritten: the run cannot be tried again. Set and read by
+  // the thread that the run is on.
+  mutable bool overwrote_input = false;
 
   // Cheap enough to be asked every few microseconds. Once it has said stop it goes on doing so: a
   // loop that was cut short must not pass for done because the flag was lowered meanwhile.

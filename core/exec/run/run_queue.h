@@ -22,6 +22,11 @@ class RunQueue {
 
   // BUSY when |limit| runs wait already. For each run added, serve is called once, later.
   Status add(int64_t priority, Task task, void* arg);
+  // Counts a run among those that wait, BUSY as in add, until add_reserved puts it into the row or
+  // give_up_reserved takes it back. add_reserved may throw, and then it is given up.
+  Status reserve();
+  void add_reserved(int64_t priority, Task task, void* arg);
+  void give_up_reserved();
   // Removes the run with |arg|; false when it is no longer waiting.
   bool remove(const void* arg);
   // Calls the task of the first run.
@@ -40,10 +45,11 @@ class RunQueue {
     void* arg;
   };
   void forget_parents();
+  Status check_room() const;
   const uint64_t limit_;
   std::mutex mutex_;
   std::map<Key, Entry> waiting_;
-  uint64_t added_ = 0;
+  uint64_t added_ = 0, reserved_ = 0;
   uint32_t generation_ = 0;  // number of forks when |waiting_| was made
 };
 

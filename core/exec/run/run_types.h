@@ -48,9 +48,10 @@ struct PlanReport {
   std::vector<std::string> faults;  // why counters are missing, a sentence each
 };
 
-// Host memory that a compiled graph uses.
+// Memory that a compiled graph uses: the host's, and blocks of runs on devices.
 struct MemoryUse {
   uint64_t packed = 0, in_use = 0, idle = 0, peak = 0;
+  uint64_t device_in_use = 0, device_idle = 0;
   std::unordered_set<const Buffer*> counted;                 // buffers counted in |packed|
   std::vector<std::pair<std::string, uint64_t>> signatures;  // with the bytes of their blocks
 };
@@ -60,9 +61,11 @@ struct MemoryUse {
 // bytes, and a value of fewer may lie there.
 struct OutputRequest {
   bool wanted = true;
+  bool given = false;  // the result goes to |data|, which is null where it is to have no bytes
   bool on_device = false;
   bool at_most = false;
-  bool in_place = false;  // |data| is an input's, which the run may overwrite
+  bool in_place = false;                // |data| is an input's, which the run may overwrite
+  pfrt_dtype dtype = PFRT_DTYPE_UNSET;  // elements that |data| was given for; unset = any
   void* data = nullptr;
   uint64_t bytes = 0;
   std::shared_ptr<Buffer> buffer;

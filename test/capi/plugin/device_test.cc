@@ -5,7 +5,9 @@
 // test runs on a device that works at once and on one that works only while the host waits.
 #include "test/plugins/device/device.h"
 
+#include <atomic>
 #include <cmath>
+#include <cstdio>
 #include <string>
 #include <thread>
 
@@ -171,6 +173,140 @@ TEST_P(DeviceTest, a_state_stays_there_from_run_to_run) {
   pfrt_value* value = nullptr;
   ASSERT_TRUE(ok(api().state->get(state.get(), str("h"), &value)));
   EXPECT_EQ(array_of(Handle<pfrt_value>(value).get()).as<float>(), (Values{102, 204, 306}));
+}
+
+// Many shapes take no more memory than the largest, and all of it can be seen and given back.
+TEST_P(DeviceTest, blocks_of_many_shapes_are_one_that_is_reported_and_trimmed) {
+  const auto s = session(over_and_back());
+  ASSERT_TRUE(s);
+  const auto report = [&] {
+    pfrt_memory_report out{};
+    out.struct_size = sizeof out;
+    EXPECT_TRUE(ok(api().session->memory_report(s.get(), &out, nullptr, nullptr)));
+    return out;
+  };
+  EXPECT_EQ(report().device_idle, 0u);
+  uint64_t largest = 0;
+  for (int64_t i = 0; i < 40; ++i) {
+    const int64_t length = 1000 + i * 37 % 41 * 10;
+    const Array x = noise({length}, static_cast<uint32_t>(i));
+    const auto y = run(s.get(), {x})[0].as<float>();
+    ASSERT_EQ(y[7], -4 * x.as<float>()[7] * x.as<float>()[7]);
+    largest = std::max(largest, report().device_idle);
+  }
+  EXPECT_EQ(report().device_in_use, 0u);
+  EXPECT_GT(report().device_idle, 0u);
+  EXPECT_LE(report().device_idle, 2 * largest);
+  EXPECT_LE(report().device_idle, 20000u) << "a few buffers of at most 1,410 floats";
+  uint64_t bytes = 0;
+  EXPECT_TRUE(ok(api().session->trim(s.get(), &bytes)));
+  EXPECT_GT(bytes, 0u);
+  EXPECT_EQ(report().device_idle, 0u);
+  (void)run(s.get(), {noise({5}, 1)});
+}
+
+// A cut to the length that there is copies nothing, and a cut copies all before anything is freed.
+TEST_P(DeviceTest, a_state_is_cut_there) {
+  GraphBuilder g;
+  g.input("x", PFRT_DTYPE_FLOAT32, {1, 1, 4});
+  for (const std::string i : {"0", "1", "2"}) {
+    g.input("past_" + i, PFRT_DTYPE_FLOAT32, {1, DimSpec(("P" + i).c_str()), 4});
+    g.node("Concat", {"past_" + i, "x"}, {"present_" + i}, {Attr::of_int("axis", 1)});
+    g.output("present_" + i);
+  }
+  g.node("Neg", {"x"}, {"y"});
+  g.output("y");
+  const auto s = session(g);
+  ASSERT_TRUE(s);
+  struct Releaser {
+    void operator()(pfrt_state* p) const { api().state->release(p); }
+  };
+  std::vector<std::string> names;
+  std::vector<pfrt_state_pair> pairs;
+  for (const std::string i : {"0", "1", "2"}) {
+    names.push_back("past_" + i);
+    names.push_back("present_" + i);
+  }
+  for (size_t i = 0; i < names.size(); i += 2)
+    pairs.push_back(
+        {sizeof(pfrt_state_pair), PFRT_STATE_GROWS, 1, 0, str(names[i]), str(names[i + 1])});
+  pfrt_state* raw = nullptr;
+  ASSERT_TRUE(ok(api().state->create(s.get(), pairs.data(), pairs.size(), &raw)));
+  const std::unique_ptr<pfrt_state, Releaser> state(raw);
+  const auto options = make_options(PFRT_OPTIONS_RUN);
+  ASSERT_TRUE(ok(api().options->set_state(options.get(), state.get())));
+  for (int i = 1; i <= 6; ++i) {
+    const Array x = floats({1, 1, 4}, Values(4, static_cast<float>(i)));
+    const pfrt_string in = str("x");
+    const pfrt_io fed = x.io();
+    ASSERT_TRUE(
+        ok(api().session->run_named(s.get(), &in, &fed, 1, nullptr, nullptr, 0, options.get())));
+  }
+  const auto check = [&](int64_t length) {
+    EXPECT_EQ(api().state->length(state.get()), length);
+    Values want;
+    for (int64_t i = 1; i <= length; ++i) want.insert(want.end(), 4, static_cast<float>(i));
+    for (size_t i = 0; i < names.size(); i += 2) {
+      pfrt_value* value = nullptr;
+      ASSERT_TRUE(ok(api().state->get(state.get(), str(names[i]), &value)));
+      EXPECT_EQ(array_of(Handle<pfrt_value>(value).get()).as<float>(), want) << names[i];
+    }
+  };
+  const int64_t memory = counters_.allocations;
+  for (int again = 0; again < 2; ++again) {
+    ASSERT_TRUE(ok(api().state->truncate(state.get(), 6)));
+    check(6);
+  }
+  EXPECT_EQ(counters_.allocations, memory);
+  ASSERT_TRUE(ok(api().state->truncate(state.get(), 4)));
+  check(4);
+}
+
+// The file has the values of one moment, whatever runs do meanwhile.
+TEST_P(DeviceTest, a_state_is_saved_while_runs_go_on) {
+  GraphBuilder g;
+  g.input("x", PFRT_DTYPE_FLOAT32, {"N"});
+  g.input("h", PFRT_DTYPE_FLOAT32, {"N"});
+  g.node("Add", {"x", "h"}, {"h_out"});
+  g.output("h_out");
+  const auto s = session(g);
+  ASSERT_TRUE(s);
+  struct Releaser {
+    void operator()(pfrt_state* p) const { api().state->release(p); }
+  };
+  using State = std::unique_ptr<pfrt_state, Releaser>;
+  const auto make = [&] {
+    pfrt_state* raw = nullptr;
+    EXPECT_TRUE(ok(api().state->create(s.get(), nullptr, 0, &raw)));
+    return State(raw);
+  };
+  const State state = make(), loaded = make();
+  const auto options = make_options(PFRT_OPTIONS_RUN);
+  ASSERT_TRUE(ok(api().options->set_state(options.get(), state.get())));
+  const std::string file = testing::TempDir() + "saved_while_runs_go_on.pfm";
+  const Array x = floats({1000}, Values(1000, 1));
+  const auto step = [&] {
+    const pfrt_string in = str("x");
+    const pfrt_io fed = x.io();
+    return take(
+        api().session->run_named(s.get(), &in, &fed, 1, nullptr, nullptr, 0, options.get()));
+  };
+  ASSERT_TRUE(ok(step()));
+  std::atomic<bool> over{false};
+  std::thread runs([&] {
+    for (int i = 0; i < 500; ++i) EXPECT_TRUE(ok(step()));
+    over = true;
+  });
+  while (!over) {
+    EXPECT_TRUE(ok(api().state->save(state.get(), str(file))));
+    EXPECT_TRUE(ok(api().state->load(loaded.get(), str(file))));
+    pfrt_value* value = nullptr;
+    ASSERT_TRUE(ok(api().state->get(loaded.get(), str("h"), &value)));
+    const Values h = array_of(Handle<pfrt_value>(value).get()).as<float>();
+    ASSERT_EQ(h, Values(1000, h.at(0)));
+  }
+  runs.join();
+  std::remove(file.c_str());
 }
 
 TEST_P(DeviceTest, inputs_and_outputs_cross_in_one_call_each_way) {

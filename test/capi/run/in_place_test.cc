@@ -82,6 +82,51 @@ TEST_F(InPlace, has_the_results_of_memory_apart) {
   }
 }
 
+// Another session's idle memory could be given back, so that a second attempt would succeed: on
+// what the first one has overwritten.
+TEST_F(InPlace, a_run_that_has_overwritten_its_input_is_not_tried_again) {
+  constexpr int64_t kIdle = 2'000'000, kLength = 1024;
+  const auto env = make_env({{"memory_limit", "60000000"}});
+  GraphBuilder large;
+  large.input("x", PFRT_DTYPE_FLOAT32, {"N"});
+  large.constant("axis", int64s({}, {0}));
+  large.node("Exp", {"x"}, {"a"});
+  large.node("CumSum", {"a", "axis"}, {"c"});
+  large.node("Mul", {"c", "a"}, {"m"});
+  large.node("ReduceSum", {"m"}, {"y"}, {Attr::of_int("keepdims", 0)});
+  large.output("y");
+  const auto other = make_session(env.get(), large);
+  GraphBuilder g;
+  g.input("x", PFRT_DTYPE_FLOAT32, {kLength});
+  g.constant("one", floats({1}, {1}));
+  g.constant("times", int64s({1}, {3000}));
+  g.node("Add", {"x", "one"}, {"y"});
+  g.node("SequenceConstruct", {"y", "y"}, {"s"});
+  g.node("ConcatFromSequence", {"s"}, {"c"}, {Attr::of_int("axis", 0)});
+  g.node("Tile", {"c", "times"}, {"z"});
+  g.output("y");
+  g.output("z");
+  const auto session = make_session(env.get(), g);
+  const auto attempt = [&](Array& x) {
+    const pfrt_io in = x.io();
+    pfrt_io out[2] = {x.io(), {}};
+    out[0].flags = PFRT_IO_IN_PLACE;
+    out[1].struct_size = sizeof out[1];
+    Failure failure = take(api().session->run(session.get(), &in, 1, out, 2, nullptr));
+    const Handle<pfrt_value> z(out[1].value);
+    if (failure.ok()) EXPECT_EQ(array_of(z.get()).as<float>()[0], 6);
+    return failure;
+  };
+  const std::vector<float> fives(kLength, 5), sixes(kLength, 6);
+  (void)run(other.get(), {noise({kIdle}, 3)});
+  Array x = floats({kLength}, fives);
+  EXPECT_TRUE(fails(attempt(x), PFRT_CODE_OUT_OF_MEMORY, {"not tried again"}));
+  // The memory has been given back meanwhile.
+  x = floats({kLength}, fives);
+  ASSERT_TRUE(ok(attempt(x)));
+  EXPECT_EQ(x.as<float>(), sixes);
+}
+
 TEST_F(InPlace, takes_no_memory_that_is_of_several_or_of_a_part) {
   GraphBuilder g;
   g.input("a", PFRT_DTYPE_FLOAT32, {4});

@@ -2,8 +2,13 @@
 //
 // States: the values that one run leaves for the next, the use of a state by several runs, and its
 // contents after a run fails. device_test.cc has those on devices.
+#include <atomic>
+#include <cmath>
+#include <condition_variable>
 #include <cstdio>
 #include <fstream>
+#include <future>
+#include <mutex>
 #include <numeric>
 #include <thread>
 
@@ -244,8 +249,8 @@ TEST_F(States, belong_to_one_run_at_a_time) {
   int calls = 0;
   within.compute = [&](const pfrt_op_compute* call) {
     ++calls;
-    EXPECT_TRUE(
-        fails(step(session.get(), options.get(), x), PFRT_CODE_BUSY, {"a run has the state"}));
+    EXPECT_TRUE(fails(step(session.get(), options.get(), x), PFRT_CODE_BUSY,
+                      {"this thread is in a run that has it"}));
     EXPECT_TRUE(
         fails(api().state->truncate(state.get(), 0), PFRT_CODE_BUSY, {"a run has the state"}));
     EXPECT_TRUE(fails(api().state->set(state.get(), str("h"), value.get()), PFRT_CODE_BUSY,
@@ -258,6 +263,124 @@ TEST_F(States, belong_to_one_run_at_a_time) {
   EXPECT_EQ(calls, 3);
   EXPECT_EQ(value_in(state.get(), "h").as<float>(), (Values{6, 12}));
   EXPECT_TRUE(ok(api().state->truncate(state.get(), 0)));
+}
+
+// Runs whose calls come while others have the state.
+class WaitingRuns {
+ public:
+  static void done(void* user, pfrt_status* status, pfrt_io* outputs, size_t) {
+    auto& [self, place] = *static_cast<std::pair<WaitingRuns*, size_t>*>(user);
+    const Failure failure = take(status);
+    const Handle<pfrt_value> y(outputs[1].value), h(outputs[0].value);
+    const std::lock_guard lock(self->mutex_);
+    self->results_[place] = failure.ok() ? array_of(y.get()).as<float>()[0] : 0;
+    --self->left_;
+    self->came_.notify_all();
+  }
+  explicit WaitingRuns(size_t count) : results_(count), left_(count) {
+    for (size_t i = 0; i < count; ++i) users_.emplace_back(this, i);
+  }
+  void* user(size_t i) { return &users_[i]; }
+  std::vector<float> wait() {
+    std::unique_lock lock(mutex_);
+    came_.wait(lock, [&] { return left_ == 0; });
+    return results_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable came_;
+  std::vector<float> results_;
+  std::vector<std::pair<WaitingRuns*, size_t>> users_;
+  size_t left_;
+};
+
+TEST_F(States, are_given_to_runs_in_the_order_of_the_calls) {
+  constexpr size_t kRuns = 50;
+  const auto session = make_session(env_.get(), accumulator());
+  const StateHandle state = make_state(session.get());
+  const Array x = floats({1, 2}, {1, 2});
+  pfrt_io in[2] = {x.io(), {}};
+  in[1].struct_size = sizeof in[1];
+  size_t at = 0;
+  ASSERT_TRUE(ok(api().session->input_index(session.get(), str("x"), &at)));
+  std::swap(in[0], in[at]);
+  ASSERT_TRUE(ok(api().session->output_index(session.get(), str("y"), &at)));
+  WaitingRuns runs(kRuns);
+  std::vector<float> want;
+  for (size_t i = 0; i < kRuns; ++i) {
+    // A high priority does not overtake those that came before with the same state.
+    auto options = make_options(PFRT_OPTIONS_RUN, {{"priority", std::to_string(i % 7)}});
+    ASSERT_TRUE(ok(api().options->set_state(options.get(), state.get())));
+    pfrt_io out[2] = {};
+    out[0].struct_size = out[1].struct_size = sizeof out[0];
+    ASSERT_TRUE(ok(api().session->run_async(session.get(), in, 2, out, 2, options.get(),
+                                            &WaitingRuns::done, runs.user(i))));
+    want.push_back(at == 1 ? static_cast<float>(i + 1) : -static_cast<float>(i + 1));
+  }
+  std::vector<float> got = runs.wait();
+  for (float& y : got) y = std::abs(y);
+  for (float& y : want) y = std::abs(y);
+  EXPECT_EQ(got, want);
+}
+
+TEST_F(States, make_runs_on_several_threads_wait_for_each_other) {
+  constexpr int kThreads = 4, kRuns = 25;
+  const auto session = make_session(env_.get(), accumulator());
+  const StateHandle state = make_state(session.get());
+  std::vector<std::thread> threads;
+  std::atomic<int> failed{0};
+  for (int t = 0; t < kThreads; ++t)
+    threads.emplace_back([&] {
+      const auto options = options_with(state.get());
+      for (int i = 0; i < kRuns; ++i)
+        failed += !step(session.get(), options.get(), floats({1, 2}, {1, 2})).ok();
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(failed, 0);
+  constexpr float kSum = kThreads * kRuns;
+  EXPECT_EQ(value_in(state.get(), "h").as<float>(), (Values{kSum, 2 * kSum}));
+}
+
+TEST_F(States, keep_waiting_runs_no_longer_than_they_want) {
+  TestOperator slow("Slow");
+  slow.infer = infer_like_input;
+  ASSERT_TRUE(ok(slow.add_to(env_.get())));
+  GraphBuilder g;
+  g.opset(1, "acme");
+  g.input("x", PFRT_DTYPE_FLOAT32, {"N", 2});
+  g.input("h", PFRT_DTYPE_FLOAT32, {"N", 2});
+  g.node("Slow", {"x"}, {"w"}, {}, {}, "acme");
+  g.node("Add", {"w", "h"}, {"h_out"});
+  g.node("Neg", {"h_out"}, {"y"});
+  g.output("y");
+  g.output("h_out");
+  const auto session = make_session(env_.get(), g);
+  const StateHandle state = make_state(session.get());
+  const Array x = floats({1, 2}, {1, 2});
+  std::promise<void> begun, go_on;
+  slow.compute = [&](const pfrt_op_compute* call) {
+    begun.set_value();
+    go_on.get_future().wait();
+    return compute_scaled(call);
+  };
+  std::thread first([&] {
+    const auto options = options_with(state.get());
+    EXPECT_TRUE(ok(step(session.get(), options.get(), x)));
+  });
+  begun.get_future().wait();
+  auto impatient = make_options(PFRT_OPTIONS_RUN, {{"timeout_ms", "30"}});
+  ASSERT_TRUE(ok(api().options->set_state(impatient.get(), state.get())));
+  EXPECT_TRUE(fails(step(session.get(), impatient.get(), x), PFRT_CODE_DEADLINE, {}));
+  auto cancelled = options_with(state.get());
+  api().options->cancel(cancelled.get());
+  EXPECT_TRUE(fails(step(session.get(), cancelled.get(), x), PFRT_CODE_CANCELLED, {}));
+  go_on.set_value();
+  first.join();
+  // Runs that left did not take their turn with them.
+  slow.compute = compute_scaled;
+  const auto options = options_with(state.get());
+  EXPECT_TRUE(ok(step(session.get(), options.get(), x)));
 }
 
 TEST_F(States, are_as_before_after_a_run_that_failed) {

@@ -715,6 +715,8 @@ class MemoryReport(Structure):
         ("in_use", c_uint64),
         ("idle", c_uint64),
         ("peak", c_uint64),
+        ("device_in_use", c_uint64),
+        ("device_idle", c_uint64),
     ]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The memory of the host that a session takes, and the session's phase."""
+"""The memory that a session takes, and the session's phase."""
 from __future__ import annotations
 
 import ctypes
@@ -13,7 +13,7 @@ _ROW = ctypes.CFUNCTYPE(None, ctypes.c_void_p, abi.String, ctypes.c_uint64)
 
 @dataclass
 class MemoryReport:
-    """Bytes of host memory; ``weights`` and ``packed`` are shared by sessions."""
+    """Bytes of memory, of the host's but for the last two; ``weights`` and ``packed`` are shared by sessions."""
 
     weights: int  # the model's constants in memory, mapped files not counted
     packed: int  # constants in providers' own layouts
@@ -21,6 +21,8 @@ class MemoryReport:
     idle: int  # blocks that wait for the next run
     peak: int  # of blocks so far
     blocks: Dict[str, int]  # by the signature that plans are kept for, as "x[8,3,224,224]"
+    device_in_use: int = 0  # blocks of runs under way, in the memory of devices
+    device_idle: int = 0  # blocks there that wait for the next run
 
 
 def memory_report(session: Any) -> MemoryReport:
@@ -34,7 +36,8 @@ def memory_report(session: Any) -> MemoryReport:
 
     row = _ROW(add)
     lib.check(lib.session.memory_report(session, ctypes.byref(out), ctypes.cast(row, ctypes.c_void_p), None))
-    return MemoryReport(out.weights, out.packed, out.in_use, out.idle, out.peak, blocks)
+    return MemoryReport(out.weights, out.packed, out.in_use, out.idle, out.peak, blocks, out.device_in_use,
+                        out.device_idle)
 
 
 def trimmed(trim: Any, handle: Any) -> int:

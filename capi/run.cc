@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Runs as the ABI has them: reads what a client gives, and hands out the results. Everything else
+// about a run is core/session/run.h's.
+#include "capi/run.h"
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <memory_resource>
+#include <vector>
+
+#include "capi/handle/guard.h"
+#include "capi/handle/options.h"
+#include "capi/handle/session.h"
+#include "capi/handle/status.h"
+#include "capi/handle/tensor.h"
+#include "capi/handle/value.h"
+#include "core/base/foreign.h"
+#include "core/session/run.h"
+
+namespace pfrt::capi {
+namespace {
+
+// The bytes of a pfrt_io that every client's version has.
+constexpr size_t kLeastIo = offsetof(pfrt_io, value) + sizeof(pfrt_value*);
+
+// Copies element |i|; members that the caller's version lacks are zero. Elements are as far apart
+// as the struct_size of the first says.
+pfrt_io io_at(const pfrt_io* list, size_t i) {
+  return read(static_cast<const pfrt_io*>(pfrt_at(list, list->struct_size, i)));
+}
+// Returns element |i| itself, to be written.
+pfrt_io* slot_at(pfrt_io* list, size_t i) {
+  return static_cast<pfrt_io*>(const_cast<void*>(pfrt_at(list, list->struct_size, i)));
+}
+
+Status check_io(const pfrt_io* inputs, size_t n_inputs, const pfrt_io* outputs, size_t n_outputs) {
+  if ((n_inputs && !inputs) || (n_outputs && !outputs)) return null_argument("inputs or outputs");
+  const auto wrong = [](const pfrt_io* list, size_t count) {
+    return count && (list->struct_size < kLeastIo || list->struct_size % alignof(pfrt_io));
+  };
+  if (wrong(inputs, n_inputs) || wrong(outputs, n_outputs))
+    return error(Code::kINVALID_ARGUMENT, "running: struct_size of pfrt_io is not set");
+  return {};
+}
+
+// ---- what is asked for ----
+
+Observer observer_of(const ClientObserver& client) {
+  return [client](std::string_view name, const ValuePtr& seen) -> Status {
+    auto* const value = new pfrt_value(seen);  // the observer may retain it
+    pfrt_code code = PFRT_CODE_OK;
+    const bool threw = !call_foreign([&] { code = client.fn(client.user, to_c(name), value); });
+    release(value);
+    if (!threw && code == PFRT_CODE_OK) return {};
+    return error(threw ? Code::kINTERNAL : static_cast<Code>(code), "running: the observer of '",
+                 name, "' ", threw ? "threw" : "ended the run");
+  };
+}
+
+Status settings_of(const pfrt_options* options, RunSettings& out) {
+  if (!options) return {};
+  const Options& o = options->options;
+  if (o.kind() != PFRT_OPTIONS_RUN)
+    return error(Code::kINVALID_ARGUMENT, "running: the options are of kind ",
+                 options_kind_name(o.kind()), ", not run");
+  if (o.is_set(run_option::kLogLevel)) out.log_level = log_level_from(o.get(run_option::kLogLevel));
+  out.tag = o.get(run_option::kTag);
+  out.cancel = &o.cancel_flag();
+  if (const int64_t ms = o.get(run_option::kTimeoutMs))
+    out.deadline_ns = os::monotonic_ns() + static_cast<uint64_t>(ms) * 1'000'000u;
+  out.threads = o.get(run_option::kNumThreads);
+  out.priority = o.get(run_option::kPriority);
+  out.memory_limit = static_cast<uint64_t>(o.get(run_option::kMemoryLimit));
+  out.state = options->state;
+  if (options->observer.fn) out.observer = observer_of(options->observer);
+  return {};
+}
+
+size_t element_bytes(pfrt_dtype dtype) {
+  return std::max<size_t>(1, std::min<size_t>(8, dtype_size(dtype)));
+}
+
+// The value that is fed; null where none is.
+Result<ValuePtr> input_from(const pfrt_io& io, std::string_view name) {
+  if (io.value) return io.value->value;
+  if (io.tensor.dtype == PFRT_DTYPE_UNSET) return ValuePtr();
+  const auto at = reinterpret_cast<uintptr_t>(io.tensor.data) + io.tensor.offset;
+  const bool aligned = at % element_bytes(io.tensor.dtype) == 0;
+  auto tensor = tensor_from(io.tensor, aligned, {});
+  if (!tensor.ok())
+    return std::move(tensor.take_status().prepend(message("running: input '", name, "'")));
+  return Value::of(tensor.take());
+}
+
+Result<OutputRequest> request_from(pfrt_io io, std::string_view name) {
+  OutputRequest out;
+  out.wanted = !(io.flags & PFRT_IO_SKIP);
+  out.on_device = (io.flags & PFRT_IO_ON_DEVICE) != 0;
+  out.in_place = (io.flags & PFRT_IO_IN_PLACE) != 0;
+  if (!out.wanted) return out;
+  if (io.value) {
+    const Value& value = *io.value->value;
+    if (value.kind != PFRT_VALUE_TENSOR || value.tensor.dtype == PFRT_DTYPE_STRING)
+      return error(Code::kINVALID_ARGUMENT, "running: the value given for output '", name,
+                   "' is not a tensor of numbers, so it cannot be written into; let the run "
+                   "allocate it");
+    out.given = true;
+    out.data = value.tensor.data();
+    out.dtype = value.tensor.dtype;
+    out.bytes = value.tensor.bytes();
+    if (value.tensor.device()) out.buffer = value.tensor.buffer;
+  } else if (io.tensor.data) {
+    if (io.tensor.strides)
+      return error(Code::kUNSUPPORTED, "running: memory for output '", name,
+                   "' has strides; only row-major memory can be written");
+    PFRT_TRY(settle_view(io.tensor));
+    out.given = true;
+    out.data = io.tensor.data;
+    out.dtype = io.tensor.dtype;
+    out.bytes = io.tensor.bytes;
+    const size_t element = element_bytes(io.tensor.dtype);
+    if (reinterpret_cast<uintptr_t>(out.data) % element != 0)
+      return error(Code::kINVALID_ARGUMENT, "running: memory for output '", name,
+                   "' is not aligned for its elements of ", element, " bytes");
+  }
+  return out;
+}
+
+Status give(Run& run, const pfrt_io* inputs, size_t n_inputs, const pfrt_io* outputs,
+            size_t n_outputs) {
+  const Session& session = run.session();
+  if (n_inputs != session.inputs().size() || n_outputs != session.outputs().size())
+    return error(Code::kINPUT, "running: ", n_inputs, " inputs and ", n_outputs,
+                 " outputs were given, the session has ", session.inputs().size(), " and ",
+                 session.outputs().size());
+  const MemoryScope scope(run.memory());
+  std::vector<ValuePtr> values;
+  values.reserve(n_inputs);
+  for (size_t i = 0; i < n_inputs; ++i) {
+    PFRT_ASSIGN(ValuePtr value, input_from(io_at(inputs, i), session.inputs()[i].name));
+    values.push_back(std::move(value));
+  }
+  std::vector<OutputRequest> requests;
+  requests.reserve(n_outputs);
+  for (size_t i = 0; i < n_outputs; ++i) {
+    PFRT_ASSIGN(OutputRequest request, request_from(io_at(outputs, i), session.outputs()[i].name));
+    requests.push_back(std::move(request));
+  }
+  return run.take(std::move(values), std::move(requests));
+}
+
+// ---- results ----
+
+// Handles for the results that the caller gave no memory for, made before the run, so that nothing
+// fails after it.
+class ResultHandles {
+ public:
+  void make(pfrt_io* outputs, size_t count) {
+    made_.resize(count);
+    for (size_t i = 0; i < count; ++i) {
+      const pfrt_io io = io_at(outputs, i);
+      if (!(io.flags & PFRT_IO_SKIP) && !io.value && !io.tensor.data)
+        made_[i] = std::make_unique<pfrt_value>(nullptr);
+    }
+  }
+  void hand_out(std::vector<ValuePtr>& results, pfrt_io* outputs) {
+    for (size_t i = 0; i < made_.size(); ++i) {
+      if (!made_[i]) continue;
+      made_[i]->value = std::move(results[i]);
+      slot_at(outputs, i)->value = made_[i].release();
+    }
+  }
+
+ private:
+  std::array<std::byte, 256> near_;
+  std::pmr::monotonic_buffer_resource memory_{near_.data(), near_.size()};
+  std::pmr::vector<std::unique_ptr<pfrt_value>> made_{&memory_};
+};
+
+Status run_now(pfrt_session& s, const pfrt_io* inputs, size_t n_inputs, pfrt_io* outputs,
+               size_t n_outputs, const pfrt_options* options) {
+  RunSettings settings;
+  PFRT_TRY(settings_of(options, settings));
+  Run run(*s.session, std::move(settings));
+  PFRT_TRY(give(run, inputs, n_inputs, outputs, n_outputs));
+  ResultHandles handles;
+  handles.make(outputs, n_outputs);
+  std::vector<ValuePtr> results;
+  PFRT_TRY(run.carry_out(results));
+  handles.hand_out(results, outputs);
+  return {};
+}
+
+// Puts |given|, which is named by |names|, in the order of the ports; |places| gets the index of
+// each.
+Status in_session_order(const std::vector<pfrt_value_info>& ports, const char* what,
+                        const pfrt_string* names, const pfrt_io* given, size_t count,
+                        std::pmr::vector<pfrt_io>& out, std::pmr::vector<size_t>& places) {
+  std::pmr::vector<bool> named(ports.size(), out.get_allocator());
+  for (size_t i = 0; i < count; ++i) {
+    const size_t at = find_port(ports, view(names[i]));
+    if (at == ports.size()) return no_port("running", what, view(names[i]), ports, Code::kINPUT);
+    if (named[at])
+      return error(Code::kINPUT, "running: ", what, " '", names[i], "' is given twice");
+    named[at] = true;
+    out[at] = io_at(given, i);
+    out[at].struct_size = sizeof(pfrt_io);
+    places.push_back(at);
+  }
+  return {};
+}
+
+// Keeps what the callback of an asynchronous run gets, and what its client may let go of meanwhile.
+class AsyncOutputs {
+ public:
+  AsyncOutputs(pfrt_session* session, pfrt_options* options, pfrt_run_done_fn done, void* user)
+      : session_(session), options_(options), done_(done), user_(user) {
+    retain(session_);
+    retain(options_);
+  }
+  ~AsyncOutputs() {
+    for (size_t i = 0; i < count_; ++i) release(at(i)->value);
+    release(options_);
+    release(session_);
+  }
+  AsyncOutputs(const AsyncOutputs&) = delete;
+  AsyncOutputs& operator=(const AsyncOutputs&) = delete;
+
+  // Copies the outputs, in elements of the caller's size.
+  void copy(const pfrt_io* outputs, size_t count) {
+    if (count == 0) return;
+    const size_t words = outputs->struct_size / sizeof(uint64_t);
+    outputs_.resize(count * words);
+    for (size_t i = 0; i < count; ++i) {
+      std::memcpy(outputs_.data() + i * words, pfrt_at(outputs, outputs->struct_size, i),
+                  outputs->struct_size);
+      at(i)->struct_size = outputs->struct_size;
+      at(i)->tensor.dims = at(i)->tensor.strides = nullptr;  // the arrays may go
+      retain(at(i)->value);
+      count_ = i + 1;
+    }
+    handles_.make(at(0), count);
+  }
+
+  void call_done(Status status, std::vector<ValuePtr> results) {
+    const Inside library;  // the callee may release the last handle
+    if (status.ok()) handles_.hand_out(results, at(0));
+    pfrt_status* const error = to_status(std::move(status));
+    // The callee owns the values from here on.
+    const size_t count = std::exchange(count_, 0);
+    call_foreign([&] { done_(user_, error, at(0), count); });
+  }
+
+ private:
+  pfrt_io* at(size_t i) {
+    auto* list = reinterpret_cast<pfrt_io*>(outputs_.data());
+    return i == 0 ? list : slot_at(list, i);
+  }
+
+  pfrt_session* session_;
+  pfrt_options* options_;
+  pfrt_run_done_fn done_;
+  void* user_;
+  std::vector<uint64_t> outputs_;  // the bytes of pfrt_io, struct_size of the first apart
+  size_t count_ = 0;
+  ResultHandles handles_;
+};
+
+}  // namespace
+
+pfrt_status* run(pfrt_session* s, const pfrt_io* inputs, size_t n_inputs, pfrt_io* outputs,
+                 size_t n_outputs, const pfrt_options* options) {
+  return guard([&]() -> Status {
+    if (!s) return null_argument("session");
+    PFRT_TRY(check_io(inputs, n_inputs, outputs, n_outputs));
+    return run_now(*s, inputs, n_inputs, outputs, n_outputs, options);
+  });
+}
+
+pfrt_status* run_named(pfrt_session* s, const pfrt_string* input_names, const pfrt_io* inputs,
+                       size_t n_inputs, const pfrt_string* output_names, pfrt_io* outputs,
+                       size_t n_outputs, const pfrt_options* options) {
+  return guard([&]() -> Status {
+    if (!s) return null_argument("session");
+    if ((n_inputs && !input_names) || (n_outputs && !output_names))
+      return null_argument("input_names or output_names");
+    PFRT_TRY(check_io(inputs, n_inputs, outputs, n_outputs));
+    std::array<std::byte, 2048> near;
+    std::pmr::monotonic_buffer_resource memory(near.data(), near.size());
+    pfrt_io absent{};
+    absent.struct_size = sizeof absent;
+    std::pmr::vector<pfrt_io> all_inputs(s->inputs.size(), absent, &memory);
+    absent.flags = PFRT_IO_SKIP;
+    std::pmr::vector<pfrt_io> all_outputs(s->outputs.size(), absent, &memory);
+    std::pmr::vector<size_t> places(&memory);
+    PFRT_TRY(
+        in_session_order(s->inputs, "input", input_names, inputs, n_inputs, all_inputs, places));
+    places.clear();
+    PFRT_TRY(in_session_order(s->outputs, "output", output_names, outputs, n_outputs, all_outputs,
+                              places));
+    PFRT_TRY(run_now(*s, all_inputs.data(), all_inputs.size(), all_outputs.data(),
+                     all_outputs.size(), options));
+    for (size_t i = 0; i < n_outputs; ++i)
+      slot_at(outputs, i)->value = all_outputs[places[i]].value;
+    return {};
+  });
+}
+
+pfrt_status* run_async(pfrt_session* session, const pfrt_io* inputs, size_t n_inputs,
+                       const pfrt_io* outputs, size_t n_outputs, pfrt_options* options,
+                       pfrt_run_done_fn done, void* user) {
+  return guard([&]() -> Status {
+    if (!session || !done) return null_argument(session ? "done" : "session");
+    PFRT_TRY(check_io(inputs, n_inputs, outputs, n_outputs));
+    RunSettings settings;
+    PFRT_TRY(settings_of(options, settings));
+    auto run = std::make_unique<Run>(*session->session, std::move(settings));
+    PFRT_TRY(give(*run, inputs, n_inputs, outputs, n_outputs));
+    const auto kept = std::make_shared<AsyncOutputs>(session, options, done, user);
+    kept->copy(outputs, n_outputs);
+    return start(std::move(run), [kept](Status status, std::vector<ValuePtr> results) {
+      kept->call_done(std::move(status), std::move(results));
+    });
+  });
+}
+
+}  // namespace pfrt::capi
