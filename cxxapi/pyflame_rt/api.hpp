@@ -20,15 +20,55 @@ inline std::string str(pfrt_string s) {
   return s.size == 0 ? std::string() : std::string(s.data, s.size);
 }
 
+// The tables and the environment that use_api was given.
+struct Given {
+  const pfrt_api* api = nullptr;
+  pfrt_env* env = nullptr;
+};
+inline Given& given() noexcept {
+  static Given all;
+  return all;
+}
+
+#ifdef PYFLAME_RT_GIVEN_API
 inline const pfrt_api* open_api() {
+  if (given().api == nullptr)
+    throw PyFlameRTError(
+        "the C++ API is used before use_api: a plug-in calls it first, with the tables and the "
+        "environment of its request",
+        PFRT_CODE_INVALID_ARGUMENT);
+  return given().api;
+}
+#else
+inline const pfrt_api* open_api() {
+  if (given().api != nullptr) return given().api;
   pfrt_abi_info info{};
   info.struct_size = sizeof(info);
   const pfrt_api* table = pfrt_get_api(PFRT_ABI_VERSION, &info);
   if (table == nullptr) throw PyFlameRTError(str(info.message), PFRT_CODE_UNSUPPORTED);
   return table;
 }
+#endif
 
 }  // namespace detail
+
+// Makes the C++ API work with the library that |table| is of, and with |env| as the environment. It
+// is for plug-ins, which are handed both in a request (pfrt_service_request) and link no library:
+// they define PYFLAME_RT_GIVEN_API in all their sources, and call this before anything else, on one
+// thread. |env| is borrowed: what the plug-in makes here goes before the environment does. A later
+// call with another environment is for what is made afterwards; one plug-in serves one at a time.
+inline void use_api(const pfrt_api* table, pfrt_env* env) {
+  if (table == nullptr || env == nullptr)
+    throw PyFlameRTError("use_api: the table or the environment is NULL",
+                         PFRT_CODE_INVALID_ARGUMENT);
+  if (table->abi >> 16 != PFRT_ABI_MAJOR || table->abi < PFRT_ABI_VERSION)
+    throw PyFlameRTError("use_api: the table is of ABI " + std::to_string(table->abi >> 16) + "." +
+                             std::to_string(table->abi & 0xffff) + ", this was built for " +
+                             std::to_string(PFRT_ABI_MAJOR) + "." +
+                             std::to_string(PFRT_ABI_VERSION & 0xffff),
+                         PFRT_CODE_UNSUPPORTED);
+  detail::given() = {table, env};
+}
 
 // Returns the library's table. Throws PyFlameRTError when it implements another version.
 inline const pfrt_api& api() {
@@ -36,6 +76,7 @@ inline const pfrt_api& api() {
   return *table;
 }
 
+#ifndef PYFLAME_RT_GIVEN_API
 // Version of the library, such as "0.1.0".
 inline std::string version() {
   pfrt_abi_info info{};
@@ -43,6 +84,7 @@ inline std::string version() {
   (void)pfrt_get_api(PFRT_ABI_VERSION, &info);
   return detail::str(info.version);
 }
+#endif
 
 namespace detail {
 

@@ -146,12 +146,14 @@ class Environment {
   // the line.
   using Logger = std::function<void(LogLevel, const std::string&)>;
 
-  // Returns the environment of the process. |options| count on the first call in the process only;
-  // later ones are ignored (has_instance() tells).
+  // Returns the environment of the process, or the one that use_api was given. |options| count on
+  // the first call in the process only; later ones are ignored (has_instance() tells), and so are
+  // those for an environment that was given.
   static Environment& instance(const EnvironmentOptions& options = {}) {
     const std::lock_guard<std::mutex> lock(slot().mutex);
     Slot& s = slot();
-    if (s.environment == nullptr) {
+    pfrt_env* const given = detail::given().env;
+    if (s.environment == nullptr || (given != nullptr && s.environment->handle() != given)) {
       std::unique_ptr<Environment> made(new Environment(options));
       detail::Registrations::instance().attach(made->handle());
       s.environment = made.release();
@@ -231,7 +233,12 @@ class Environment {
     return *the_slot;
   }
 
+  // An environment is never destroyed, so that one which was given stays borrowed.
   explicit Environment(const EnvironmentOptions& options) {
+    if (pfrt_env* const given = detail::given().env) {
+      env_ = detail::Handle<pfrt_env>::adopt(given);
+      return;
+    }
     detail::Handle<pfrt_options> c;
     detail::check(api().options->create(PFRT_OPTIONS_ENV, c.out()));
     const auto set_text = [&c](const char* key, const std::string& value) {

@@ -43,6 +43,19 @@ bool appears(const std::string& file, const std::string& part) {
   return false;
 }
 
+TEST(Service, is_written_with_the_cxx_api_that_it_is_given) {
+  auto env = make_env({{"plugin_path", kPath}});
+  for (int again = 0; again < 2; ++again) {
+    pfrt_service* service = nullptr;
+    ASSERT_TRUE(ok(start(env.get(), "Counter", {{{"model", PFRT_DIGITS}}}, &service)));
+    EXPECT_EQ(text(api().env->service_address(service)), "10");
+    api().env->service_stop(service);
+  }
+  pfrt_service* service = nullptr;
+  EXPECT_TRUE(fails(start(env.get(), "Counter", {{{"model", "/nowhere.onnx"}}}, &service),
+                    PFRT_CODE_PLUGIN, {"/nowhere.onnx"}));
+}
+
 TEST(Service, runs_a_model_until_it_is_stopped) {
   const TemporaryFolder folder;
   const std::string file = folder.path() + "/beats";
