@@ -49,7 +49,7 @@ Run::Run(Session& session, RunSettings settings)
   control_.profile = session_.profile();
   if (!control_.profile) return;
   control_.number = control_.profile->begin_run();
-  control_.tag = control_.profile->name(settings_.tag);
+  if (!settings_.tag.empty()) control_.tag = control_.profile->name(settings_.tag);
 }
 
 MemorySource Run::memory_with(const BudgetPtr& budget) const {
