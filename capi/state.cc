@@ -25,6 +25,9 @@ Result<StatePair> pair_from(const pfrt_state_pair& pair, size_t index) {
     case PFRT_STATE_GROWS:
       out.growth = StatePair::Growth::kAlong;
       return out;
+    case PFRT_STATE_IN_PLACE:
+      out.growth = StatePair::Growth::kInPlace;
+      return out;
     default:
       return error(Code::kUNSUPPORTED, "making a state: growth ", pair.growth, " of pair ", index,
                    " is none that this version knows");

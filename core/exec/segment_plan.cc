@@ -291,6 +291,7 @@ Status SegmentPlan::make_outputs(std::vector<ValuePtr>& slots, const OutputTarge
         target->device() == spaces_[o.space].device.get()) {
       tensor.dtype = o.dtype;
       tensor.dims = o.dims;
+      if (target->in_place) frame.control->overwrote_input = true;
       if (target->buffer) {
         tensor.buffer = target->buffer;
         tensor.offset = static_cast<uint64_t>(static_cast<char*>(target->data) -
@@ -352,9 +353,6 @@ Status SegmentPlan::execute(std::vector<ValuePtr>& slots, const OutputTargets& t
   PFRT_TRY(make_outputs(slots, targets, frame));
   point(*block, device_blocks, slots);
   frame.pointers = block->pointers;
-  for (const OutputValue& o : outputs_)
-    if (const OutputRequest* target = targets.of(o.slot); target && target->in_place)
-      control.overwrote_input = true;
 
   Status status;
   {

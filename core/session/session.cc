@@ -187,6 +187,8 @@ uint32_t Session::width(int64_t asked, uint32_t available) const {
   return max_threads_ ? std::min(width, max_threads_) : width;
 }
 
+std::shared_ptr<const Graph> Session::planned_graph() const { return current()->optimised->graph; }
+
 Status Session::attempt(const std::shared_ptr<Plans>& plans, const Variant& variant,
                         const std::vector<Status>& refusals, const std::vector<ValuePtr>& inputs,
                         const std::vector<OutputRequest>& requests, const RunControl& control,

@@ -73,6 +73,8 @@ class Session : public std::enable_shared_from_this<Session> {
   std::optional<uint64_t> output_bytes(size_t index) const { return output_bytes_[index]; }
   // Index of the first output beyond the model's own.
   size_t first_extra_output() const { return model_->signature().outputs.size(); }
+  // The graph of the main plan, until providers fail.
+  std::shared_ptr<const Graph> planned_graph() const;
   Runs& runs() const { return *runs_; }
   // Whether its runs take memory from the environment's allocator.
   bool env_allocators() const { return env_allocators_; }

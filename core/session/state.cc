@@ -62,6 +62,17 @@ std::vector<size_t> growing_axes(const PortInfo& input, const PortInfo& output) 
   return out;
 }
 
+// Whether an operator that writes rows into a cache makes |output| from |input|.
+bool writes_into(const Graph& graph, std::string_view input, std::string_view output) {
+  const ValueId from = graph.find(input), to = graph.find(output);
+  if (from == kNoId || to == kNoId || graph.at(to).producer == kNoId) return false;
+  const Node& node = *graph.node(graph.at(to).producer);
+  if (node.op != "TensorScatter" && node.op != "GroupQueryAttention") return false;
+  const bool same_dims = graph.at(from).type.has_shape && graph.at(to).type.has_shape &&
+                         graph.at(from).type.shape == graph.at(to).type.shape;
+  return same_dims && std::ranges::find(node.inputs, from) != node.inputs.end();
+}
+
 // The size of |value| along |axis|: 0 where it is no tensor, or its rank is too small.
 int64_t along(const ValuePtr& value, std::optional<size_t> axis) {
   if (!value || !axis || *axis >= value->tensor.dims.size()) return 0;
@@ -117,7 +128,9 @@ Result<std::shared_ptr<State>> State::create(std::shared_ptr<Session> session,
 Status State::add(const StatePair& pair) {
   constexpr std::string_view kDoing = "making a state";
   const auto &inputs = session_->inputs(), &outputs = session_->outputs();
-  Entry e{find_port(inputs, pair.input), find_port(outputs, pair.output), {}, nullptr, nullptr};
+  Entry e;
+  e.input = find_port(inputs, pair.input);
+  e.output = find_port(outputs, pair.output);
   if (e.input == inputs.size())
     return error(Code::kNOT_FOUND, kDoing, ": the session has no input '", pair.input, "'; it has ",
                  names_of(inputs));
@@ -147,7 +160,12 @@ Status State::add(const StatePair& pair) {
                    ": more than one dimension has another name in the output; say along which "
                    "axis it grows");
     if (!axes.empty()) e.axis = axes.front();
+    e.in_place = axes.empty() && writes_into(*session_->planned_graph(), pair.input, pair.output);
   }
+  if (pair.growth == StatePair::Growth::kInPlace) e.in_place = true;
+  if (e.in_place && (input.type.kind != PFRT_VALUE_TENSOR || input.type.dtype == PFRT_DTYPE_STRING))
+    return error(Code::kINVALID_ARGUMENT, kDoing, " of ", both,
+                 ": a value in place is a tensor of numbers");
   entries_.push_back(std::move(e));
   return {};
 }
@@ -184,6 +202,10 @@ Status State::idle(std::string_view doing) const {
                ": a run has the state or waits for it; wait until it is over, or use a clone");
 }
 
+Status State::readable(std::string_view doing) const {
+  return std::ranges::any_of(entries_, &Entry::in_place) ? idle(doing) : Status();
+}
+
 std::vector<std::string_view> State::inputs() const {
   std::vector<std::string_view> out;
   out.reserve(entries_.size());
@@ -201,8 +223,9 @@ int64_t State::length() const {
 Result<std::shared_ptr<State>> State::clone() const {
   std::shared_ptr<State> out(new State(session_));
   const std::lock_guard lock(mutex_);
+  PFRT_TRY(readable("cloning a state"));
   for (const Entry& e : entries_)
-    out->entries_.push_back({e.input, e.output, e.axis, e.value, nullptr});
+    out->entries_.push_back({e.input, e.output, e.axis, e.in_place, e.value, nullptr});
   return out;
 }
 
@@ -216,6 +239,10 @@ Status State::truncate(int64_t length) {
   for (size_t i = 0; i < entries_.size() && length > 0; ++i) {
     const Entry& e = entries_[i];
     const std::string& name = input_of(e).name;
+    if (e.in_place) {
+      values[i] = e.value;
+      continue;
+    }
     if (!e.axis)
       return error(Code::kUNSUPPORTED, doing, ": '", name,
                    "' is replaced by each run, so that nothing is left of an earlier one; clone "
@@ -237,6 +264,7 @@ Status State::truncate(int64_t length) {
 
 Result<ValuePtr> State::get(std::string_view input) const {
   const std::lock_guard lock(mutex_);
+  PFRT_TRY(readable("reading a state"));
   PFRT_ASSIGN(const Entry* e, const_cast<State*>(this)->entry_of(input, "reading a state's"));
   return e->value;
 }
@@ -283,6 +311,7 @@ Status State::save(const std::string& path) const {
   std::vector<ValuePtr> read;  // a run that ends meanwhile lets go of the state's values
   {
     const std::lock_guard lock(mutex_);
+    PFRT_TRY(readable(message("saving a state to ", path)));
     for (const Entry& e : entries_) {
       if (!e.value) continue;
       if (e.value->kind != PFRT_VALUE_TENSOR)
@@ -341,6 +370,10 @@ Result<ValuePtr> State::first_value(const Entry& e, const std::vector<ValuePtr>&
     return error(Code::kINPUT, "running with a state: '", port.name,
                  "' has no value yet, and its type does not tell how one of zeros looks; set it");
   Dims dims = port.dims;
+  if (e.in_place && std::ranges::any_of(dims, [](int64_t d) { return d < 0; }))
+    return error(Code::kINPUT, "running with a state: '", port.name,
+                 "' is written in place and has no value yet, and not all of its dimensions are "
+                 "numbers; set a value that has room for the longest sequence");
   for (size_t i = 0; i < dims.size(); ++i) {
     if (e.axis == i) dims[i] = 0;
     if (dims[i] >= 0) continue;
@@ -359,7 +392,7 @@ Result<ValuePtr> State::first_value(const Entry& e, const std::vector<ValuePtr>&
 
 // Keeps the spare memory, or allocates some, where it has room for at least one more step.
 void State::make_room(Entry& e) {
-  if (!e.value || e.value->kind != PFRT_VALUE_TENSOR) return;
+  if (e.in_place || !e.value || e.value->kind != PFRT_VALUE_TENSOR) return;
   const Tensor& t = e.value->tensor;
   if (!t.buffer || t.dtype == PFRT_DTYPE_STRING) return;
   const uint64_t bytes = t.bytes();
@@ -373,6 +406,19 @@ void State::make_room(Entry& e) {
   auto made =
       t.device() ? Buffer::on_device(t.buffer->device(), room) : Buffer::allocate_pages(room);
   if (made.ok()) e.spare = made.take();  // without it, the run allocates or fails
+}
+
+Status State::make_own(Entry& e) {
+  const Tensor& t = e.value->tensor;
+  const bool own = e.value.use_count() == 1 && t.buffer && t.buffer.use_count() == 1 &&
+                   (t.buffer->owned() || t.device()) && !t.buffer->deferred();
+  if (own) return {};
+  PFRT_ASSIGN(Tensor copy, like(t, t.dims));
+  Transfers transfers;
+  transfers.add(copy.data(), copy.device(), t.data(), t.device(), t.bytes());
+  PFRT_TRY(transfers.run_alone());
+  e.value = Value::of(std::move(copy));
+  return {};
 }
 
 Status State::check_run(const Session& session, const std::vector<ValuePtr>& inputs,
@@ -399,12 +445,23 @@ Status State::begin(std::vector<ValuePtr>& inputs, std::vector<OutputRequest>& r
       PFRT_ASSIGN(inputs[e.input], first_value(e, inputs));
     }
   for (Entry& e : entries_) {
-    if (e.value) inputs[e.input] = e.value;
     OutputRequest& request = requests[e.output];
     if (!request.wanted) request.wanted = request.on_device = true;
     request.data = nullptr;  // the caller gets a copy
+    request.in_place = false;
+    if (e.in_place) {
+      if (!e.value) e.value = std::exchange(inputs[e.input], nullptr);
+      PFRT_TRY(make_own(e));
+      const Tensor& t = e.value->tensor;
+      request.data = t.data();
+      request.bytes = t.bytes();
+      request.in_place = true;
+      if (t.device()) request.buffer = t.buffer;
+      request.on_device = t.device() != nullptr;
+    }
+    if (e.value) inputs[e.input] = e.value;
     make_room(e);
-    if (!e.spare || (e.spare->device() && !request.on_device)) continue;
+    if (e.in_place || !e.spare || (e.spare->device() && !request.on_device)) continue;
     request.data = e.spare->data();
     request.bytes = e.spare->bytes();
     request.buffer = e.spare;
@@ -417,6 +474,11 @@ void State::end(const std::vector<ValuePtr>& outputs) {
   const std::lock_guard lock(mutex_);
   for (Entry& e : entries_) {
     const ValuePtr& next = outputs[e.output];
+    if (e.in_place) {
+      // A provider that cannot write over the value has made another.
+      if (next->tensor.data() != e.value->tensor.data()) e.value = next;
+      continue;
+    }
     if (next->tensor.buffer == e.spare) e.spare = nullptr;
     ValuePtr last = std::exchange(e.value, next);
     if (e.spare || !last || last.use_count() > 1 || last->kind != PFRT_VALUE_TENSOR) continue;

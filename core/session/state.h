@@ -18,9 +18,10 @@
 
 namespace pfrt {
 
-// An output, and the input that it becomes in the next run. The value grows along |axis|.
+// An output, and the input that it becomes in the next run. The value grows along |axis|, or is a
+// cache with room to write into (kInPlace).
 struct StatePair {
-  enum class Growth { kByNames, kNone, kAlong };  // kByNames: as the names of dimensions tell
+  enum class Growth { kByNames, kNone, kAlong, kInPlace };  // kByNames: as names and graph tell
   std::string input, output;
   Growth growth = Growth::kByNames;
   size_t axis = 0;
@@ -62,6 +63,7 @@ class State {
   struct Entry {
     size_t input, output;        // ports
     std::optional<size_t> axis;  // the axis that it grows along
+    bool in_place = false;       // runs write over it
     ValuePtr value;              // null: zeros, or empty along |axis|
     // Memory for the next value while this one is read, with room to grow.
     std::shared_ptr<Buffer> spare;
@@ -75,6 +77,10 @@ class State {
   Result<ValuePtr> first_value(const Entry& e, const std::vector<ValuePtr>& inputs) const;
   Status check(const Entry& e, const Value& value, std::string_view doing) const;
   static void make_room(Entry& e);
+  // Makes the value of an entry in place this state's own, so that a run may write over it.
+  static Status make_own(Entry& e);
+  // Refuses to read values while a run writes over some.
+  Status readable(std::string_view doing) const;
 
   const std::shared_ptr<Session> session_;
   mutable std::mutex mutex_;

@@ -2,7 +2,7 @@
 //
 // Values that runs of a session leave for the next: key-value caches, hidden states of recurrent
 // layers. InferenceSession::create_state makes a state, and RunOptions::state gives it to runs.
-// Thread-safe; one run at a time has a state.
+// Thread-safe; runs with one state take turns.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,14 @@ namespace pyflame_rt {
 
 // The way a value's dimensions change from run to run.
 enum class StateGrowth : uint32_t {
-  ByNames = PFRT_STATE_BY_NAMES,   // along the axis whose dimension has another name in the output
+  // Along the axis whose dimension has another name in the output; else InPlace for a cache that
+  // TensorScatter or GroupQueryAttention writes into, and Replaced elsewhere.
+  ByNames = PFRT_STATE_BY_NAMES,
   Replaced = PFRT_STATE_REPLACED,  // along no axis: each run replaces the value
   Grows = PFRT_STATE_GROWS,        // along StatePair::axis
+  // Along no axis: a cache with room for the longest sequence, which runs write into where it is.
+  // What a run that fails has written stays.
+  InPlace = PFRT_STATE_IN_PLACE,
 };
 
 // An output of a run and the input that it becomes in the next one.

@@ -955,9 +955,15 @@ typedef struct pfrt_session_api {
 /* The way a value's dimensions change from run to run. */
 typedef uint32_t pfrt_state_growth;
 enum {
-  PFRT_STATE_BY_NAMES = 0, /* it grows along the axis whose dimension has another name in the output, if there is one */
+  /* It grows along the axis whose dimension has another name in the output, if there is one. Else it is IN_PLACE where
+   * a TensorScatter or GroupQueryAttention makes the output from the input, and REPLACED elsewhere. */
+  PFRT_STATE_BY_NAMES = 0,
   PFRT_STATE_REPLACED = 1, /* along no axis: each run replaces the value */
   PFRT_STATE_GROWS = 2,    /* it grows along |axis| */
+  /* It keeps its dimensions, those of a cache with room for the longest sequence, and a run writes over it where it is:
+   * nothing is copied where the provider can do so. The client's own inputs say which part is valid; what a run that
+   * fails has written stays. */
+  PFRT_STATE_IN_PLACE = 3,
   PFRT_STATE_GROWTH_FORCE32 = 0x7fffffff
 };
 
@@ -973,10 +979,13 @@ typedef struct pfrt_state_pair {
 
 /* States: key-value caches, hidden states of recurrent layers. A run whose options have a state
  * takes inputs from it, and leaves its outputs there once it has succeeded; a run that fails
- * changes nothing. Values stay in the memory that runs leave them in, a device's too, and cross
- * to the host only when they are asked for. Runs with different states may be under way at once
- * on one session; a second run with a state in use is BUSY, and so is changing it meanwhile.
- * Safe from any thread. */
+ * changes nothing, except where pairs are IN_PLACE. Values stay in the memory that runs leave
+ * them in, a device's too, and cross to the host only when they are asked for. Runs with
+ * different states may be under way at once on one session; runs with one state take turns, in
+ * the order of the calls, whatever their priority. Changing a state that a run has or waits for is
+ * BUSY, and so is a run with a state that is called by the thread of a run which has it. Reading
+ * gives the values from before the run; with pairs that are IN_PLACE it is BUSY too. Safe from
+ * any thread. */
 typedef struct pfrt_state_api {
   uint32_t struct_size;
   uint32_t abi;
@@ -985,7 +994,7 @@ typedef struct pfrt_state_api {
    * "past_key_values.0.key" and "present.0.key", "h" and "h_out" or "hN", "in_h" and "out_h".
    * Until it is set or a run has left one, a value is of zeros, with length 0 along the axis
    * that it grows along; other dimensions are those that inputs of the run have by the same
-   * name, else 1. The session is kept. NOT_FOUND for names that it does not have,
+   * name, else 1. A value IN_PLACE has to be set where its dimensions are not all numbers. The session is kept. NOT_FOUND for names that it does not have,
    * INVALID_ARGUMENT for pairs that do not fit each other. */
   pfrt_status* (*create)(pfrt_session* session, const pfrt_state_pair* pairs, size_t pair_count,
                          PFRT_OWN pfrt_state** out_state);
@@ -996,13 +1005,14 @@ typedef struct pfrt_state_api {
   /* Input |index|, from 0 on, of input_count. */
   pfrt_status* (*input_at)(const pfrt_state* state, size_t index, pfrt_string* out_name);
   /* Makes a state of its own with the same values, which takes no memory until runs make new
-   * ones. */
+   * ones; a value IN_PLACE is copied by the first run that writes to it while both have it. */
   pfrt_status* (*clone)(const pfrt_state* state, PFRT_OWN pfrt_state** out_state);
   /* Length along the axes that values grow along, the largest of them; 0 = nothing yet, or none
    * grows. */
   int64_t (*length)(const pfrt_state* state);
-  /* Keeps the first |length| along these axes. 0 leaves the state as it was made, without values
-   * that were set. UNSUPPORTED for a |length| above 0 where each run replaces a value. */
+  /* Keeps the first |length| along these axes, and values IN_PLACE as they are. 0 leaves the
+   * state as it was made, without values that were set. UNSUPPORTED for a |length| above 0 where
+   * each run replaces a value. */
   pfrt_status* (*truncate)(pfrt_state* state, int64_t length);
   /* Gives a copy, in host memory, of the value that input |input| will have; NULL where there is
    * none yet. */

@@ -114,7 +114,9 @@ TEST_F(InPlace, a_run_that_has_overwritten_its_input_is_not_tried_again) {
     out[1].struct_size = sizeof out[1];
     Failure failure = take(api().session->run(session.get(), &in, 1, out, 2, nullptr));
     const Handle<pfrt_value> z(out[1].value);
-    if (failure.ok()) EXPECT_EQ(array_of(z.get()).as<float>()[0], 6);
+    if (failure.ok()) {
+      EXPECT_EQ(array_of(z.get()).as<float>()[0], 6);
+    }
     return failure;
   };
   const std::vector<float> fives(kLength, 5), sixes(kLength, 6);

@@ -265,6 +265,103 @@ TEST_F(States, belong_to_one_run_at_a_time) {
   EXPECT_TRUE(ok(api().state->truncate(state.get(), 0)));
 }
 
+// present = past with |x| written at |at|; y = the sums of present over its rows.
+GraphBuilder scattered_cache(const DimSpec& room) {
+  GraphBuilder g;
+  g.opset(24);
+  g.input("x", PFRT_DTYPE_FLOAT32, {1, 2, "T", 3});
+  g.input("at", PFRT_DTYPE_INT64, {1});
+  g.input("past", PFRT_DTYPE_FLOAT32, {1, 2, room, 3});
+  g.constant("axis", int64s({1}, {2}));
+  g.node("TensorScatter", {"past", "x", "at"}, {"present"}, {Attr::of_int("axis", -2)});
+  g.node("ReduceSum", {"present", "axis"}, {"y"}, {Attr::of_int("keepdims", 0)});
+  g.output("y");
+  g.output("present");
+  return g;
+}
+
+class CacheStates : public States {
+ protected:
+  static Failure write(pfrt_session* session, pfrt_options* options, int64_t at, float x,
+                       Array* y = nullptr) {
+    const pfrt_string names[2] = {str("x"), str("at")}, out = str("y");
+    const Array row = floats({1, 2, 1, 3}, Values(6, x)), place = int64s({1}, {at});
+    const pfrt_io fed[2] = {row.io(), place.io()};
+    pfrt_io result{};
+    result.struct_size = sizeof result;
+    Failure failure =
+        take(api().session->run_named(session, names, fed, 2, &out, &result, 1, options));
+    const Handle<pfrt_value> value(result.value);
+    if (failure.ok() && y) *y = array_of(value.get());
+    return failure;
+  }
+};
+
+TEST_F(CacheStates, are_written_where_they_are) {
+  constexpr int64_t kRoom = 2000;
+  for (const pfrt_state_growth growth : {PFRT_STATE_BY_NAMES, PFRT_STATE_IN_PLACE}) {
+    const auto session = make_session(env_.get(), scattered_cache(kRoom));
+    const StateHandle state = make_state(session.get(), {pair_of("past", "present", growth)});
+    const auto options = options_with(state.get());
+    Array y;
+    ASSERT_TRUE(ok(write(session.get(), options.get(), 0, 1)));
+    // The limit leaves no memory for a second cache, of 48,000 bytes.
+    auto little = make_options(PFRT_OPTIONS_RUN, {{"memory_limit", "20000"}});
+    ASSERT_TRUE(ok(api().options->set_state(little.get(), state.get())));
+    for (int64_t i = 1; i < 50; ++i)
+      ASSERT_TRUE(ok(write(session.get(), little.get(), i, static_cast<float>(i + 1), &y)));
+    EXPECT_EQ(y.as<float>(), Values(6, 50 * 51 / 2));
+    // Going back costs nothing: the next row is written over an old one.
+    ASSERT_TRUE(ok(api().state->truncate(state.get(), 10)));
+    ASSERT_TRUE(ok(write(session.get(), little.get(), 49, 0, &y)));
+    EXPECT_EQ(y.as<float>(), Values(6, 49 * 50 / 2));
+    // A failure leaves what was written before.
+    EXPECT_FALSE(write(session.get(), options.get(), kRoom, 7).ok());
+    ASSERT_TRUE(ok(write(session.get(), options.get(), 49, 0, &y)));
+    EXPECT_EQ(y.as<float>(), Values(6, 49 * 50 / 2));
+    ASSERT_TRUE(ok(api().state->truncate(state.get(), 0)));
+    ASSERT_TRUE(ok(write(session.get(), options.get(), 3, 2, &y)));
+    EXPECT_EQ(y.as<float>(), Values(6, 2));
+  }
+}
+
+TEST_F(CacheStates, are_copied_where_others_have_them_too) {
+  const auto session = make_session(env_.get(), scattered_cache("ROOM"));
+  const StateHandle state =
+      make_state(session.get(), {pair_of("past", "present", PFRT_STATE_IN_PLACE)});
+  const auto options = options_with(state.get());
+  EXPECT_TRUE(fails(write(session.get(), options.get(), 0, 1), PFRT_CODE_INPUT,
+                    {"'past'", "has no value yet"}));
+  // The client's own memory is not written to.
+  Array mine = floats({1, 2, 5, 3}, Values(30, 0));
+  const auto value = value_of(mine);
+  ASSERT_TRUE(ok(api().state->set(state.get(), str("past"), value.get())));
+  Array y;
+  ASSERT_TRUE(ok(write(session.get(), options.get(), 0, 1, &y)));
+  EXPECT_EQ(array_of(value.get()).bytes, mine.bytes);
+  const StateHandle other = clone(state.get());
+  const auto with_other = options_with(other.get());
+  ASSERT_TRUE(ok(write(session.get(), options.get(), 1, 10, &y)));
+  EXPECT_EQ(y.as<float>(), Values(6, 11));
+  ASSERT_TRUE(ok(write(session.get(), with_other.get(), 1, 100, &y)));
+  EXPECT_EQ(y.as<float>(), Values(6, 101));
+  ASSERT_TRUE(ok(write(session.get(), options.get(), 2, 5, &y)));
+  EXPECT_EQ(y.as<float>(), Values(6, 16));
+  // A result that the client asked for is its own.
+  const pfrt_string names[2] = {str("x"), str("at")}, out = str("present");
+  const Array row = floats({1, 2, 1, 3}, Values(6, 3)), place = int64s({1}, {3});
+  const pfrt_io fed[2] = {row.io(), place.io()};
+  pfrt_io result{};
+  result.struct_size = sizeof result;
+  ASSERT_TRUE(
+      ok(api().session->run_named(session.get(), names, fed, 2, &out, &result, 1, options.get())));
+  const Handle<pfrt_value> present(result.value);
+  const Array before = array_of(present.get());
+  ASSERT_TRUE(ok(write(session.get(), options.get(), 3, 4)));
+  EXPECT_EQ(array_of(present.get()).bytes, before.bytes);
+  EXPECT_EQ(value_in(state.get(), "past").as<float>()[9], 4);
+}
+
 // Runs whose calls come while others have the state.
 class WaitingRuns {
  public:

@@ -770,6 +770,7 @@ class SessionApi(Structure):
 STATE_BY_NAMES = 0
 STATE_REPLACED = 1
 STATE_GROWS = 2
+STATE_IN_PLACE = 3
 
 
 class StatePair(Structure):

@@ -357,8 +357,8 @@ class InferenceSession(FeedingSession):
         Parameters
         ----------
         pairs: which output of a run is which input of the next: ``{input: output}``, or (input, output) and, where the
-            dimensions' names do not tell, the axis along which the value grows, or None where it is replaced. None: the
-            names tell, as "past_0" and "present_0", "past_key_values.0.key" and "present.0.key", "h" and "h_out" or "hN"
+            dimensions' names do not tell, the axis along which the value grows, None where it is replaced, or "in_place"
+            for a cache with room for the longest sequence, which runs write into where it is. None: the names tell, as "past_0" and "present_0", "past_key_values.0.key" and "present.0.key", "h" and "h_out" or "hN"
             do.
 
         Until it is set or a run has left one, a value is of zeros, with nothing along the axis that it grows along.

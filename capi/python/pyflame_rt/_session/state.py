@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import os
-from typing import Any, FrozenSet, Iterable, List, Mapping, Optional, Tuple, Union
+from typing import Any, FrozenSet, Iterable, List, Mapping, Tuple, Union
 
 from .._core import abi, library as lib
 from .._core.errors import InvalidArgumentError
 from .._values.memory import taken
 from .._values.value import value_of
 
-Pair = Union[Tuple[str, str], Tuple[str, str, Optional[int]]]
+Pair = Union[Tuple[str, str], Tuple[str, str, Union[int, str, None]]]
 
 
 class State:
@@ -72,6 +72,10 @@ class State:
         return f"State(length={len(self)}, inputs={sorted(self._inputs)})"
 
 
+# In the place of a pair's axis: runs write over the value where it is.
+IN_PLACE = "in_place"
+
+
 def create_state(session: Any, pairs: Union[Mapping[str, str], Iterable[Pair], None]) -> State:
     """A state of the session of this handle; pairs are as ``InferenceSession.create_state`` has them."""
     listed: List[Any] = []
@@ -81,7 +85,12 @@ def create_state(session: Any, pairs: Union[Mapping[str, str], Iterable[Pair], N
             raise InvalidArgumentError(f"a pair of a state is (input, output) or (input, output, axis), got {pair!r}")
         growth, axis = abi.STATE_BY_NAMES, 0
         for given in pair[2:]:
-            growth, axis = (abi.STATE_REPLACED, 0) if given is None else (abi.STATE_GROWS, given)
+            if given == IN_PLACE:
+                growth = abi.STATE_IN_PLACE
+            else:
+                growth, axis = (abi.STATE_REPLACED, 0) if given is None else (abi.STATE_GROWS, given)
+        if isinstance(axis, str):
+            raise InvalidArgumentError(f"the axis of a pair is a number, None or \"{IN_PLACE}\", got {axis!r}")
         if not 0 <= axis < 1 << 32:
             raise InvalidArgumentError(f"the axis of a pair is counted from 0, got {axis}")
         listed.append(abi.StatePair(struct_size=ctypes.sizeof(abi.StatePair), growth=growth, axis=axis,
