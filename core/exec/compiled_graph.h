@@ -6,6 +6,7 @@
 // signature. run is thread-safe.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -142,8 +143,8 @@ class CompiledGraph : public RunnableGraph {
   Result<std::shared_ptr<PlanRange>> make_range(const Segment& segment, const Reading& reading,
                                                 const Variation& variation) const;
   std::vector<SignaturePart> parts_of(const Segment& segment, const Reading& reading) const;
-  void grow(const Segment& segment, const Variation& variation, int64_t more,
-            InferState& state) const;
+  void grow(const Segment& segment, const Variation& variation,
+            const std::function<Dim(const Dim&)>& change, InferState& state) const;
   InferState entered(const Segment& segment, const Reading& reading) const;
   // Sets dimensions in |state|, and contents that decide some, to those that the segment is about
   // to read.

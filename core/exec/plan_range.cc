@@ -133,7 +133,54 @@ Result<std::shared_ptr<const RunDimensions>> PlanRange::dimensions(std::span<con
                                                                    const Stop& stop) {
   const int64_t number = key[variation_.at[0]];
   if (auto known = numbers_.find(number)) return known;
-  return numbers_.get(number, stop, [&] { return infer_at(enter); });
+  return numbers_.get(number, stop, [&]() -> Result<std::shared_ptr<const RunDimensions>> {
+    if (auto known = by_formulas(number)) return known;
+    return infer_at(enter);
+  });
+}
+
+void PlanRange::set_formulas(const Symbolic& symbolic, const Bounds& bounds) {
+  std::vector<Shape> shapes;
+  for (const Seen& seen : seen_) {
+    if (!seen.varies) continue;
+    const Type& type = symbolic.state.types[seen.value];
+    if (!same_but_dimensions(type, seen.most)) return;
+    shapes.push_back(type.shape);
+  }
+  auto formulas = DimFormulas::of(*graph_.symbols, symbolic.number, shapes);
+  if (!formulas) return;
+  const auto agrees = [&](int64_t number, const InferState& inferred) {
+    std::vector<int64_t> want;
+    for (const Seen& seen : seen_)
+      if (seen.varies)
+        for (const Dim& d : inferred.types[seen.value].shape) want.push_back(d.value());
+    const auto dims = formulas->at(number);
+    return dims && *dims == want;
+  };
+  if (agrees(least_number_, bounds.least) && agrees(variation_.from, bounds.now) &&
+      agrees(most_number_, most_))
+    formulas_ = std::move(formulas);
+}
+
+std::shared_ptr<const RunDimensions> PlanRange::by_formulas(int64_t number) const {
+  const auto dims = formulas_ ? formulas_->at(number) : std::nullopt;
+  if (!dims) return nullptr;
+  auto out = std::make_shared<RunDimensions>();
+  std::vector<ValueId> values;
+  auto next = dims->begin();
+  for (const Seen& seen : seen_) {
+    if (!seen.varies) continue;
+    const auto end = next + static_cast<std::ptrdiff_t>(seen.most.shape.size());
+    const bool fits =
+        std::ranges::equal(std::ranges::subrange(next, end), seen.most.shape,
+                           [](int64_t d, const Dim& most) { return d >= 0 && d <= most.value(); });
+    if (!fits) return nullptr;
+    out->dims.emplace_back(next, end);
+    values.push_back(seen.value);
+    next = end;
+  }
+  point(*out, values, graph_.value_count());
+  return out;
 }
 
 // Values outside of |seen_| are as they were when the range was made, since everything they follow

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A plan for signatures that differ in one number, as those of a decoder whose state grows by a
-// token a run. Its programs are made for a range of that number. Dimensions that vary are inferred
-// anew from each run's signature, so a range holds what the model says at that length and nothing
-// else. Thread-safe.
+// token a run. Its programs are made for a range of that number. Dimensions that vary are formulas
+// of it, where inference with a symbol in its place gives some, and are inferred anew from each
+// run's signature elsewhere: a range holds what the model says at that length and nothing else.
+// Thread-safe.
 #pragma once
 
 #include <functional>
 #include <optional>
 
+#include "core/exec/dim_formulas.h"
 #include "core/exec/segment_plan.h"
 
 namespace pfrt {
@@ -41,11 +43,18 @@ class PlanRange {
   struct Bounds {
     InferState least, now, most;  // inferred
   };
+  // Types with the symbol |number| for the number; inferred.
+  struct Symbolic {
+    Dim number;
+    InferState state;
+  };
   // Null where some dimension does not grow with the number. |key| is the signature of
   // |bounds.now|.
   static std::shared_ptr<PlanRange> make(const Graph& graph, const std::vector<NodeId>& order,
                                          std::span<const int64_t> key, Variation variation,
                                          int64_t least, int64_t most, const Bounds& bounds);
+  // Takes formulas from |symbolic|, if they say what inference has said at the range's bounds.
+  void set_formulas(const Symbolic& symbolic, const Bounds& bounds);
 
   // The least dimensions of values that vary, for SegmentPlan::build.
   const RunDimensions& least() const { return least_; }
@@ -82,6 +91,8 @@ class PlanRange {
   bool see(const std::vector<NodeId>& order, const Bounds& bounds);
   bool see_value(ValueId value, const Bounds& bounds, RunDimensions& least);
   Result<std::shared_ptr<const RunDimensions>> infer_at(const Enter& enter);
+  // Null where no formulas tell.
+  std::shared_ptr<const RunDimensions> by_formulas(int64_t number) const;
 
   const Graph& graph_;  // outlives this
   const std::vector<int64_t> key_;
@@ -91,6 +102,7 @@ class PlanRange {
   std::vector<Seen> seen_;     // by value: their inputs, then their outputs
   RunDimensions least_;
   InferState most_;
+  std::optional<DimFormulas> formulas_;  // of the values that vary, in the order of |seen_|
   std::shared_ptr<SegmentPlan> plan_;
   std::mutex mutex_;  // guards |state_|
   InferState state_;

@@ -185,14 +185,14 @@ std::vector<SignaturePart> CompiledGraph::parts_of(const Segment& segment,
   return out;
 }
 
-// Enlarges the types of live inputs in |state| by |more|, in the dimensions of |variation|.
-void CompiledGraph::grow(const Segment& segment, const Variation& variation, int64_t more,
-                         InferState& state) const {
+// Changes the types of live inputs in |state| by |change|, in the dimensions of |variation|.
+void CompiledGraph::grow(const Segment& segment, const Variation& variation,
+                         const std::function<Dim(const Dim&)>& change, InferState& state) const {
   size_t at = 0;
   for (size_t i = 0; i < segment.live_in.size(); ++i) {
     Shape& shape = state.types[segment.live_in[i]].shape;
     for (size_t d = 0; d < shape.size(); ++d)
-      if (std::ranges::binary_search(variation.at, at + 1 + d)) shape[d] = shape[d].value() + more;
+      if (std::ranges::binary_search(variation.at, at + 1 + d)) shape[d] = change(shape[d]);
     at += shape.size() + 2;
     if (!segment.contents_key[i]) continue;
     const auto known = state.contents.find(segment.live_in[i]);
@@ -240,14 +240,17 @@ Result<std::shared_ptr<PlanRange>> CompiledGraph::make_range(const Segment& segm
   int64_t least = variation.from;
   for (const uint32_t at : variation.at) least = std::min(least, reading.key[at]);
   least = std::max<int64_t>(1, variation.from - least + 1);
-  grow(segment, variation, least - variation.from, bounds.least);
+  const auto by = [](int64_t more) {
+    return [more](const Dim& d) { return Dim(d.value() + more); };
+  };
+  grow(segment, variation, by(least - variation.from), bounds.least);
   if (!infer(*graph_, segment.order, bounds.least).ok()) {
     bounds.least = bounds.now;
     least = variation.from;
   }
   const auto outline = [&](int64_t most) {
     bounds.most = entered(segment, reading);
-    grow(segment, variation, most - variation.from, bounds.most);
+    grow(segment, variation, by(most - variation.from), bounds.most);
     return infer(*graph_, segment.order, bounds.most).ok()
                ? PlanRange::make(*graph_, segment.order, reading.key, variation, least, most,
                                  bounds)
@@ -273,6 +276,13 @@ Result<std::shared_ptr<PlanRange>> CompiledGraph::make_range(const Segment& segm
     PFRT_TRY(reading.control.stopped());
     if (!plan.ok()) return none;
     if ((*plan)->block_bytes() <= most_bytes) {
+      PlanRange::Symbolic symbolic{graph_->symbols->quoted("the number of a range"),
+                                   entered(segment, reading)};
+      const auto in_symbols = [&](const Dim& d) {
+        return graph_->symbols->add(symbolic.number, d.value() - variation.from);
+      };
+      grow(segment, variation, in_symbols, symbolic.state);
+      if (infer(*graph_, segment.order, symbolic.state).ok()) range->set_formulas(symbolic, bounds);
       range->set_plan(plan.take());
       return range;
     }

@@ -139,7 +139,7 @@ class Session : public std::enable_shared_from_this<Session> {
     std::vector<Candidate> candidates;
     std::shared_ptr<const OptimisedGraph> optimised;  // of the main plan
     Planned main;
-    MadeOnce<Variant, std::shared_ptr<const Planned>> variants{16};
+    MadeOnce<Variant, std::shared_ptr<const Planned>> variants{8};
 
     // Calls |fn| with the graph of each plan.
     template <typename Fn>
