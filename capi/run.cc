@@ -25,10 +25,13 @@ namespace {
 // The bytes of a pfrt_io that every client's version has.
 constexpr size_t kLeastIo = offsetof(pfrt_io, value) + sizeof(pfrt_value*);
 
-// Copies element |i|; members that the caller's version lacks are zero. Elements are as far apart
-// as the struct_size of the first says.
-pfrt_io io_at(const pfrt_io* list, size_t i) {
-  return read(static_cast<const pfrt_io*>(pfrt_at(list, list->struct_size, i)));
+// Returns element |i|, or a copy in |room| where it lacks members, which then are zero. Elements
+// are as far apart as the struct_size of the first says.
+const pfrt_io& io_at(const pfrt_io* list, size_t i, pfrt_io& room) {
+  const auto* const io = static_cast<const pfrt_io*>(pfrt_at(list, list->struct_size, i));
+  if (list->struct_size >= sizeof(pfrt_io)) return *io;
+  room = read(io);
+  return room;
 }
 // Returns element |i| itself, to be written.
 pfrt_io* slot_at(pfrt_io* list, size_t i) {
@@ -82,24 +85,27 @@ size_t element_bytes(pfrt_dtype dtype) {
   return std::max<size_t>(1, std::min<size_t>(8, dtype_size(dtype)));
 }
 
-// The value that is fed; null where none is.
-Result<ValuePtr> input_from(const pfrt_io& io, std::string_view name) {
-  if (io.value) return io.value->value;
-  if (io.tensor.dtype == PFRT_DTYPE_UNSET) return ValuePtr();
+// |out| gets the value that is fed; null where none is.
+Status read_input(const pfrt_io& io, std::string_view name, ValuePtr& out) {
+  if (io.value) {
+    out = io.value->value;
+    return {};
+  }
+  if (io.tensor.dtype == PFRT_DTYPE_UNSET) return {};
   const auto at = reinterpret_cast<uintptr_t>(io.tensor.data) + io.tensor.offset;
   const bool aligned = at % element_bytes(io.tensor.dtype) == 0;
   auto tensor = tensor_from(io.tensor, aligned, {});
   if (!tensor.ok())
     return std::move(tensor.take_status().prepend(message("running: input '", name, "'")));
-  return Value::of(tensor.take());
+  out = Value::of(tensor.take());
+  return {};
 }
 
-Result<OutputRequest> request_from(pfrt_io io, std::string_view name) {
-  OutputRequest out;
+Status read_output(const pfrt_io& io, std::string_view name, OutputRequest& out) {
   out.wanted = !(io.flags & PFRT_IO_SKIP);
   out.on_device = (io.flags & PFRT_IO_ON_DEVICE) != 0;
   out.in_place = (io.flags & PFRT_IO_IN_PLACE) != 0;
-  if (!out.wanted) return out;
+  if (!out.wanted) return {};
   if (io.value) {
     const Value& value = *io.value->value;
     if (value.kind != PFRT_VALUE_TENSOR || value.tensor.dtype == PFRT_DTYPE_STRING)
@@ -115,40 +121,18 @@ Result<OutputRequest> request_from(pfrt_io io, std::string_view name) {
     if (io.tensor.strides)
       return error(Code::kUNSUPPORTED, "running: memory for output '", name,
                    "' has strides; only row-major memory can be written");
-    PFRT_TRY(settle_view(io.tensor));
+    pfrt_tensor view = io.tensor;
+    PFRT_TRY(settle_view(view));
     out.given = true;
-    out.data = io.tensor.data;
-    out.dtype = io.tensor.dtype;
-    out.bytes = io.tensor.bytes;
+    out.data = view.data;
+    out.dtype = view.dtype;
+    out.bytes = view.bytes;
     const size_t element = element_bytes(io.tensor.dtype);
     if (reinterpret_cast<uintptr_t>(out.data) % element != 0)
       return error(Code::kINVALID_ARGUMENT, "running: memory for output '", name,
                    "' is not aligned for its elements of ", element, " bytes");
   }
-  return out;
-}
-
-Status give(Run& run, const pfrt_io* inputs, size_t n_inputs, const pfrt_io* outputs,
-            size_t n_outputs) {
-  const Session& session = run.session();
-  if (n_inputs != session.inputs().size() || n_outputs != session.outputs().size())
-    return error(Code::kINPUT, "running: ", n_inputs, " inputs and ", n_outputs,
-                 " outputs were given, the session has ", session.inputs().size(), " and ",
-                 session.outputs().size());
-  const MemoryScope scope(run.memory());
-  std::vector<ValuePtr> values;
-  values.reserve(n_inputs);
-  for (size_t i = 0; i < n_inputs; ++i) {
-    PFRT_ASSIGN(ValuePtr value, input_from(io_at(inputs, i), session.inputs()[i].name));
-    values.push_back(std::move(value));
-  }
-  std::vector<OutputRequest> requests;
-  requests.reserve(n_outputs);
-  for (size_t i = 0; i < n_outputs; ++i) {
-    PFRT_ASSIGN(OutputRequest request, request_from(io_at(outputs, i), session.outputs()[i].name));
-    requests.push_back(std::move(request));
-  }
-  return run.take(std::move(values), std::move(requests));
+  return {};
 }
 
 // ---- results ----
@@ -157,12 +141,11 @@ Status give(Run& run, const pfrt_io* inputs, size_t n_inputs, const pfrt_io* out
 // fails after it.
 class ResultHandles {
  public:
-  void make(pfrt_io* outputs, size_t count) {
-    made_.resize(count);
-    for (size_t i = 0; i < count; ++i) {
-      const pfrt_io io = io_at(outputs, i);
-      if (!(io.flags & PFRT_IO_SKIP) && !io.value && !io.tensor.data)
-        made_[i] = std::make_unique<pfrt_value>(nullptr);
+  void make(const std::vector<OutputRequest>& requests) {
+    for (size_t i = 0; i < requests.size(); ++i) {
+      if (!requests[i].wanted || requests[i].given) continue;
+      made_.resize(requests.size());
+      made_[i] = std::make_unique<pfrt_value>(nullptr);
     }
   }
   void hand_out(std::vector<ValuePtr>& results, pfrt_io* outputs) {
@@ -174,19 +157,35 @@ class ResultHandles {
   }
 
  private:
-  std::array<std::byte, 256> near_;
-  std::pmr::monotonic_buffer_resource memory_{near_.data(), near_.size()};
-  std::pmr::vector<std::unique_ptr<pfrt_value>> made_{&memory_};
+  std::vector<std::unique_ptr<pfrt_value>> made_;  // empty where none is needed
 };
+
+Status give(Run& run, const pfrt_io* inputs, size_t n_inputs, const pfrt_io* outputs,
+            size_t n_outputs, ResultHandles& handles) {
+  const Session& session = run.session();
+  if (n_inputs != session.inputs().size() || n_outputs != session.outputs().size())
+    return error(Code::kINPUT, "running: ", n_inputs, " inputs and ", n_outputs,
+                 " outputs were given, the session has ", session.inputs().size(), " and ",
+                 session.outputs().size());
+  const MemoryScope scope(&run.memory());
+  pfrt_io room;
+  std::vector<ValuePtr> values(n_inputs);
+  for (size_t i = 0; i < n_inputs; ++i)
+    PFRT_TRY(read_input(io_at(inputs, i, room), session.inputs()[i].name, values[i]));
+  std::vector<OutputRequest> requests(n_outputs);
+  for (size_t i = 0; i < n_outputs; ++i)
+    PFRT_TRY(read_output(io_at(outputs, i, room), session.outputs()[i].name, requests[i]));
+  handles.make(requests);
+  return run.take(std::move(values), std::move(requests));
+}
 
 Status run_now(pfrt_session& s, const pfrt_io* inputs, size_t n_inputs, pfrt_io* outputs,
                size_t n_outputs, const pfrt_options* options) {
   RunSettings settings;
   PFRT_TRY(settings_of(options, settings));
   Run run(*s.session, std::move(settings));
-  PFRT_TRY(give(run, inputs, n_inputs, outputs, n_outputs));
   ResultHandles handles;
-  handles.make(outputs, n_outputs);
+  PFRT_TRY(give(run, inputs, n_inputs, outputs, n_outputs, handles));
   std::vector<ValuePtr> results;
   PFRT_TRY(run.carry_out(results));
   handles.hand_out(results, outputs);
@@ -205,7 +204,8 @@ Status in_session_order(const std::vector<pfrt_value_info>& ports, const char* w
     if (named[at])
       return error(Code::kINPUT, "running: ", what, " '", names[i], "' is given twice");
     named[at] = true;
-    out[at] = io_at(given, i);
+    pfrt_io room;
+    out[at] = io_at(given, i, room);
     out[at].struct_size = sizeof(pfrt_io);
     places.push_back(at);
   }
@@ -241,8 +241,8 @@ class AsyncOutputs {
       retain(at(i)->value);
       count_ = i + 1;
     }
-    handles_.make(at(0), count);
   }
+  ResultHandles& handles() { return handles_; }
 
   void call_done(Status status, std::vector<ValuePtr> results) {
     const Inside library;  // the callee may release the last handle
@@ -317,8 +317,8 @@ pfrt_status* run_async(pfrt_session* session, const pfrt_io* inputs, size_t n_in
     RunSettings settings;
     PFRT_TRY(settings_of(options, settings));
     auto run = std::make_unique<Run>(*session->session, std::move(settings));
-    PFRT_TRY(give(*run, inputs, n_inputs, outputs, n_outputs));
     const auto kept = std::make_shared<AsyncOutputs>(session, options, done, user);
+    PFRT_TRY(give(*run, inputs, n_inputs, outputs, n_outputs, kept->handles()));
     kept->copy(outputs, n_outputs);
     return start(std::move(run), [kept](Status status, std::vector<ValuePtr> results) {
       kept->call_done(std::move(status), std::move(results));

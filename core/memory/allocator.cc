@@ -18,6 +18,8 @@ MemoryScope::MemoryScope(MemorySource source) : source_(std::move(source)), befo
   in_scope = &source_;
 }
 
+MemoryScope::MemoryScope(const MemorySource* source) : before_(in_scope) { in_scope = source; }
+
 MemoryScope::~MemoryScope() { in_scope = before_; }
 
 const MemorySource& MemoryScope::current() {

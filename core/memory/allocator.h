@@ -43,6 +43,8 @@ struct MemorySource {
 class MemoryScope {
  public:
   explicit MemoryScope(MemorySource source);
+  // Uses |source|, which outlives this.
+  explicit MemoryScope(const MemorySource* source);
   ~MemoryScope();
   MemoryScope(const MemoryScope&) = delete;
   MemoryScope& operator=(const MemoryScope&) = delete;

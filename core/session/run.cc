@@ -34,10 +34,15 @@ Status check_memory(std::string_view output, pfrt_value_kind kind, pfrt_dtype dt
 
 }  // namespace
 
-Run::Run(Session& session, RunSettings settings)
+Run::Run(Session& session, RunSettings&& settings)
     : session_(session), settings_(std::move(settings)), own_(session.runs().replacements()) {
-  const BudgetPtr& all = session_.runs().budget();
-  budget_ = settings_.memory_limit ? budget_of("the run", settings_.memory_limit, all) : all;
+  memory_.budget = session_.runs().budget();
+  if (settings_.memory_limit)
+    memory_.budget = budget_of("the run", settings_.memory_limit, memory_.budget);
+  if (own_) {
+    if (session_.env_allocators()) memory_.allocator = own_->allocator;
+    memory_.planner = own_->planner;
+  }
   const bool log = settings_.log_level == PFRT_LOG_UNSET ? session_.logger().wants(PFRT_LOG_DEBUG)
                                                          : settings_.log_level == PFRT_LOG_DEBUG;
   if (log) trace_ = settings_.tag.empty() ? "run" : message("run '", settings_.tag, "'");
@@ -52,11 +57,6 @@ Run::Run(Session& session, RunSettings settings)
   if (!settings_.tag.empty()) control_.tag = control_.profile->name(settings_.tag);
 }
 
-MemorySource Run::memory_with(const BudgetPtr& budget) const {
-  if (!own_) return {nullptr, budget};
-  return {session_.env_allocators() ? own_->allocator : nullptr, budget, own_->planner};
-}
-
 Status Run::take(std::vector<ValuePtr> inputs, std::vector<OutputRequest> outputs) {
   const std::vector<PortInfo>& ports = session_.inputs();
   if (inputs.size() != ports.size() || outputs.size() != session_.outputs().size())
@@ -65,6 +65,16 @@ Status Run::take(std::vector<ValuePtr> inputs, std::vector<OutputRequest> output
                  session_.outputs().size());
   inputs_ = std::move(inputs);
   outputs_ = std::move(outputs);
+  if (std::ranges::any_of(outputs_, [](const OutputRequest& o) { return o.wanted && o.given; }))
+    PFRT_TRY(check_outputs());
+  if (!settings_.state) return {};
+  PFRT_TRY(settings_.state->check_run(session_, inputs_, outputs_));
+  turn_ = settings_.state->turns().join();
+  return {};
+}
+
+// Checks memory that was given for outputs, against what they will be and against each other.
+Status Run::check_outputs() {
   std::array<std::byte, 1024> near;
   std::pmr::monotonic_buffer_resource memory(near.data(), near.size());
   std::pmr::vector<Range> ranges(&memory);
@@ -72,18 +82,16 @@ Status Run::take(std::vector<ValuePtr> inputs, std::vector<OutputRequest> output
   bool fed = false;
   for (size_t i = 0; i < inputs_.size(); ++i) {
     if (!inputs_[i]) continue;
-    fed = fed || ports[i].has_initializer;
+    fed = fed || session_.inputs()[i].has_initializer;
     const Tensor& t = inputs_[i]->tensor;
-    if (!t.valid() || t.bytes() == 0) continue;
+    const uint64_t bytes = t.valid() ? t.bytes() : 0;
+    if (bytes == 0) continue;
     const auto begin = reinterpret_cast<uintptr_t>(t.data());
-    ranges.push_back({begin, begin + static_cast<uintptr_t>(t.bytes()), t.device()});
+    ranges.push_back({begin, begin + static_cast<uintptr_t>(bytes), t.device()});
   }
-  const size_t taken = ranges.size();
+  const size_t inputs = ranges.size();
   for (size_t i = 0; i < outputs_.size(); ++i)
-    if (outputs_[i].wanted && outputs_[i].given) PFRT_TRY(check_output(i, !fed, ranges, taken));
-  if (!settings_.state) return {};
-  PFRT_TRY(settings_.state->check_run(session_, inputs_, outputs_));
-  turn_ = settings_.state->turns().join();
+    if (outputs_[i].wanted && outputs_[i].given) PFRT_TRY(check_output(i, !fed, ranges, inputs));
   return {};
 }
 
@@ -119,7 +127,7 @@ Status Run::carry_out(std::vector<ValuePtr>& results) {
   const RunUnderWay under_way;
   if (settings_.threads <= 0) control_.width = under_way.share(control_.width);
   Status status = settings_.state ? run_with_state(results) : [&] {
-    const MemoryScope scope(memory());
+    const MemoryScope scope(&memory_);
     Status computed = compute(results);
     return computed.ok() ? place(results) : computed;
   }();
@@ -137,14 +145,16 @@ Status Run::run_with_state(std::vector<ValuePtr>& results) {
   State& state = *settings_.state;
   const std::vector<OutputRequest> asked = outputs_;
   {
-    const MemoryScope outlives_the_run(memory_with(session_.runs().budget()));
+    const MemorySource outlives_the_run{memory_.allocator, session_.runs().budget(),
+                                        memory_.planner};
+    const MemoryScope scope(&outlives_the_run);
     PFRT_TRY(state.begin(inputs_, outputs_));
   }
   struct Leave {
     State::Turn& turn;
     ~Leave() { turn.leave(); }
   } const leave{turn_};
-  const MemoryScope scope(memory());
+  const MemoryScope scope(&memory_);
   PFRT_TRY(compute(results));
   inputs_.clear();
   const std::vector<ValuePtr> next = results;

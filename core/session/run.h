@@ -47,14 +47,14 @@ struct RunRequest {
 class Run {
  public:
   // |session| outlives the run.
-  Run(Session& session, RunSettings settings);
+  Run(Session& session, RunSettings&& settings);
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
 
   Session& session() const { return session_; }
   const RunSettings& settings() const { return settings_; }
   // The source of memory for values that are made for the run.
-  MemorySource memory() const { return memory_with(budget_); }
+  const MemorySource& memory() const { return memory_; }
   // Takes values and places, and reports every fault that can be found before the run. A run with a
   // state has its turn from then on.
   Status take(std::vector<ValuePtr> inputs, std::vector<OutputRequest> outputs);
@@ -73,7 +73,7 @@ class Run {
       return device == other.device && begin < other.end && other.begin < end;
     }
   };
-  MemorySource memory_with(const BudgetPtr& budget) const;
+  Status check_outputs();
   Status check_output(size_t index, bool as_planned, std::pmr::vector<Range>& ranges,
                       size_t inputs);
   Status compute(std::vector<ValuePtr>& results);
@@ -85,7 +85,7 @@ class Run {
   Session& session_;
   RunSettings settings_;
   const std::shared_ptr<const Replacements> own_;
-  BudgetPtr budget_;
+  MemorySource memory_;
   RunControl control_;
   std::vector<ValuePtr> inputs_;
   std::vector<OutputRequest> outputs_;

@@ -133,6 +133,7 @@ class Session : public std::enable_shared_from_this<Session> {
     std::vector<const Device*> refused;  // candidates that refuse this request
 
     bool operator==(const Variant&) const = default;
+    bool is_main() const { return fed.empty() && !untied && refused.empty(); }
   };
   // Plans that runs use until a provider fails.
   struct Plans {

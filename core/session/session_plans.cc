@@ -289,6 +289,7 @@ Result<Session::Planned> Session::planned(std::unique_ptr<CompiledGraph> graph) 
 
 Session::Variant Session::variant_of(const std::vector<ValuePtr>& inputs, bool untied) const {
   Variant out{{}, untied, {}};
+  if (inputs.size() == required_inputs_) return out;
   bool any = false;
   for (size_t i = required_inputs_; i < inputs.size(); ++i) any = any || inputs[i];
   for (size_t i = required_inputs_; any && i < inputs.size(); ++i)
@@ -299,7 +300,7 @@ Session::Variant Session::variant_of(const std::vector<ValuePtr>& inputs, bool u
 Result<std::shared_ptr<const Session::Planned>> Session::plan_for(
     const std::shared_ptr<Plans>& plans, const Variant& variant,
     const std::vector<Status>& refusals, const RunControl& control) const {
-  if (variant == Variant()) return std::shared_ptr<const Planned>(plans, &plans->main);
+  if (variant.is_main()) return std::shared_ptr<const Planned>(plans, &plans->main);
   const Progress progress = progress_of(control);
   return plans->variants.get(
       variant, [&] { return progress.stop(); },

@@ -44,7 +44,7 @@ class Batcher {
     auto run = std::make_unique<pfrt::Run>(*session_, RunSettings());
     std::vector<ValuePtr> inputs;
     {
-      const MemoryScope scope(run->memory());
+      const MemoryScope scope(&run->memory());
       inputs.push_back(value_of(std::exchange(rows_, {})));
     }
     PFRT_TRY(run->take(std::move(inputs), {OutputRequest()}));
