@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstddef>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -57,7 +56,7 @@ Run::Run(Session& session, RunSettings&& settings)
   if (!settings_.tag.empty()) control_.tag = control_.profile->name(settings_.tag);
 }
 
-Status Run::take(std::vector<ValuePtr> inputs, std::vector<OutputRequest> outputs) {
+Status Run::take(std::vector<ValuePtr>&& inputs, std::vector<OutputRequest>&& outputs) {
   const std::vector<PortInfo>& ports = session_.inputs();
   if (inputs.size() != ports.size() || outputs.size() != session_.outputs().size())
     return error(Code::kINPUT, "running: ", inputs.size(), " inputs and ", outputs.size(),
@@ -75,48 +74,49 @@ Status Run::take(std::vector<ValuePtr> inputs, std::vector<OutputRequest> output
 
 // Checks memory that was given for outputs, against what they will be and against each other.
 Status Run::check_outputs() {
-  std::array<std::byte, 1024> near;
-  std::pmr::monotonic_buffer_resource memory(near.data(), near.size());
-  std::pmr::vector<Range> ranges(&memory);
-  ranges.reserve(inputs_.size() + outputs_.size());
+  std::array<Range, 16> near;
+  std::unique_ptr<Range[]> far;
+  const size_t most = inputs_.size() + outputs_.size();
+  if (most > near.size()) far = std::make_unique<Range[]>(most);
+  Range* const ranges = far ? far.get() : near.data();
+  size_t count = 0;
   bool fed = false;
   for (size_t i = 0; i < inputs_.size(); ++i) {
     if (!inputs_[i]) continue;
     fed = fed || session_.inputs()[i].has_initializer;
     const Tensor& t = inputs_[i]->tensor;
     const uint64_t bytes = t.valid() ? t.bytes() : 0;
-    if (bytes == 0) continue;
-    const auto begin = reinterpret_cast<uintptr_t>(t.data());
-    ranges.push_back({begin, begin + static_cast<uintptr_t>(bytes), t.device()});
+    if (bytes != 0) ranges[count++] = Range::of(t.data(), bytes, t.device());
   }
-  const size_t inputs = ranges.size();
-  for (size_t i = 0; i < outputs_.size(); ++i)
-    if (outputs_[i].wanted && outputs_[i].given) PFRT_TRY(check_output(i, !fed, ranges, inputs));
+  const size_t inputs = count;
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    if (!outputs_[i].wanted || !outputs_[i].given) continue;
+    PFRT_TRY(check_output(i, !fed, {ranges, count}, inputs, ranges[count]));
+    count += outputs_[i].bytes != 0;
+  }
   return {};
 }
 
 // |as_planned|: no initializer is fed, so that outputs have the dimensions they are listed with.
 // The first |inputs| of |ranges| are those of inputs.
-Status Run::check_output(size_t index, bool as_planned, std::pmr::vector<Range>& ranges,
-                         size_t inputs) {
+Status Run::check_output(size_t index, bool as_planned, std::span<const Range> ranges,
+                         size_t inputs, Range& own) {
   OutputRequest& place = outputs_[index];
   const PortInfo& port = session_.outputs()[index];
   PFRT_TRY(check_memory(port.name, port.type.kind, port.type.dtype,
                         as_planned ? session_.output_bytes(index) : std::nullopt, place));
   if (place.bytes == 0) return {};
-  const auto begin = reinterpret_cast<uintptr_t>(place.data);
-  const Range range{begin, begin + static_cast<uintptr_t>(place.bytes), place.device()};
+  own = Range::of(place.data, place.bytes, place.device());
   size_t touched = 0, same = 0;
   for (size_t i = 0; i < ranges.size(); ++i) {
-    if (!range.overlaps(ranges[i])) continue;
+    if (!own.overlaps(ranges[i])) continue;
     ++touched;
-    same += i < inputs && range.begin == ranges[i].begin && range.end == ranges[i].end;
+    same += i < inputs && own.begin == ranges[i].begin && own.end == ranges[i].end;
   }
   place.in_place = place.in_place && touched == 1 && same == 1;
   if (touched != 0 && !place.in_place)
     return error(Code::kINVALID_ARGUMENT, "running: memory for output '", port.name,
                  "' overlaps that of an input or another output");
-  ranges.push_back(range);
   return {};
 }
 

@@ -7,8 +7,8 @@
 
 #include <functional>
 #include <memory>
-#include <memory_resource>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -57,7 +57,7 @@ class Run {
   const MemorySource& memory() const { return memory_; }
   // Takes values and places, and reports every fault that can be found before the run. A run with a
   // state has its turn from then on.
-  Status take(std::vector<ValuePtr> inputs, std::vector<OutputRequest> outputs);
+  Status take(std::vector<ValuePtr>&& inputs, std::vector<OutputRequest>&& outputs);
   // Runs on this thread, once. |results| gets a value for each output that is wanted: in the memory
   // that was given for it, or else with bytes that nobody shares. On failure it gets none, and the
   // memory given may have been written.
@@ -69,13 +69,17 @@ class Run {
   struct Range {
     uintptr_t begin, end;
     const Device* device;  // null = host; addresses in different memories cannot be compared
+    static Range of(const void* data, uint64_t bytes, const Device* device) {
+      const auto begin = reinterpret_cast<uintptr_t>(data);
+      return {begin, begin + static_cast<uintptr_t>(bytes), device};
+    }
     bool overlaps(const Range& other) const {
       return device == other.device && begin < other.end && other.begin < end;
     }
   };
   Status check_outputs();
-  Status check_output(size_t index, bool as_planned, std::pmr::vector<Range>& ranges,
-                      size_t inputs);
+  Status check_output(size_t index, bool as_planned, std::span<const Range> ranges, size_t inputs,
+                      Range& own);
   Status compute(std::vector<ValuePtr>& results);
   Status execute(const std::vector<OutputRequest>& requests, std::vector<ValuePtr>& results);
   Status observe(std::vector<ValuePtr>& results);

@@ -47,7 +47,7 @@ class Batcher {
       const MemoryScope scope(&run->memory());
       inputs.push_back(value_of(std::exchange(rows_, {})));
     }
-    PFRT_TRY(run->take(std::move(inputs), {OutputRequest()}));
+    PFRT_TRY(run->take(std::move(inputs), std::vector<OutputRequest>(1)));
     return start(std::move(run), [answers = std::exchange(answers_, {})](
                                      Status status, std::vector<ValuePtr> results) {
       for (size_t i = 0; i < answers.size(); ++i)
@@ -167,7 +167,7 @@ TEST(RunRequests, of_two_clients_are_run_as_one_batch) {
 TEST(RunRequests, keep_the_session_until_they_are_answered) {
   auto session = session_for(2);
   auto run = std::make_unique<pfrt::Run>(*session, RunSettings());
-  ASSERT_TRUE(run->take({value_of({-5, 6})}, {OutputRequest()}).ok());
+  ASSERT_TRUE(run->take({value_of({-5, 6})}, std::vector<OutputRequest>(1)).ok());
   std::promise<Floats> answer;
   ASSERT_TRUE(start(std::move(run), [&](const Status& status, std::vector<ValuePtr> results) {
                 EXPECT_TRUE(status.ok()) << status.message();
