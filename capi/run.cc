@@ -108,10 +108,8 @@ Status read_output(const pfrt_io& io, std::string_view name, OutputRequest& out)
   if (!out.wanted) return {};
   if (io.value) {
     const Value& value = *io.value->value;
-    if (value.kind != PFRT_VALUE_TENSOR || value.tensor.dtype == PFRT_DTYPE_STRING)
-      return error(Code::kINVALID_ARGUMENT, "running: the value given for output '", name,
-                   "' is not a tensor of numbers, so it cannot be written into; let the run "
-                   "allocate it");
+    // Nothing can be written into it: the caller gets another value in its place.
+    if (value.kind != PFRT_VALUE_TENSOR || value.tensor.dtype == PFRT_DTYPE_STRING) return {};
     out.given = true;
     out.data = value.tensor.data();
     out.dtype = value.tensor.dtype;
@@ -148,11 +146,14 @@ class ResultHandles {
       made_[i] = std::make_unique<pfrt_value>(nullptr);
     }
   }
-  void hand_out(std::vector<ValuePtr>& results, pfrt_io* outputs) {
+  // |owned|: references in |outputs| are given up for those to the results.
+  void hand_out(std::vector<ValuePtr>& results, pfrt_io* outputs, bool owned) {
     for (size_t i = 0; i < made_.size(); ++i) {
       if (!made_[i]) continue;
       made_[i]->value = std::move(results[i]);
-      slot_at(outputs, i)->value = made_[i].release();
+      pfrt_value*& slot = slot_at(outputs, i)->value;
+      if (owned) release(slot);
+      slot = made_[i].release();
     }
   }
 
@@ -188,7 +189,7 @@ Status run_now(pfrt_session& s, const pfrt_io* inputs, size_t n_inputs, pfrt_io*
   PFRT_TRY(give(run, inputs, n_inputs, outputs, n_outputs, handles));
   std::vector<ValuePtr> results;
   PFRT_TRY(run.carry_out(results));
-  handles.hand_out(results, outputs);
+  handles.hand_out(results, outputs, false);
   return {};
 }
 
@@ -246,7 +247,7 @@ class AsyncOutputs {
 
   void call_done(Status status, std::vector<ValuePtr> results) {
     const Inside library;  // the callee may release the last handle
-    if (status.ok()) handles_.hand_out(results, at(0));
+    if (status.ok()) handles_.hand_out(results, at(0), true);
     pfrt_status* const error = to_status(std::move(status));
     // The callee owns the values from here on.
     const size_t count = std::exchange(count_, 0);

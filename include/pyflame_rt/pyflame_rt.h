@@ -781,7 +781,9 @@ enum {
 /* An input or output of a run.
  * Input: |value|, or a view; dtype 0 without a value = not fed (allowed where the input has an initializer).
  * Output: |tensor.data| NULL = allocate, |value| receives a reference; otherwise the result is written there (its
- * bytes must be the result's exactly) and |value| stays NULL. An output |value| given by the caller is written into.
+ * bytes must be the result's exactly) and |value| stays NULL. An output |value| given by the caller is written into; one
+ * that is no tensor of numbers is replaced by the result, and the caller's reference to it stays the caller's (run_async
+ * keeps one of its own until then).
  * A |value| may live on a device, of this session or of another: where provider and device are the same nothing is
  * copied. */
 typedef struct pfrt_io {
