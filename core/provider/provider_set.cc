@@ -101,17 +101,21 @@ Status ProviderSet::readmit(size_t index) {
     return status;
   }
   entries_[index].reopened_ns = 0;
-  std::lock_guard lock(mutex_);
-  entries_[index].state.condition = PFRT_PROVIDER_RECOVERED;
+  {
+    std::lock_guard lock(mutex_);
+    entries_[index].state.condition = PFRT_PROVIDER_RECOVERED;
+  }
   if (logger_) logger_->log(PFRT_LOG_INFO, entries_[index].source.name, " is in use again");
   return {};
 }
 
 void ProviderSet::exclude(size_t index) {
   std::shared_ptr<Provider> released;  // closed outside the lock, unless plans still use it
-  std::lock_guard lock(mutex_);
-  entries_[index].state.condition = PFRT_PROVIDER_FAILED;
-  released.swap(entries_[index].provider);
+  {
+    std::lock_guard lock(mutex_);
+    entries_[index].state.condition = PFRT_PROVIDER_FAILED;
+    released.swap(entries_[index].provider);
+  }
   if (devices_) devices_->give_up(released.get());
   if (logger_)
     logger_->log(PFRT_LOG_WARNING, entries_[index].source.name,
@@ -135,14 +139,15 @@ std::vector<std::shared_ptr<Provider>> ProviderSet::opened() const {
 }
 
 void ProviderSet::restore(const std::vector<std::shared_ptr<Provider>>& opened) {
-  std::vector<std::shared_ptr<Provider>> released;
-  std::lock_guard lock(mutex_);
   for (size_t i = 0; i < entries_.size(); ++i) {
     Entry& e = entries_[i];
-    if (e.provider == opened[i]) continue;
-    released.push_back(std::move(e.provider));
-    e.provider = opened[i];
-    e.state.condition = PFRT_PROVIDER_FAILING;
+    std::shared_ptr<Provider> released = opened[i];
+    {
+      std::lock_guard lock(mutex_);
+      if (e.provider == opened[i]) continue;
+      e.provider.swap(released);
+      e.state.condition = PFRT_PROVIDER_FAILING;
+    }
     if (logger_)
       logger_->log(PFRT_LOG_WARNING, e.source.name, " stays in use: no other runs its nodes");
   }

@@ -5,7 +5,9 @@
 #include <cctype>
 #include <cstring>
 #include <span>
+#include <utility>
 
+#include "core/base/foreign.h"
 #include "core/base/provider_name.h"
 
 namespace pfrt {
@@ -168,6 +170,27 @@ PluginLoader::PluginLoader(std::vector<PluginFolder> folders, Logger* logger)
   scan();
 }
 
+// A turn with the loader. What it has to say is written when the lock is free again, since the
+// client's log function may look for plug-ins itself.
+class PluginLoader::Turn {
+ public:
+  explicit Turn(PluginLoader& loader) : loader_(loader), lock_(loader.mutex_) {
+    loader.warn_of_folders();
+  }
+  ~Turn() {
+    const std::vector<Line> lines = std::exchange(loader_.lines_, {});
+    lock_.unlock();
+    for (const Line& line : lines)
+      call_foreign([&] { loader_.logger_->write(line.level, line.text); });
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  PluginLoader& loader_;
+  std::unique_lock<std::mutex> lock_;
+};
+
 void PluginLoader::scan() {
   warned_ = false;
   for (const PluginFolder& folder : folders_) {
@@ -192,8 +215,8 @@ void PluginLoader::warn_of_folders() {
   for (const PluginFolder& folder : folders_) {
     if (folder.named_by.empty()) continue;
     if (const std::string fault = os::folder_fault(folder.path); !fault.empty())
-      logger_->log(PFRT_LOG_WARNING, "plug-in folder '", folder.path, "' of ", folder.named_by,
-                   " cannot be searched: ", fault);
+      say(PFRT_LOG_WARNING, "plug-in folder '", folder.path, "' of ", folder.named_by,
+          " cannot be searched: ", fault);
   }
 }
 
@@ -219,8 +242,7 @@ void PluginLoader::open(Plugin& plugin) {
     plugin.reason = std::move(reason);
     plugin.table = nullptr;
     plugin.library.reset();
-    if (logger_)
-      logger_->log(PFRT_LOG_WARNING, "plug-in '", plugin.path, "' is not used: ", plugin.reason);
+    say(PFRT_LOG_WARNING, "plug-in '", plugin.path, "' is not used: ", plugin.reason);
   };
   // Importers bring libraries of their own (protobuf) that a host process may have too.
   auto library = os::Library::open(plugin.path, plugin.kind == "import");
@@ -259,8 +281,7 @@ void PluginLoader::open(Plugin& plugin) {
   if (std::string fault = refuse(plugin, desc); !fault.empty()) return reject(std::move(fault));
   plugin.features = desc.features;
   plugin.table = desc.table;
-  if (logger_)
-    logger_->log(PFRT_LOG_DEBUG, "plug-in '", plugin.path, "' (", plugin.name, ") is open");
+  say(PFRT_LOG_DEBUG, "plug-in '", plugin.path, "' (", plugin.name, ") is open");
 }
 
 std::string PluginLoader::refuse(const Plugin& plugin, const pfrt_plugin_desc& desc) const {
@@ -281,8 +302,7 @@ std::string PluginLoader::refuse(const Plugin& plugin, const pfrt_plugin_desc& d
 }
 
 std::vector<std::shared_ptr<const Plugin>> PluginLoader::list(std::string_view kind) {
-  std::lock_guard lock(mutex_);
-  warn_of_folders();
+  const Turn turn(*this);
   std::vector<std::shared_ptr<const Plugin>> out;
   for (const auto& p : plugins_)
     if (kind.empty() || p->kind == kind) out.push_back(p);
@@ -290,8 +310,7 @@ std::vector<std::shared_ptr<const Plugin>> PluginLoader::list(std::string_view k
 }
 
 std::vector<std::shared_ptr<const Plugin>> PluginLoader::open_all(std::string_view kind) {
-  std::lock_guard lock(mutex_);
-  warn_of_folders();
+  const Turn turn(*this);
   std::vector<std::shared_ptr<const Plugin>> out;
   for (const auto& p : plugins_) {
     if (!kind.empty() && p->kind != kind) continue;
@@ -303,8 +322,7 @@ std::vector<std::shared_ptr<const Plugin>> PluginLoader::open_all(std::string_vi
 
 Result<std::shared_ptr<const Plugin>> PluginLoader::open_short(std::string_view kind,
                                                                std::string_view short_name) {
-  std::lock_guard lock(mutex_);
-  warn_of_folders();
+  const Turn turn(*this);
   for (const auto& p : plugins_) {
     if (p->kind != kind || p->short_name != short_name) continue;
     open(*p);
@@ -317,8 +335,7 @@ Result<std::shared_ptr<const Plugin>> PluginLoader::find(std::string_view kind,
                                                          std::string_view name) {
   const bool provider = kind == "provider";
   const std::string stem = provider_word(name);
-  std::lock_guard lock(mutex_);
-  warn_of_folders();
+  const Turn turn(*this);
   std::vector<std::shared_ptr<Plugin>> candidates;
   for (const auto& p : plugins_)
     if (p->kind == kind) candidates.push_back(p);

@@ -10,19 +10,37 @@ namespace {
 
 constexpr std::string_view kWords[] = {"", "debug", "info", "warning", "error", "off"};
 
+thread_local bool in_log_function = false;
+
 }  // namespace
 
 void Logger::set_sink(pfrt_log_fn fn, void* user) {
+  std::shared_ptr<Client> client;
+  if (fn) client = std::make_shared<Client>(Client{fn, user});
+  std::unique_lock lock(mutex_);
+  client_.swap(client);
+  if (client && !in_log_function) returned_.wait(lock, [&] { return client->calls == 0; });
+}
+
+std::shared_ptr<Logger::Client> Logger::begin_call() {
+  if (in_log_function) return nullptr;
   std::lock_guard lock(mutex_);
-  fn_ = fn;
-  user_ = user;
+  if (client_) ++client_->calls;
+  return client_;
+}
+
+void Logger::end_call(Client& client) {
+  std::lock_guard lock(mutex_);
+  if (--client.calls == 0) returned_.notify_all();
 }
 
 void Logger::write(pfrt_log_level level, std::string_view text) {
   if (parent_) return parent_->write(level, text);
-  std::lock_guard lock(mutex_);
-  if (fn_) {
-    call_foreign([&] { fn_(user_, level, to_c(text)); });
+  if (const auto client = begin_call()) {
+    in_log_function = true;
+    call_foreign([&] { client->fn(client->user, level, to_c(text)); });
+    in_log_function = false;
+    end_call(*client);
     return;
   }
   const std::string line =
