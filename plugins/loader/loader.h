@@ -50,7 +50,7 @@ std::string provider_table_fault(const pfrt_provider_table& table, uint64_t feat
                                  bool own_open = false);
 
 // A folder that is searched for plug-ins, and the variable that names it, "PFRT_PLUGIN_PATH".
-// |named_by| is empty for the default folder, which need not exist.
+// |named_by| is empty for the default folders, which need not exist.
 struct PluginFolder {
   std::string path, named_by;
 };
