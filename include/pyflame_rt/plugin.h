@@ -45,7 +45,7 @@ enum {
   PFRT_PLUGIN_OPS = 3,
   PFRT_PLUGIN_PASS = 4,
   PFRT_PLUGIN_SERVICE = 5,
-  PFRT_PLUGIN_TRANSPORT = 6,
+  PFRT_PLUGIN_TRANSPORT = 6, /* has no table yet: this version rejects it */
   PFRT_PLUGIN_EXECUTOR = 7,
   PFRT_PLUGIN_FORCE32 = 0x7fffffff
 };

@@ -149,7 +149,7 @@ typedef struct pfrt_options_api {
 typedef struct pfrt_plugin_info {
   uint32_t struct_size;
   uint32_t loaded;    /* 1 when open and accepted */
-  pfrt_string kind;   /* provider, import, ops, pass, service, transport, executor */
+  pfrt_string kind;   /* from the file name: provider, import, ops, pass, service, executor; others are rejected */
   pfrt_string name;   /* from the file name */
   pfrt_string path; /* of the file */
   pfrt_string version; /* the plug-in's own; empty when it was not opened */

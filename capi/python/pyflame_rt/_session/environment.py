@@ -26,7 +26,7 @@ class PluginInfo:
     """The file ``path`` in the plug-in folders, which brings ``name``, of the plug-in's own ``version``.
 
     ``loaded`` when it was accepted; ``abi_major`` and ``abi_minor`` are what it was built with. ``kind`` is
-    "provider", "import", "ops", "pass", "service", "transport" or "executor".
+    "provider", "import", "ops", "pass", "service" or "executor", or another word where the file was rejected for it.
     """
 
     kind: str
