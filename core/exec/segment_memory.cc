@@ -66,7 +66,7 @@ Status SegmentPlan::place_input(const Source& source, const StageExecutable& sta
 }
 
 Result<const void*> SegmentPlan::upload(Provider& provider, const void* host, uint64_t bytes,
-                                        Transfers& transfers, Uploads& fresh) {
+                                        const Stop& stop, Transfers& transfers, Uploads& fresh) {
   const Provider::HostBytes key{host, bytes};
   std::shared_ptr<Buffer> there = provider.uploaded(key);
   if (!there) {
@@ -74,7 +74,7 @@ Result<const void*> SegmentPlan::upload(Provider& provider, const void* host, ui
       if (constant == key) there = buffer;
   }
   if (!there) {
-    PFRT_ASSIGN(there, Buffer::on_device(provider.shared_from_this(), bytes));
+    PFRT_ASSIGN(there, Buffer::on_device(provider.shared_from_this(), bytes, stop));
     transfers.add(there->data(), &provider, host, nullptr, bytes);
     fresh.emplace_back(key, there);
   }
@@ -83,13 +83,14 @@ Result<const void*> SegmentPlan::upload(Provider& provider, const void* host, ui
 }
 
 Result<Tensor> SegmentPlan::allocate_in(uint32_t space, pfrt_dtype dtype, Dims dims,
-                                        DeviceWork& work) const {
+                                        const RunControl& control) const {
   if (space == 0) return Tensor::allocate(dtype, std::move(dims), false);
-  return Tensor::allocate_on(spaces_[space].device, dtype, std::move(dims), work.number());
+  return Tensor::allocate_on(spaces_[space].device, dtype, std::move(dims), control.stopper(),
+                             control.devices.number());
 }
 
 Status SegmentPlan::take_device_blocks(std::vector<std::shared_ptr<Buffer>>& blocks,
-                                       DeviceWork& work) {
+                                       const RunControl& control) {
   if (spaces_.size() == 1) return {};
   blocks.resize(spaces_.size());
   for (size_t i = 1; i < spaces_.size(); ++i) {
@@ -103,8 +104,8 @@ Status SegmentPlan::take_device_blocks(std::vector<std::shared_ptr<Buffer>>& blo
         continue;
       }
     }
-    PFRT_ASSIGN(blocks[i],
-                Buffer::on_device(space.device, space.bytes, work.number(), space.alignment));
+    PFRT_ASSIGN(blocks[i], Buffer::on_device(space.device, space.bytes, control.stopper(),
+                                             control.devices.number(), space.alignment));
   }
   return {};
 }

@@ -214,6 +214,7 @@ class SegmentPlan {
     const std::vector<Device*>& resident;
     const RunDimensions* least;  // may be null
     const RunControl* control;   // may be null
+    Stop stop() const { return control ? control->stopper() : Stop(); }
   };
   // Constants on their way to a device.
   using Uploads = std::vector<std::pair<Provider::HostBytes, std::shared_ptr<Buffer>>>;
@@ -234,7 +235,7 @@ class SegmentPlan {
   uint32_t space_of(Provider& provider);
   Status place_input(const Source& source, const StageExecutable& stage, const pfrt_buffer& buffer,
                      Entry& entry);
-  Result<const void*> upload(Provider& provider, const void* host, uint64_t bytes,
+  Result<const void*> upload(Provider& provider, const void* host, uint64_t bytes, const Stop& stop,
                              Transfers& transfers, Uploads& fresh);
   std::vector<std::string_view> entry_names(const std::vector<size_t>& root) const;
   Result<uint64_t> ask_planner(MemoryPlanner& planner, std::string_view memory,
@@ -263,7 +264,8 @@ class SegmentPlan {
   // |clock_ns| has the end time of the step before, and gets that of this one; may be null.
   Status run_step(Frame& frame, uint32_t at, uint32_t workers, uint32_t lane, char* scratch,
                   uint64_t* clock_ns);
-  Status take_device_blocks(std::vector<std::shared_ptr<Buffer>>& blocks, DeviceWork& work);
+  Status take_device_blocks(std::vector<std::shared_ptr<Buffer>>& blocks,
+                            const RunControl& control);
   // Start of the buffers in a block of host memory.
   char* base_of(const BlockPool::Block& block) const;
   // Bytes of a block, with room for its alignment.
@@ -301,7 +303,8 @@ class SegmentPlan {
   std::atomic<uint32_t> profiled_{0};
   // Entries that produce the values passed between stages.
   std::unordered_map<ValueId, size_t> inner_;
-  Result<Tensor> allocate_in(uint32_t space, pfrt_dtype dtype, Dims dims, DeviceWork& work) const;
+  Result<Tensor> allocate_in(uint32_t space, pfrt_dtype dtype, Dims dims,
+                             const RunControl& control) const;
   std::vector<OutputValue> outputs_;
   struct Mirror {  // a value's copy in another space
     ValueId value;

@@ -4,6 +4,7 @@
 #include "core/base/os/cpu.h"
 #include "core/base/provider_name.h"
 #include "core/provider/devices.h"
+#include "core/provider/fault.h"
 
 namespace pfrt {
 
@@ -53,7 +54,7 @@ Status ProviderSet::open(size_t index, const Stop& stop) {
   auto opened =
       devices_ ? devices_->open(e.source, logger_, stop) : Provider::open(e.source, logger_, stop);
   if (!opened.ok()) {
-    failed(index, opened.status());
+    if (fault_of(opened.status().code()) != Fault::kNone) failed(index, opened.status());
     return opened.take_status();
   }
   std::lock_guard lock(mutex_);
@@ -94,10 +95,10 @@ bool ProviderSet::reopen(size_t index, const Stop& stop) {
   return true;
 }
 
-Status ProviderSet::readmit(size_t index) {
-  Status status = open(index, {});
+Status ProviderSet::readmit(size_t index, const Stop& stop) {
+  Status status = open(index, stop);
   if (!status.ok()) {
-    exclude(index);
+    if (fault_of(status.code()) != Fault::kNone) exclude(index);
     return status;
   }
   entries_[index].reopened_ns = 0;

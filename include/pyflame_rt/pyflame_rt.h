@@ -927,8 +927,10 @@ typedef struct pfrt_session_api {
   /* Uses |provider|, by its name or word, again after it was set aside for a failure: opens its
    * device and plans the graph anew, while runs go on as before. Nothing is done where it is in
    * use. NOT_FOUND when the session was made without it; when opening or planning fails, the
-   * provider stays aside and that error is returned. */
-  pfrt_status* (*readmit)(pfrt_session* session, pfrt_string provider);
+   * provider stays aside and that error is returned. |options| are of kind RUN or NULL: their
+   * "timeout_ms" and cancel end the call with DEADLINE and CANCELLED, and count against nobody;
+   * what else they say is for runs. */
+  pfrt_status* (*readmit)(pfrt_session* session, pfrt_string provider, const pfrt_options* options);
   /* Counts of the session's runs. Any thread. */
   pfrt_status* (*statistics)(const pfrt_session* session, pfrt_session_statistics* out_statistics);
   /* Writes the profile that the option "enable_profiling" opened, to a file by the option "profile_file_prefix", and
