@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/base/os/log.h"
 
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "core/base/foreign.h"
@@ -43,10 +44,14 @@ void Logger::write(pfrt_log_level level, std::string_view text) {
     end_call(*client);
     return;
   }
-  const std::string line =
-      message("pyflame_rt ", kWords[level < PFRT_LOG_OFF ? level : 0], ": ", text, "\n");
-  // A single write keeps lines of several threads apart. It does nothing when stderr is gone.
-  [[maybe_unused]] const ssize_t n = ::write(STDERR_FILENO, line.data(), line.size());
+  const std::string_view parts[] = {"pyflame_rt ", kWords[level < PFRT_LOG_OFF ? level : 0], ": ",
+                                    text, "\n"};
+  iovec line[std::size(parts)];
+  for (size_t i = 0; i < std::size(parts); ++i)
+    line[i] = {const_cast<char*>(parts[i].data()), parts[i].size()};
+  // A single call keeps lines of several threads apart, and takes no memory. It does nothing when
+  // stderr is gone.
+  [[maybe_unused]] const ssize_t n = ::writev(STDERR_FILENO, line, std::size(line));
 }
 
 pfrt_log_level log_level_from(std::string_view word) {
