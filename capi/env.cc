@@ -7,6 +7,7 @@
 #include "capi/handle/report.h"
 #include "capi/handle/slots.h"
 #include "capi/plugin/plugins.h"
+#include "core/base/os/path.h"
 #include "core/base/os/variable.h"
 #include "core/op/defs/common/notes.h"
 #include "core/op/engine/operator_def.h"
@@ -22,17 +23,24 @@ void split_path(std::string_view list, const char* named_by, std::vector<PluginF
   }
 }
 
-std::string own_folder() {
+// Adds the folders of plug-ins beside this library, which may have been opened by a link in another
+// folder. Those beside the file that the link leads to come first: they were installed with it, and
+// have its version.
+void add_own_folders(std::vector<PluginFolder>& out) {
   const std::string path = os::path_of_code(reinterpret_cast<const void*>(&pfrt_get_api));
-  const size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "." : path.substr(0, slash);
+  const std::string given = os::folder_of(path);
+  const auto file = os::resolved(path);
+  const std::string own = file ? os::folder_of(*file) : given;
+  out.push_back({own + "/pyflame_rt/plugins", ""});
+  if (own != given && own != os::resolved(given))
+    out.push_back({given + "/pyflame_rt/plugins", ""});
 }
 
 std::vector<PluginFolder> plugin_folders(const Options& o) {
   std::vector<PluginFolder> folders;
   split_path(o.get(env_option::kPluginPath), "the option 'plugin_path'", folders);
   split_path(os::variable("PFRT_PLUGIN_PATH"), "PFRT_PLUGIN_PATH", folders);
-  folders.push_back({own_folder() + "/pyflame_rt/plugins", ""});
+  add_own_folders(folders);
   return folders;
 }
 

@@ -16,6 +16,7 @@
 #include "core/base/os/fork.h"
 #include "core/exec/run/pool.h"
 #include "core/exec/run/threads.h"
+#include "core/provider/sink.h"
 
 namespace pfrt::capi {
 namespace {
@@ -143,30 +144,6 @@ class PluginExecutor final : public Executor {
   ClientExecutor own_;
 };
 
-// The sink that the creation of an executor reports to.
-struct CreationSink {
-  std::string text;
-  Logger* logger;
-
-  pfrt_sink table() {
-    pfrt_sink sink{};
-    sink.struct_size = sizeof sink;
-    sink.abi = PFRT_ABI_VERSION;
-    sink.host = this;
-    sink.fail = [](const pfrt_sink* s, pfrt_code code, uint32_t, pfrt_string said) {
-      call_foreign([&] { static_cast<CreationSink*>(s->host)->text = view(said); });
-      return code;
-    };
-    sink.log = [](const pfrt_sink* s, pfrt_log_level level, pfrt_string line) {
-      Logger& log = *static_cast<CreationSink*>(s->host)->logger;
-      if (log.wants(level)) call_foreign([&] { log.write(level, view(line)); });
-    };
-    sink.stop = [](const pfrt_sink*) -> pfrt_code { return PFRT_CODE_OK; };
-    sink.progress = [](const pfrt_sink*, double) {};
-    return sink;
-  }
-};
-
 ThreadSource source_of(const std::shared_ptr<const pfrt_thread_hooks>& hooks) {
   return {[hooks](void (*main)(void*), void* arg, void** thread) {
             pfrt_code code = PFRT_CODE_PROVIDER;
@@ -201,26 +178,18 @@ pfrt_status* set_allocator(pfrt_env* env, const pfrt_allocator* allocator) {
 Result<std::shared_ptr<Executor>> plugin_executor(LoadedPlugins& plugins, std::string_view word,
                                                   Logger& logger) {
   PFRT_ASSIGN(auto plugin, plugins.executor(word));
-  CreationSink said{{}, &logger};
-  const pfrt_sink sink = said.table();
+  Sink sink(&logger);
   pfrt_executor made{};
   made.struct_size = sizeof made;
-  pfrt_code code = PFRT_CODE_PLUGIN;
-  const bool returned = call_foreign([&] { code = plugin->executor()->create(&sink, &made); });
-  std::shared_ptr<const pfrt_executor> client;
-  if (returned && code == PFRT_CODE_OK) client = taken(&made);
-  if (!client || !client->loop) {
-    const Code kind = code == PFRT_CODE_OK ? Code::kPLUGIN : static_cast<Code>(code);
-    return error(kind, "opening executor '", word, "' of '", plugin->path, "': ",
-                 !returned              ? std::string("an exception escaped the plug-in")
-                 : !said.text.empty()   ? said.text
-                 : code == PFRT_CODE_OK ? std::string("it gave no function 'loop'")
-                                        : std::string(code_text(kind)));
-  }
+  const pfrt_code code = sink.call([&] { return plugin->executor()->create(sink.get(), &made); },
+                                   PFRT_CODE_PLUGIN, "plug-in");
+  const std::string doing = message("opening executor '", word, "' of '", plugin->path, "'");
+  PFRT_TRY(sink.status(code, doing));
+  const std::shared_ptr<const pfrt_executor> client = taken(&made);
+  if (!client->loop) return error(Code::kPLUGIN, doing, ": it gave no function 'loop'");
   logger.log(PFRT_LOG_INFO, "loops of runs are executed by ", plugin->name, " ", plugin->version,
              ", '", plugin->path, "'");
-  return std::shared_ptr<Executor>(
-      std::make_shared<PluginExecutor>(std::move(plugin), std::move(client)));
+  return std::shared_ptr<Executor>(std::make_shared<PluginExecutor>(std::move(plugin), client));
 }
 
 pfrt_status* set_executor(pfrt_env* env, const pfrt_executor* executor) {

@@ -164,11 +164,16 @@ pfrt_status* provider_state(const pfrt_session* s, size_t index, pfrt_provider_s
   });
 }
 
-pfrt_status* readmit(pfrt_session* s, pfrt_string provider) {
+pfrt_status* readmit(pfrt_session* s, pfrt_string provider, const pfrt_options* options) {
   return guard([&]() -> Status {
     if (!s) return null_argument("session");
     if (provider.size && !provider.data) return null_argument("provider");
-    return s->session->readmit(view(provider));
+    if (options && options->options.kind() != PFRT_OPTIONS_RUN)
+      return error(Code::kINVALID_ARGUMENT,
+                   "taking a provider into use again: the options are of kind ",
+                   options_kind_name(options->options.kind()), ", not run");
+    const EnvironmentScope scope = EnvironmentScope::lasting(*s->env, s->session->env_allocators());
+    return s->session->readmit(view(provider), options ? options->options.progress() : Progress());
   });
 }
 

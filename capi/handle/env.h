@@ -25,7 +25,9 @@ struct pfrt_env : pfrt::capi::Counted {
   std::shared_ptr<pfrt::Environment> state;
   pfrt::capi::LoadedPlugins* loaded = nullptr;  // the state's
   std::shared_ptr<pfrt::Executor> executor;     // of the option of that name; null: the pool
-  std::mutex mutex;                             // guards storage of listings
+  // Guards storage of listings. Recursive, since making one may call the client's log function,
+  // which may ask for one itself.
+  std::recursive_mutex mutex;
   std::vector<std::shared_ptr<const pfrt::Plugin>> plugins;
   struct KernelList {
     std::string provider;

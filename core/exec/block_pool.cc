@@ -18,13 +18,13 @@ uint64_t slack(uint64_t used) { return std::max(uint64_t{1} << 20, used / 32); }
 }  // namespace
 
 Result<std::shared_ptr<Buffer>> BlockPool::allocate(uint64_t bytes, uint32_t alignment,
-                                                    uint64_t work) const {
-  return device_ ? Buffer::on_device(device_, bytes, work, alignment)
+                                                    const Stop& stop, uint64_t work) const {
+  return device_ ? Buffer::on_device(device_, bytes, stop, work, alignment)
                  : Buffer::allocate_pages(bytes);
 }
 
 Result<std::unique_ptr<BlockPool::Block>> BlockPool::take(uint64_t bytes, uint32_t alignment,
-                                                          uint64_t work) {
+                                                          const Stop& stop, uint64_t work) {
   std::unique_ptr<Block> outgrown;  // freed after the lock, before more is asked for
   {
     const std::lock_guard lock(mutex_);
@@ -52,7 +52,7 @@ Result<std::unique_ptr<BlockPool::Block>> BlockPool::take(uint64_t bytes, uint32
   outgrown.reset();
   auto made = std::make_unique<Block>();
   made->alignment = alignment;
-  PFRT_ASSIGN(made->buffer, allocate(bytes, alignment, work));
+  PFRT_ASSIGN(made->buffer, allocate(bytes, alignment, stop, work));
   const std::lock_guard lock(mutex_);
   held_ += bytes;
   peak_ = std::max(peak_, held_);

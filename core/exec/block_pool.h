@@ -38,8 +38,9 @@ class BlockPool {
     uint64_t plan = 0;
   };
   // Takes a block of at least |bytes|, with undefined contents. |work| is the number of the
-  // DeviceWork that is to use a device's block.
-  Result<std::unique_ptr<Block>> take(uint64_t bytes, uint32_t alignment = 64, uint64_t work = 0);
+  // DeviceWork that is to use a device's block; |stop| ends an allocation there.
+  Result<std::unique_ptr<Block>> take(uint64_t bytes, uint32_t alignment = 64,
+                                      const Stop& stop = {}, uint64_t work = 0);
   // Returns a block after a run that used its first |used| bytes. |keep|: it may wait for the next
   // run.
   void give(std::unique_ptr<Block> block, uint64_t used, bool keep = true);
@@ -54,7 +55,8 @@ class BlockPool {
   uint64_t trim(uint64_t given_ns = UINT64_MAX);
 
  private:
-  Result<std::shared_ptr<Buffer>> allocate(uint64_t bytes, uint32_t alignment, uint64_t work) const;
+  Result<std::shared_ptr<Buffer>> allocate(uint64_t bytes, uint32_t alignment, const Stop& stop,
+                                           uint64_t work) const;
   const std::shared_ptr<Device> device_;
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<Block>> idle_;  // by size

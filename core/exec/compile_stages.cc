@@ -224,8 +224,8 @@ Result<std::unique_ptr<CompiledGraph>> CompiledGraph::create(std::shared_ptr<con
 Status CompiledGraph::pack_constants(StageExecutable& stage, std::string_view where,
                                      const CompileServices& services, Staging& staging) const {
   const std::string& provider = stage.executable->provider().name();
-  PFRT_ASSIGN(auto constants, stage.executable->constants());
   const Stop stop = [&] { return services.progress.stop(); };
+  PFRT_ASSIGN(auto constants, stage.executable->constants(stop));
   for (const pfrt_packed_constant& c : constants) {
     PFRT_TRY(services.progress.stop());
     const std::string kind = message(provider, "/", view(c.recipe), "/", c.bytes);

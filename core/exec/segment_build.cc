@@ -74,7 +74,7 @@ Status SegmentPlan::add_program(const Source& source, const StageExecutable& sta
   PFRT_ASSIGN(const pfrt_shapes shapes, shapes_for(source, stage));
   uint32_t node = PFRT_NO_INDEX;
   programs_.reserve(programs_.size() + 1);  // a new program can be stored without failing
-  const auto stop = [&] { return source.control ? source.control->stopped() : Status(); };
+  const Stop stop = source.stop();
   auto made = stage.executable->specialise(shapes, stop, &node);
   if (!made.ok()) {
     Status status = made.take_status();
@@ -207,7 +207,7 @@ Status SegmentPlan::place_constant(const Source& source, const StageExecutable& 
   }
   if (entry.space != 0) {
     PFRT_ASSIGN(entry.constant, upload(stage.executable->provider(), entry.constant, entry.bytes,
-                                       transfers, fresh));
+                                       source.stop(), transfers, fresh));
   }
   return {};
 }

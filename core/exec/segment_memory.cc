@@ -66,7 +66,7 @@ Status SegmentPlan::place_input(const Source& source, const StageExecutable& sta
 }
 
 Result<const void*> SegmentPlan::upload(Provider& provider, const void* host, uint64_t bytes,
-                                        Transfers& transfers, Uploads& fresh) {
+                                        const Stop& stop, Transfers& transfers, Uploads& fresh) {
   const Provider::HostBytes key{host, bytes};
   std::shared_ptr<Buffer> there = provider.uploaded(key);
   if (!there) {
@@ -74,7 +74,7 @@ Result<const void*> SegmentPlan::upload(Provider& provider, const void* host, ui
       if (constant == key) there = buffer;
   }
   if (!there) {
-    PFRT_ASSIGN(there, Buffer::on_device(provider.shared_from_this(), bytes));
+    PFRT_ASSIGN(there, Buffer::on_device(provider.shared_from_this(), bytes, stop));
     transfers.add(there->data(), &provider, host, nullptr, bytes);
     fresh.emplace_back(key, there);
   }
@@ -83,9 +83,10 @@ Result<const void*> SegmentPlan::upload(Provider& provider, const void* host, ui
 }
 
 Result<Tensor> SegmentPlan::allocate_in(uint32_t space, pfrt_dtype dtype, Dims dims,
-                                        DeviceWork& work) const {
+                                        const RunControl& control) const {
   if (space == 0) return Tensor::allocate(dtype, std::move(dims), false);
-  return Tensor::allocate_on(spaces_[space].device, dtype, std::move(dims), work.number());
+  return Tensor::allocate_on(spaces_[space].device, dtype, std::move(dims), control.stopper(),
+                             control.devices.number());
 }
 
 std::shared_ptr<BlockPool> Segment::blocks_in(const std::shared_ptr<Device>& device) const {
@@ -95,13 +96,14 @@ std::shared_ptr<BlockPool> Segment::blocks_in(const std::shared_ptr<Device>& dev
   return blocks.emplace_back(std::make_shared<BlockPool>(device));
 }
 
-Status SegmentPlan::DeviceBlocks::take(DeviceWork& work) {
+Status SegmentPlan::DeviceBlocks::take(const RunControl& control) {
   if (plan_.spaces_.size() == 1) return {};
   taken_.resize(plan_.spaces_.size());
   for (size_t i = 1; i < plan_.spaces_.size(); ++i) {
     const Space& space = plan_.spaces_[i];
     if (space.bytes == 0) continue;
-    PFRT_ASSIGN(taken_[i], space.blocks->take(space.bytes, space.alignment, work.number()));
+    PFRT_ASSIGN(taken_[i], space.blocks->take(space.bytes, space.alignment, control.stopper(),
+                                              control.devices.number()));
   }
   return {};
 }

@@ -107,10 +107,13 @@ struct SegmentPlan::Call {
     return call.scratch + call.frame->plan->scratch_bytes_ * worker;
   }
   static pfrt_code fail(const pfrt_step_context* context, pfrt_code code, pfrt_string text) {
-    Call& call = of(context);
-    std::lock_guard lock(call.mutex);
+    return of(context).said(code, view(text));
+  }
+  // Keeps the first message.
+  pfrt_code said(pfrt_code code, std::string_view what) {
+    std::lock_guard lock(mutex);
     try {
-      if (call.text.empty()) call.text = view(text);
+      if (text.empty()) text = what;
     } catch (const std::bad_alloc&) {
       return PFRT_CODE_OUT_OF_MEMORY;
     }
@@ -135,9 +138,9 @@ struct SegmentPlan::Call {
     for (const OutputValue& o : plan.outputs_) {
       if (o.value != entry.value) continue;
       const MemoryScope scope(frame->source);  // this may be any thread
-      auto tensor =
-          frame->plan->allocate_in(o.space, o.dtype, std::move(dims), frame->control->devices);
-      if (!tensor.ok()) return static_cast<pfrt_code>(tensor.status().code());
+      auto tensor = frame->plan->allocate_in(o.space, o.dtype, std::move(dims), *frame->control);
+      if (!tensor.ok())
+        return said(static_cast<pfrt_code>(tensor.status().code()), tensor.status().message());
       *out = tensor->data();
       for (size_t i = 0; i < frame->pointers.size(); ++i)
         if (i == p.first_entry + buffer || plan.entries_[i].source == p.first_entry + buffer)
@@ -300,7 +303,7 @@ Status SegmentPlan::make_outputs(std::vector<ValuePtr>& slots, const OutputTarge
         PFRT_ASSIGN(tensor.buffer, Buffer::wrap(target->data, target->bytes, {}));
       }
     } else {
-      auto made = allocate_in(o.space, o.dtype, o.dims, frame.control->devices);
+      auto made = allocate_in(o.space, o.dtype, o.dims, *frame.control);
       if (!made.ok()) return fail_output(o, made.take_status());
       tensor = made.take();
     }
@@ -344,7 +347,7 @@ Status SegmentPlan::execute(std::vector<ValuePtr>& slots, const OutputTargets& t
   } const held{blocks, block};
   char* base = base_of(*block);
   DeviceBlocks device_blocks(*this);
-  PFRT_TRY(device_blocks.take(control.devices));
+  PFRT_TRY(device_blocks.take(control));
   frame.scratch = base + block_bytes_;
 
   std::optional<Needs> needs;
@@ -402,7 +405,7 @@ Status SegmentPlan::run_step(Frame& frame, uint32_t at, uint32_t workers, uint32
   context.host = &call;
   context.buffers = frame.pointers.data() + programs_[call.program].first_entry;
   if (program.told) {
-    PFRT_TRY(control.devices.queue(*program.told));
+    PFRT_TRY(control.devices.queue(*program.told, control.stopper()));
     context.run = control.devices.number();
   }
   context.workers = workers;

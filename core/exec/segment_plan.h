@@ -218,6 +218,7 @@ class SegmentPlan {
     const std::vector<Device*>& resident;
     const RunDimensions* least;  // may be null
     const RunControl* control;   // may be null
+    Stop stop() const { return control ? control->stopper() : Stop(); }
   };
   // Constants on their way to a device.
   using Uploads = std::vector<std::pair<Provider::HostBytes, std::shared_ptr<Buffer>>>;
@@ -238,7 +239,7 @@ class SegmentPlan {
   uint32_t space_of(Provider& provider);
   Status place_input(const Source& source, const StageExecutable& stage, const pfrt_buffer& buffer,
                      Entry& entry);
-  Result<const void*> upload(Provider& provider, const void* host, uint64_t bytes,
+  Result<const void*> upload(Provider& provider, const void* host, uint64_t bytes, const Stop& stop,
                              Transfers& transfers, Uploads& fresh);
   std::vector<std::string_view> entry_names(const std::vector<size_t>& root) const;
   Result<uint64_t> ask_planner(MemoryPlanner& planner, std::string_view memory,
@@ -275,7 +276,7 @@ class SegmentPlan {
     DeviceBlocks(const DeviceBlocks&) = delete;
     DeviceBlocks& operator=(const DeviceBlocks&) = delete;
     // Blocks that are taken are kept for other runs only once the run has succeeded.
-    Status take(DeviceWork& work);
+    Status take(const RunControl& control);
     void keep() { keep_ = plan_.keep_blocks_; }
     // Null where the plan uses no memory of the device.
     char* base_of(uint32_t space) const {
@@ -323,7 +324,8 @@ class SegmentPlan {
   std::atomic<uint32_t> profiled_{0};
   // Entries that produce the values passed between stages.
   std::unordered_map<ValueId, size_t> inner_;
-  Result<Tensor> allocate_in(uint32_t space, pfrt_dtype dtype, Dims dims, DeviceWork& work) const;
+  Result<Tensor> allocate_in(uint32_t space, pfrt_dtype dtype, Dims dims,
+                             const RunControl& control) const;
   std::vector<OutputValue> outputs_;
   struct Mirror {  // a value's copy in another space
     ValueId value;

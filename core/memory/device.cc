@@ -45,7 +45,7 @@ uint64_t DeviceWork::number() {
   return number_;
 }
 
-Status DeviceWork::queue(Device& device) {
+Status DeviceWork::queue(Device& device, const Stop& stop) {
   const uint64_t own = number();
   std::lock_guard lock(mutex_);
   for (Used& used : used_) {
@@ -54,16 +54,16 @@ Status DeviceWork::queue(Device& device) {
     return {};
   }
   used_.reserve(used_.size() + 1);  // once begun, it can be stored
-  Status status = device.begin(own);
+  Status status = device.begin(own, stop);
   if (!status.ok()) return std::move(status.blame(device));
   used_.push_back({&device, true});
   return {};
 }
 
 Status DeviceWork::copy(Device& device, Device::Direction direction,
-                        const std::vector<Device::Copy>& copies) {
-  PFRT_TRY(queue(device));
-  Status status = device.copy(number(), direction, copies);
+                        const std::vector<Device::Copy>& copies, const Stop& stop) {
+  PFRT_TRY(queue(device, stop));
+  Status status = device.copy(number(), direction, copies, stop);
   return std::move(status.blame(device));
 }
 
@@ -96,8 +96,8 @@ Status Transfers::run_batches(DeviceWork& work, const Stop& stop) {
   };
   size_t started = 0;
   for (; started < batches_.size() && status.ok(); ++started)
-    did(work.copy(*batches_[started].device, batches_[started].direction,
-                  batches_[started].copies));
+    did(work.copy(*batches_[started].device, batches_[started].direction, batches_[started].copies,
+                  stop));
   // Waits also after a failure: nothing may arrive in host memory that its owner has given up.
   for (size_t i = 0; i < started; ++i)
     if (batches_[i].direction == Device::Direction::kToHost)

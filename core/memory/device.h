@@ -31,14 +31,16 @@ class Device {
   // Is unique among the devices that this process has had; not 0.
   uint32_t number() const { return number_; }
   // Offsets may be added to the result. |alignment| is a power of two, 64 or more. |work| is a
-  // DeviceWork's number, or 0.
-  virtual Result<void*> allocate_memory(uint64_t bytes, uint32_t alignment, uint64_t work) = 0;
+  // DeviceWork's number, or 0. |stop| is asked by this and the calls below that take long.
+  virtual Result<void*> allocate_memory(uint64_t bytes, uint32_t alignment, uint64_t work,
+                                        const Stop& stop) = 0;
   virtual void release_memory(void* memory) = 0;
 
   // DeviceWork calls these with its number. Copies to the host are there after wait; when that
   // fails or is stopped, nothing writes to host memory any more.
-  virtual Status begin(uint64_t work) = 0;
-  virtual Status copy(uint64_t work, Direction direction, const std::vector<Copy>& copies) = 0;
+  virtual Status begin(uint64_t work, const Stop& stop) = 0;
+  virtual Status copy(uint64_t work, Direction direction, const std::vector<Copy>& copies,
+                      const Stop& stop) = 0;
   virtual Status wait(uint64_t work, const Stop& stop) = 0;
   virtual void end(uint64_t work) = 0;
 
@@ -63,8 +65,9 @@ class DeviceWork {
   // Is unique among the works of the process; not 0.
   uint64_t number();
   // Is called before anything is queued on |device|, which outlives the work.
-  Status queue(Device& device);
-  Status copy(Device& device, Device::Direction direction, const std::vector<Device::Copy>& copies);
+  Status queue(Device& device, const Stop& stop);
+  Status copy(Device& device, Device::Direction direction, const std::vector<Device::Copy>& copies,
+              const Stop& stop);
   // Waits until everything queued on |device| is done.
   Status wait(Device& device, const Stop& stop);
   // Whether no device has been used since the work began.

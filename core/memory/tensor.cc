@@ -273,9 +273,10 @@ Result<std::shared_ptr<Buffer>> Buffer::strings(uint64_t count) {
 }
 
 Result<std::shared_ptr<Buffer>> Buffer::on_device(std::shared_ptr<Device> device, uint64_t bytes,
-                                                  uint64_t work, uint32_t alignment) {
+                                                  const Stop& stop, uint64_t work,
+                                                  uint32_t alignment) {
   auto buffer = std::make_shared<Buffer>(Key());
-  PFRT_ASSIGN(void* data, device->allocate_memory(bytes ? bytes : 1, alignment, work));
+  PFRT_ASSIGN(void* data, device->allocate_memory(bytes ? bytes : 1, alignment, work, stop));
   buffer->data_ = data;
   buffer->bytes_ = bytes;
   buffer->device_ = std::move(device);
@@ -332,7 +333,7 @@ Result<Tensor> Tensor::allocate(pfrt_dtype dtype, Dims dims, bool zeroed) {
 }
 
 Result<Tensor> Tensor::allocate_on(std::shared_ptr<Device> device, pfrt_dtype dtype, Dims dims,
-                                   uint64_t work) {
+                                   const Stop& stop, uint64_t work) {
   Tensor tensor;
   tensor.dtype = dtype;
   tensor.dims = std::move(dims);
@@ -340,7 +341,7 @@ Result<Tensor> Tensor::allocate_on(std::shared_ptr<Device> device, pfrt_dtype dt
   if (tensor.count() < 0 || bytes == UINT64_MAX || dtype == PFRT_DTYPE_STRING)
     return error(Code::kINVALID_ARGUMENT, "allocating a tensor of ", dtype_name(dtype),
                  " on a device: negative or overflowing dimensions, strings, or an unknown type");
-  PFRT_ASSIGN(tensor.buffer, Buffer::on_device(std::move(device), bytes, work));
+  PFRT_ASSIGN(tensor.buffer, Buffer::on_device(std::move(device), bytes, stop, work));
   return tensor;
 }
 

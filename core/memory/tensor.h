@@ -57,7 +57,8 @@ class Buffer {
   // Memory of |device|, which the buffer keeps: data() is an address there, not one of the host's.
   // |work| is the number of the DeviceWork that first uses it.
   static Result<std::shared_ptr<Buffer>> on_device(std::shared_ptr<Device> device, uint64_t bytes,
-                                                   uint64_t work = 0, uint32_t alignment = 64);
+                                                   const Stop& stop = {}, uint64_t work = 0,
+                                                   uint32_t alignment = 64);
   ~Buffer();
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
@@ -133,7 +134,7 @@ struct Tensor {
                                 const void* origin);
   // A tensor in memory of |device|, with undefined contents. Not for strings.
   static Result<Tensor> allocate_on(std::shared_ptr<Device> device, pfrt_dtype dtype, Dims dims,
-                                    uint64_t work = 0);
+                                    const Stop& stop = {}, uint64_t work = 0);
   static Result<Tensor> of_int64(const std::vector<int64_t>& values);  // rank 1
   static Result<Tensor> scalar_int64(int64_t value);                   // rank 0
   static Result<Tensor> of_float(const std::vector<float>& values);    // rank 1

@@ -67,8 +67,8 @@ class Options {
     progress_ = fn;
     progress_user_ = user;
   }
-  // The progress of a call, which the cancel flag stops, and a timeout that counts from now. Not
-  // for RUN options.
+  // The progress of a call, which the cancel flag stops, and a timeout that counts from now. Runs
+  // themselves have a RunControl instead.
   Progress progress() const;
 
  private:

@@ -47,7 +47,7 @@ Result<std::shared_ptr<Provider>> Provider::open(const ProviderSource& source, L
   PFRT_TRY(sink.status(code, source.name, " opening its device"));
   if (!provider->handle_)
     return error(Code::kPROVIDER, source.name, " opening its device: no handle was returned");
-  PFRT_TRY(provider->read_fingerprint());
+  PFRT_TRY(provider->read_fingerprint(stop));
   return provider;
 }
 
@@ -55,10 +55,10 @@ Provider::~Provider() {
   if (handle_) give_back("close", [&] { source_.table->close(handle_); });
 }
 
-Status Provider::read_fingerprint() {
+Status Provider::read_fingerprint(const Stop& stop) {
   constexpr size_t kMost = 65536;
   if (!(features() & (PFRT_PROVIDER_FINGERPRINT | PFRT_PROVIDER_EXPORT))) return {};
-  Sink sink(logger_);
+  Sink sink(logger_, stop);
   pfrt_string given{};
   const pfrt_code code =
       sink.call([&] { return source_.table->fingerprint(handle_, sink.get(), &given); });
@@ -195,8 +195,8 @@ Status Provider::own(const std::vector<pfrt_executable*>& handles, std::string_v
                " regions: no executable was returned for one of them");
 }
 
-std::string Provider::refuses(const pfrt_snapshot& snapshot, uint32_t node,
-                              const std::vector<uint32_t>& epilogue) {
+Result<std::string> Provider::refuses(const pfrt_snapshot& snapshot, uint32_t node,
+                                      const std::vector<uint32_t>& epilogue, const Stop& stop) {
   if ((features() & PFRT_PROVIDER_SUPPORTS) == 0) return name() + " does not say what it supports";
   pfrt_op_query query{};
   query.struct_size = sizeof query;
@@ -205,11 +205,13 @@ std::string Provider::refuses(const pfrt_snapshot& snapshot, uint32_t node,
   query.node = node;
   query.tail = epilogue.data();
   query.tail_count = static_cast<uint32_t>(epilogue.size());
-  Sink sink(logger_);
-  std::lock_guard lock(mutex_);
+  Sink sink(logger_, stop);
+  PFRT_ASSIGN(const auto lock, turn(stop));
   const pfrt_code code =
       sink.call([&] { return source_.table->supports(handle_, &query, sink.get()); });
-  return sink.status(code, name(), " asked what it supports").message();
+  Status status = sink.status(code, name(), " asked what it supports");
+  if (code == PFRT_CODE_CANCELLED || code == PFRT_CODE_DEADLINE) return status;
+  return status.message();
 }
 
 Executable::~Executable() {
@@ -283,14 +285,14 @@ void Executable::release_program(ProgramTable& program) {
                        [&] { provider_->table().release_program(handle_, &program.given); });
 }
 
-Result<std::vector<pfrt_packed_constant>> Executable::constants() {
+Result<std::vector<pfrt_packed_constant>> Executable::constants(const Stop& stop) {
   if (!(provider_->features() & PFRT_PROVIDER_CONSTANTS))
     return std::vector<pfrt_packed_constant>();
   const pfrt_packed_constant* list = nullptr;
   size_t size = 0, count = 0;
-  Sink sink(provider_->logger_);
-  const pfrt_code code =
-      sink.call([&] { return provider_->table().constants(handle_, &list, &size, &count); });
+  Sink sink(provider_->logger_, stop);
+  const pfrt_code code = sink.call(
+      [&] { return provider_->table().constants(handle_, sink.get(), &list, &size, &count); });
   PFRT_TRY(sink.status(code, provider_->name(), " listing packed constants"));
   if (count && (!list || size < kLeastConstant))
     return error(Code::kPROVIDER, provider_->name(), " counts ", count,
@@ -303,8 +305,9 @@ Result<std::vector<pfrt_packed_constant>> Executable::constants() {
 
 // ---- the device: its memory and its runs ----
 
-Result<void*> Provider::allocate_memory(uint64_t bytes, uint32_t alignment, uint64_t work) {
-  Sink sink(logger_);
+Result<void*> Provider::allocate_memory(uint64_t bytes, uint32_t alignment, uint64_t work,
+                                        const Stop& stop) {
+  Sink sink(logger_, stop);
   void* memory = nullptr;
   const pfrt_code code = sink.call(
       [&] { return table().allocate(handle_, work, bytes, alignment, sink.get(), &memory); });
@@ -331,9 +334,9 @@ void Provider::release_memory(void* memory) {
   give_back("release_memory", [&] { table().release_memory(handle_, memory); });
 }
 
-Status Provider::begin(uint64_t work) {
+Status Provider::begin(uint64_t work, const Stop& stop) {
   if (!(features() & PFRT_PROVIDER_RUNS)) return {};
-  Sink sink(logger_);
+  Sink sink(logger_, stop);
   const pfrt_code code = sink.call([&] { return table().run_begin(handle_, work, sink.get()); });
   return sink.status(code, name(), " beginning a run");
 }
@@ -343,14 +346,15 @@ void Provider::end(uint64_t work) {
     give_back("run_end", [&] { table().run_end(handle_, work); });
 }
 
-Status Provider::copy(uint64_t work, Direction direction, const std::vector<Copy>& copies) {
+Status Provider::copy(uint64_t work, Direction direction, const std::vector<Copy>& copies,
+                      const Stop& stop) {
   const pfrt_direction to = direction == Direction::kToDevice ? PFRT_TO_DEVICE
                             : direction == Direction::kToHost ? PFRT_TO_HOST
                                                               : PFRT_ON_DEVICE;
   std::vector<pfrt_device_copy> list;
   list.reserve(copies.size());
   for (const Copy& c : copies) list.push_back({c.to, c.from, c.bytes, to, 0});
-  Sink sink(logger_);
+  Sink sink(logger_, stop);
   const pfrt_code code = sink.call([&] {
     return table().copy(handle_, work, list.data(), sizeof list[0], list.size(), sink.get());
   });

@@ -122,17 +122,19 @@ class Provider : public Device, public std::enable_shared_from_this<Provider> {
 
   Result<Claims> claim(const pfrt_snapshot& snapshot, const Stop& stop = {});
   // The reason why the provider does not run |node| and |epilogue| as one step; empty when it does.
-  // It may be asked about any canonical operator.
-  std::string refuses(const pfrt_snapshot& snapshot, uint32_t node,
-                      const std::vector<uint32_t>& epilogue);
+  // It may be asked about any canonical operator. CANCELLED and DEADLINE, by |stop|, are failures.
+  Result<std::string> refuses(const pfrt_snapshot& snapshot, uint32_t node,
+                              const std::vector<uint32_t>& epilogue, const Stop& stop = {});
   // Whether the snapshots it gets may have large constants without their data.
   bool takes_deferred() const { return (features() & PFRT_PROVIDER_DEFERRED) != 0; }
   // Whether the Device functions below may be called: the provider has memory of its own.
   bool has_memory() const { return (features() & PFRT_PROVIDER_MEMORY) != 0; }
-  Result<void*> allocate_memory(uint64_t bytes, uint32_t alignment, uint64_t work) override;
+  Result<void*> allocate_memory(uint64_t bytes, uint32_t alignment, uint64_t work,
+                                const Stop& stop) override;
   void release_memory(void* memory) override;
-  Status begin(uint64_t work) override;
-  Status copy(uint64_t work, Direction direction, const std::vector<Copy>& copies) override;
+  Status begin(uint64_t work, const Stop& stop) override;
+  Status copy(uint64_t work, Direction direction, const std::vector<Copy>& copies,
+              const Stop& stop) override;
   Status wait(uint64_t work, const Stop& stop) override;
   void end(uint64_t work) override;
   bool keeps_rows_apart() const { return (features() & PFRT_PROVIDER_BATCH) != 0; }
@@ -173,7 +175,7 @@ class Provider : public Device, public std::enable_shared_from_this<Provider> {
   // Serialises calls of claim, compile, specialise and supports; |stop| is asked while waiting for
   // another call.
   Result<std::unique_lock<std::timed_mutex>> turn(const Stop& stop);
-  Status read_fingerprint();
+  Status read_fingerprint(const Stop& stop);
   // Owners for the handles of |count| regions, made before the call that returns the handles: if
   // memory ran out after it, nobody would release them.
   std::vector<std::shared_ptr<Executable>> owners(size_t count);
@@ -211,7 +213,7 @@ class Executable {
   // other calls of the provider.
   Result<ProgramTable> specialise(const pfrt_shapes& shapes, const Stop& stop, uint32_t* out_node);
   void release_program(ProgramTable& program);
-  Result<std::vector<pfrt_packed_constant>> constants();
+  Result<std::vector<pfrt_packed_constant>> constants(const Stop& stop);
   // Figures that the device counted in the last run of |program|; none where it does not count.
   Result<std::vector<Counter>> report(const ProgramTable& program);
 

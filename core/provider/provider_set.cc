@@ -4,6 +4,7 @@
 #include "core/base/os/cpu.h"
 #include "core/base/provider_name.h"
 #include "core/provider/devices.h"
+#include "core/provider/fault.h"
 
 namespace pfrt {
 
@@ -53,7 +54,7 @@ Status ProviderSet::open(size_t index, const Stop& stop) {
   auto opened =
       devices_ ? devices_->open(e.source, logger_, stop) : Provider::open(e.source, logger_, stop);
   if (!opened.ok()) {
-    failed(index, opened.status());
+    if (fault_of(opened.status().code()) != Fault::kNone) failed(index, opened.status());
     return opened.take_status();
   }
   std::lock_guard lock(mutex_);
@@ -94,24 +95,28 @@ bool ProviderSet::reopen(size_t index, const Stop& stop) {
   return true;
 }
 
-Status ProviderSet::readmit(size_t index) {
-  Status status = open(index, {});
+Status ProviderSet::readmit(size_t index, const Stop& stop) {
+  Status status = open(index, stop);
   if (!status.ok()) {
-    exclude(index);
+    if (fault_of(status.code()) != Fault::kNone) exclude(index);
     return status;
   }
   entries_[index].reopened_ns = 0;
-  std::lock_guard lock(mutex_);
-  entries_[index].state.condition = PFRT_PROVIDER_RECOVERED;
+  {
+    std::lock_guard lock(mutex_);
+    entries_[index].state.condition = PFRT_PROVIDER_RECOVERED;
+  }
   if (logger_) logger_->log(PFRT_LOG_INFO, entries_[index].source.name, " is in use again");
   return {};
 }
 
 void ProviderSet::exclude(size_t index) {
   std::shared_ptr<Provider> released;  // closed outside the lock, unless plans still use it
-  std::lock_guard lock(mutex_);
-  entries_[index].state.condition = PFRT_PROVIDER_FAILED;
-  released.swap(entries_[index].provider);
+  {
+    std::lock_guard lock(mutex_);
+    entries_[index].state.condition = PFRT_PROVIDER_FAILED;
+    released.swap(entries_[index].provider);
+  }
   if (devices_) devices_->give_up(released.get());
   if (logger_)
     logger_->log(PFRT_LOG_WARNING, entries_[index].source.name,
@@ -135,14 +140,15 @@ std::vector<std::shared_ptr<Provider>> ProviderSet::opened() const {
 }
 
 void ProviderSet::restore(const std::vector<std::shared_ptr<Provider>>& opened) {
-  std::vector<std::shared_ptr<Provider>> released;
-  std::lock_guard lock(mutex_);
   for (size_t i = 0; i < entries_.size(); ++i) {
     Entry& e = entries_[i];
-    if (e.provider == opened[i]) continue;
-    released.push_back(std::move(e.provider));
-    e.provider = opened[i];
-    e.state.condition = PFRT_PROVIDER_FAILING;
+    std::shared_ptr<Provider> released = opened[i];
+    {
+      std::lock_guard lock(mutex_);
+      if (e.provider == opened[i]) continue;
+      e.provider.swap(released);
+      e.state.condition = PFRT_PROVIDER_FAILING;
+    }
     if (logger_)
       logger_->log(PFRT_LOG_WARNING, e.source.name, " stays in use: no other runs its nodes");
   }

@@ -40,7 +40,7 @@ class ProviderSet {
   size_t find(const Device* culprit) const;
   size_t find(std::string_view name) const;  // or a word for it
 
-  // Opens the device, anew when it is open; a failure is noted.
+  // Opens the device, anew when it is open; a failure is noted where it is the provider's.
   Status open(size_t index, const Stop& stop);
   // Notes a failure: until `succeeded` or `exclude`, the provider is failing.
   void failed(size_t index, const Status& why);
@@ -50,7 +50,7 @@ class ProviderSet {
   // Opens a lost device again; false when that was done lately, or fails.
   bool reopen(size_t index, const Stop& stop);
   // Opens the device of an excluded provider, which is in use again from then on.
-  Status readmit(size_t index);
+  Status readmit(size_t index, const Stop& stop);
   // Takes the provider out of use.
   void exclude(size_t index);
   // Notes that failing providers have recovered.

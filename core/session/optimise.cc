@@ -54,6 +54,7 @@ PassContext PassServices::context() {
                            std::span<const Node* const> epilogue, std::string_view target) {
     return refuses(graph, node, epilogue, target);
   };
+  context.stopped = [this] { return stopped_; };
   context.cost = [this](const Graph& graph, std::span<const Node* const> nodes,
                         std::string_view target) { return cost(graph, nodes, target); };
   if (verifier_)
@@ -93,8 +94,8 @@ const Candidate* PassServices::find(std::string_view target) const {
 }
 
 std::string PassServices::refuses(const Graph& graph, const Node& node,
-                                  std::span<const Node* const> epilogue,
-                                  std::string_view target) const {
+                                  std::span<const Node* const> epilogue, std::string_view target) {
+  if (!stopped_.ok()) return stopped_.message();
   const Candidate* candidate = find(target);
   if (!candidate) return message("no provider of the session answers to '", target, "'");
   if (!candidate->provider) return message(candidate->name, " is not in use");
@@ -105,7 +106,11 @@ std::string PassServices::refuses(const Graph& graph, const Node& node,
   std::vector<uint32_t> indices;
   for (uint32_t i = 1; i < part.order.size(); ++i) indices.push_back(i);
   const Snapshot snapshot(part.graph, part.order, candidate->provider->takes_deferred());
-  return candidate->provider->refuses(snapshot.get(), 0, indices);
+  auto reason = candidate->provider->refuses(snapshot.get(), 0, indices,
+                                             [this] { return services_.progress.stop(); });
+  if (reason.ok()) return reason.take();
+  stopped_ = reason.take_status();
+  return stopped_.message();
 }
 
 Result<std::optional<double>> PassServices::cost(const Graph& graph,

@@ -25,13 +25,14 @@ class PassServices {
  private:
   Result<std::vector<ValuePtr>> evaluate(std::shared_ptr<const Graph> graph) const;
   std::string refuses(const Graph& graph, const Node& node, std::span<const Node* const> epilogue,
-                      std::string_view target) const;
+                      std::string_view target);
   Result<std::optional<double>> cost(const Graph& graph, std::span<const Node* const> nodes,
                                      std::string_view target) const;
   const Candidate* find(std::string_view target) const;
 
   const CompileServices services_;
   Verifier* verifier_;
+  Status stopped_;  // of the question that was stopped first
 };
 
 }  // namespace pfrt

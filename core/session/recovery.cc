@@ -240,21 +240,23 @@ void Session::use(std::shared_ptr<Plans> plans) {
   plans_.swap(plans);
 }
 
-Status Session::readmit(std::string_view name) {
-  const std::lock_guard lock(recovery_mutex_);
+Status Session::readmit(std::string_view name, const Progress& progress) {
+  const std::string doing = "taking '" + std::string(name) + "' into use again";
+  Status stopped;
+  const auto lock = lock_unless(recovery_mutex_, [&] { return !(stopped = progress.stop()).ok(); });
+  if (lock.owns_lock()) stopped = progress.stop();
+  if (!stopped.ok()) return std::move(stopped.prepend(doing));
   const size_t index = provider_set_->find(name);
   if (index == ProviderSet::kNobody)
-    return error(Code::kNOT_FOUND,
-                 "taking a provider into use again: the session was made for none "
-                 "called '",
-                 name, "'");
+    return error(Code::kNOT_FOUND, doing, ": the session was made for no provider of that name");
   if (provider_set_->provider(index)) return {};
-  PFRT_TRY(provider_set_->readmit(index));
-  auto made = plan(provider_set_->candidates(), nullptr, Progress());
+  if (Status opened = provider_set_->readmit(index, [&] { return progress.stop(); }); !opened.ok())
+    return std::move(opened.prepend(doing));
+  auto made = plan(provider_set_->candidates(), nullptr, progress);
   if (!made.ok()) {
-    provider_set_->failed(index, made.status());
+    if (fault_of(made.status().code()) != Fault::kNone) provider_set_->failed(index, made.status());
     provider_set_->exclude(index);
-    return std::move(made.take_status().prepend("taking " + std::string(name) + " into use again"));
+    return std::move(made.take_status().prepend(doing));
   }
   use(made.take());
   return {};

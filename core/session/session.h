@@ -80,8 +80,8 @@ class Session : public std::enable_shared_from_this<Session> {
   bool env_allocators() const { return env_allocators_; }
   // Takes a provider that was set aside into use again. NOT_FOUND where the session has none of
   // this name. Where its device does not open or cannot be planned for, returns that error and
-  // leaves the provider set aside.
-  Status readmit(std::string_view provider);
+  // leaves the provider set aside; likewise where |progress| stops it.
+  Status readmit(std::string_view provider, const Progress& progress);
   // Threads of a run that asks for |asked| (0 = the session's number), at most |available| (0 =
   // those that the process may use now).
   uint32_t width(int64_t asked, uint32_t available = 0) const;

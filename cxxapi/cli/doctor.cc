@@ -93,8 +93,10 @@ size_t print_provider(const std::vector<Measurement>& measured, size_t first) {
 std::string default_folder() {
   Dl_info info{};
   if (::dladdr(&pyflame_rt::api(), &info) == 0) return {};
-  const auto library = std::filesystem::path(info.dli_fname).parent_path();
-  return (library / "pyflame_rt" / "plugins").string();
+  std::error_code error;
+  auto library = std::filesystem::canonical(info.dli_fname, error);
+  if (error) library = info.dli_fname;
+  return (library.parent_path() / "pyflame_rt" / "plugins").string();
 }
 
 // Finds faults that keep this installation from working as it was set up.

@@ -142,8 +142,9 @@ class Registrations {
 // The state that everything in the process shares; made when it is first asked for.
 class Environment {
  public:
-  // Takes a line without its end; called from any thread. An exception that it throws is lost with
-  // the line.
+  // Takes a line without its end; called from any thread, several at once. An exception that it
+  // throws is lost with the line. It may use the library and set another logger, but not the model
+  // or session that the line's call is at work on; lines that it causes go to stderr.
   using Logger = std::function<void(LogLevel, const std::string&)>;
 
   // Returns the environment of the process, or the one that use_api was given. |options| count on

@@ -294,7 +294,9 @@ class InferenceSession {
   std::vector<ProviderState> provider_states() const;
   // Uses a provider again that was set aside after a failure: opens its device and plans the graph
   // anew, while runs go on as before. Throws NotFoundError when the session was made without it.
-  void readmit(std::string_view provider) const;
+  // The timeout of |options| and their cancel() stop it with TimeoutError and CancelledError; the
+  // provider then stays aside.
+  void readmit(std::string_view provider, const RunOptions& options = {}) const;
 
   pfrt_session* handle() const {
     if (!session_) throw InvalidArgumentError("the session was moved from");
@@ -485,8 +487,8 @@ inline MemoryReport InferenceSession::memory_report() const {
           c.device_in_use, c.device_idle};
 }
 
-inline void InferenceSession::readmit(std::string_view provider) const {
-  detail::check(api().session->readmit(handle(), detail::text(provider)));
+inline void InferenceSession::readmit(std::string_view provider, const RunOptions& options) const {
+  detail::check(api().session->readmit(handle(), detail::text(provider), options.handle()));
 }
 
 template <class V>

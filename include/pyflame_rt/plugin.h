@@ -8,9 +8,9 @@
  * reader takes no more than the smaller of both sizes. Functions return a pfrt_code (0 = ok) and report the message
  * to the sink they were given; no status object and no exception crosses.
  *
- * Threads: claim, compile, specialise, report, ask, export_executables and import_executables may be called from any
- * thread, one at a time for each provider handle; run functions of steps may be called from many threads at once (each
- * run has its own buffers), and so may the functions of device memory and fences.
+ * Threads: claim, supports, compile, specialise, report, ask, export_executables and import_executables may be called
+ * from any thread, one at a time for each provider handle; run functions of steps may be called from many threads at
+ * once (each run has its own buffers), and so may the functions of device memory and fences.
  *
  * Failures: the code that open, claim, compile, specialise, a step or a copy returns decides what the host does.
  *  - INVALID_ARGUMENT, INPUT, SHAPE_MISMATCH, DTYPE_MISMATCH, INVALID_MODEL, VALIDATION and DATA_LOSS are the caller's,
@@ -45,7 +45,7 @@ enum {
   PFRT_PLUGIN_OPS = 3,
   PFRT_PLUGIN_PASS = 4,
   PFRT_PLUGIN_SERVICE = 5,
-  PFRT_PLUGIN_TRANSPORT = 6,
+  PFRT_PLUGIN_TRANSPORT = 6, /* has no table yet: this version rejects it */
   PFRT_PLUGIN_EXECUTOR = 7,
   PFRT_PLUGIN_FORCE32 = 0x7fffffff
 };
@@ -141,8 +141,9 @@ typedef struct pfrt_sink {
   pfrt_code (*fail)(const struct pfrt_sink* sink, pfrt_code code, uint32_t node, pfrt_string message);
   /* Writes a line to the environment's log. */
   void (*log)(const struct pfrt_sink* sink, pfrt_log_level level, pfrt_string message);
-  /* Returns 0 to go on, or the reason to stop: CANCELLED or DEADLINE, which the call then
-   * returns. Work that takes more than a few milliseconds asks every few milliseconds. */
+  /* Returns 0 to go on, or the reason to stop, which the call then returns: CANCELLED, DEADLINE, or
+   * what else has ended the run that the call is for. Work that takes more than a few milliseconds
+   * asks every few milliseconds. */
   pfrt_code (*stop)(const struct pfrt_sink* sink);
   /* Tells how far the call has come, from 0 to 1. Calls that take a second or more tell it where
    * they ask stop. */
@@ -568,12 +569,13 @@ typedef struct pfrt_provider_table {
                           pfrt_program* out_program);
   /* Releases a program. No run uses it any more. */
   void (*release_program)(pfrt_executable* executable, pfrt_program* program);
-  /* PFRT_PROVIDER_SUPPORTS: whether the provider runs an operator with its tail as one step. */
+  /* PFRT_PROVIDER_SUPPORTS: whether the provider runs an operator with its tail as one step. CANCELLED and DEADLINE
+   * are no answer: they end what the session is made for. */
   pfrt_code (*supports)(pfrt_provider* provider, const pfrt_op_query* query, const pfrt_sink* sink);
   /* PFRT_PROVIDER_CONSTANTS: packed constants that the executable wants, |out_size| bytes apart. The array lives as long
    * as the executable. */
-  pfrt_code (*constants)(pfrt_executable* executable, const pfrt_packed_constant** out_constants, size_t* out_size,
-                         size_t* out_count);
+  pfrt_code (*constants)(pfrt_executable* executable, const pfrt_sink* sink,
+                         const pfrt_packed_constant** out_constants, size_t* out_size, size_t* out_count);
   size_t (*kernel_count)(pfrt_provider* provider);
   /* PFRT_PROVIDER_KERNELS: kernel |index|, from 0 on, of kernel_count. The strings live as long as the library. */
   pfrt_code (*kernel_at)(pfrt_provider* provider, size_t index, pfrt_kernel_info* out_info);
@@ -585,15 +587,16 @@ typedef struct pfrt_provider_table {
   /* Option |index|, from 0 on, of option_count. */
   pfrt_code (*option_at)(size_t index, pfrt_option_info* out_info);
   /* PFRT_PROVIDER_MEMORY. Allocates |bytes| > 0; |alignment| is a power of two, 64 or more;
-   * |run| is the run that first needs the memory, or 0. The memory belongs to the host until
-   * release_memory, which may come long after everything compiled is released (values on the
+   * |run| is the run that first needs the memory, or 0; sink->stop tells when it is stopped. The
+   * memory belongs to the host until release_memory, which may come long after everything compiled is released (values on the
    * device outlive sessions); the handle is closed later still. */
   pfrt_code (*allocate)(pfrt_provider* provider, uint64_t run, uint64_t bytes, uint32_t alignment, const pfrt_sink* sink,
                         void** out_memory);
   /* Frees memory. No step or copy that uses it is called any more. */
   void (*release_memory)(pfrt_provider* provider, void* memory);
   /* Copies to, from or within device memory. All copies of a region's border in one direction come
-   * in one call, |copy_size| bytes apart; they do not overlap each other. */
+   * in one call, |copy_size| bytes apart; they do not overlap each other. A call that fails, or is
+   * stopped, may have made some of them; without FENCES it writes no host memory any more. */
   pfrt_code (*copy)(pfrt_provider* provider, uint64_t run, const pfrt_device_copy* copies, size_t copy_size, size_t count,
                     const pfrt_sink* sink);
   /* PFRT_PROVIDER_FENCES. signal gives a fence that is reached when all that was queued for |run| before is done. */

@@ -149,7 +149,7 @@ typedef struct pfrt_options_api {
 typedef struct pfrt_plugin_info {
   uint32_t struct_size;
   uint32_t loaded;    /* 1 when open and accepted */
-  pfrt_string kind;   /* provider, import, ops, pass, service, transport, executor */
+  pfrt_string kind;   /* from the file name: provider, import, ops, pass, service, executor; others are rejected */
   pfrt_string name;   /* from the file name */
   pfrt_string path; /* of the file */
   pfrt_string version; /* the plug-in's own; empty when it was not opened */
@@ -185,7 +185,9 @@ typedef struct pfrt_operator_info {
   pfrt_string note;    /* choice where the standard and its implementations differ, or empty */
 } pfrt_operator_info;
 
-/* Takes a line of the log, without its end. May be called from any thread, several at once. */
+/* Takes a line of the log, without its end. May be called from any thread, several at once. It may use the client
+ * tables, set_logger included, but not the model, session or device that the line's call is at work on. A line that it
+ * causes on its own thread goes to stderr. */
 typedef void (*pfrt_log_fn)(void* user, pfrt_log_level level, pfrt_string message);
 
 struct pfrt_custom_op;
@@ -332,7 +334,10 @@ typedef struct pfrt_env_api {
   pfrt_status* (*create)(const pfrt_options* options, PFRT_OWN pfrt_env** out_env);
   void (*retain)(pfrt_env* env);
   void (*release)(PFRT_OWN pfrt_env* env);
-  /* Sends log lines to |fn| instead of stderr; NULL restores stderr. |fn| may be called from any thread. */
+  /* Sends log lines to |fn| instead of stderr; NULL restores stderr. |fn| may be called from any thread. When this
+   * returns, the function set before is no longer called and has returned on all threads, so its |user| may go. Within a
+   * log function it may be called too, and then waits for no other: calls that have begun go on, and their |user| has to
+   * stay until they return. */
   pfrt_status* (*set_logger)(pfrt_env* env, pfrt_log_fn fn, void* user);
   /* Listing opens every plug-in file in the search path, so that each row says whether it would load.
    * Indices stay valid until refresh_plugins. */
@@ -926,8 +931,10 @@ typedef struct pfrt_session_api {
   /* Uses |provider|, by its name or word, again after it was set aside for a failure: opens its
    * device and plans the graph anew, while runs go on as before. Nothing is done where it is in
    * use. NOT_FOUND when the session was made without it; when opening or planning fails, the
-   * provider stays aside and that error is returned. */
-  pfrt_status* (*readmit)(pfrt_session* session, pfrt_string provider);
+   * provider stays aside and that error is returned. |options| are of kind RUN or NULL: their
+   * "timeout_ms" and cancel end the call with DEADLINE and CANCELLED, and count against nobody;
+   * what else they say is for runs. */
+  pfrt_status* (*readmit)(pfrt_session* session, pfrt_string provider, const pfrt_options* options);
   /* Counts of the session's runs. Any thread. */
   pfrt_status* (*statistics)(const pfrt_session* session, pfrt_session_statistics* out_statistics);
   /* Writes the profile that the option "enable_profiling" opened, to a file by the option "profile_file_prefix", and

@@ -5,7 +5,10 @@
 #include <cctype>
 #include <cstring>
 #include <span>
+#include <utility>
 
+#include "core/base/foreign.h"
+#include "core/base/os/path.h"
 #include "core/base/provider_name.h"
 
 namespace pfrt {
@@ -13,8 +16,29 @@ namespace {
 
 constexpr std::string_view kPrefix = "libpyflamert_";
 constexpr std::string_view kSuffix = ".so";
-constexpr std::string_view kKinds[] = {"",     "provider", "import",    "ops",
-                                       "pass", "service",  "transport", "executor"};
+
+// A kind of plug-in that has a table.
+struct Kind {
+  pfrt_plugin_kind number;
+  std::string_view word;
+};
+constexpr Kind kKinds[] = {
+    {PFRT_PLUGIN_PROVIDER, "provider"}, {PFRT_PLUGIN_IMPORT, "import"},
+    {PFRT_PLUGIN_OPS, "ops"},           {PFRT_PLUGIN_PASS, "pass"},
+    {PFRT_PLUGIN_SERVICE, "service"},   {PFRT_PLUGIN_EXECUTOR, "executor"},
+};
+
+const Kind* find_kind(std::string_view word) {
+  const auto* at = std::ranges::find(kKinds, word, &Kind::word);
+  return at == std::end(kKinds) ? nullptr : at;
+}
+
+// The sentence part that refuses a kind without a table.
+std::string unknown_kind() {
+  std::string out = ", which this version does not know; it knows ";
+  for (const Kind& kind : kKinds) out += message(&kind == kKinds ? "" : ", ", kind.word);
+  return out;
+}
 
 constexpr pfrt_sanitizer own_sanitizer() {
 #if defined(PFRT_SANITIZE_ADDRESS)
@@ -26,7 +50,7 @@ constexpr pfrt_sanitizer own_sanitizer() {
 #endif
 }
 
-// "libpyflamert_provider_cpu.so" to its kind and short name.
+// "libpyflamert_provider_cpu.so" to its kind, whether that is known or not, and short name.
 bool split_name(std::string_view file, std::string* kind, std::string* short_name) {
   if (file.substr(0, kPrefix.size()) != kPrefix || file.size() <= kPrefix.size() + kSuffix.size() ||
       file.substr(file.size() - kSuffix.size()) != kSuffix)
@@ -34,10 +58,10 @@ bool split_name(std::string_view file, std::string* kind, std::string* short_nam
   file.remove_prefix(kPrefix.size());
   file.remove_suffix(kSuffix.size());
   const size_t bar = file.find('_');
-  if (bar == std::string_view::npos || bar + 1 == file.size()) return false;
+  if (bar == std::string_view::npos || bar == 0 || bar + 1 == file.size()) return false;
   *kind = file.substr(0, bar);
   *short_name = file.substr(bar + 1);
-  return std::find(std::begin(kKinds) + 1, std::end(kKinds), *kind) != std::end(kKinds);
+  return true;
 }
 
 // Functions a table of this kind must have: name and where it stands.
@@ -168,6 +192,27 @@ PluginLoader::PluginLoader(std::vector<PluginFolder> folders, Logger* logger)
   scan();
 }
 
+// A turn with the loader. What it has to say is written when the lock is free again, since the
+// client's log function may look for plug-ins itself.
+class PluginLoader::Turn {
+ public:
+  explicit Turn(PluginLoader& loader) : loader_(loader), lock_(loader.mutex_) {
+    loader.warn_of_folders();
+  }
+  ~Turn() {
+    const std::vector<Line> lines = std::exchange(loader_.lines_, {});
+    lock_.unlock();
+    for (const Line& line : lines)
+      call_foreign([&] { loader_.logger_->write(line.level, line.text); });
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  PluginLoader& loader_;
+  std::unique_lock<std::mutex> lock_;
+};
+
 void PluginLoader::scan() {
   warned_ = false;
   for (const PluginFolder& folder : folders_) {
@@ -192,8 +237,8 @@ void PluginLoader::warn_of_folders() {
   for (const PluginFolder& folder : folders_) {
     if (folder.named_by.empty()) continue;
     if (const std::string fault = os::folder_fault(folder.path); !fault.empty())
-      logger_->log(PFRT_LOG_WARNING, "plug-in folder '", folder.path, "' of ", folder.named_by,
-                   " cannot be searched: ", fault);
+      say(PFRT_LOG_WARNING, "plug-in folder '", folder.path, "' of ", folder.named_by,
+          " cannot be searched: ", fault);
   }
 }
 
@@ -219,9 +264,11 @@ void PluginLoader::open(Plugin& plugin) {
     plugin.reason = std::move(reason);
     plugin.table = nullptr;
     plugin.library.reset();
-    if (logger_)
-      logger_->log(PFRT_LOG_WARNING, "plug-in '", plugin.path, "' is not used: ", plugin.reason);
+    say(PFRT_LOG_WARNING, "plug-in '", plugin.path, "' is not used: ", plugin.reason);
   };
+  if (!find_kind(plugin.kind))
+    return reject(message("its file, ", os::name_of(plugin.path), ", is of kind '", plugin.kind,
+                          "'", unknown_kind()));
   // Importers bring libraries of their own (protobuf) that a host process may have too.
   auto library = os::Library::open(plugin.path, plugin.kind == "import");
   if (!library.ok()) return reject(library.status().message());
@@ -259,8 +306,7 @@ void PluginLoader::open(Plugin& plugin) {
   if (std::string fault = refuse(plugin, desc); !fault.empty()) return reject(std::move(fault));
   plugin.features = desc.features;
   plugin.table = desc.table;
-  if (logger_)
-    logger_->log(PFRT_LOG_DEBUG, "plug-in '", plugin.path, "' (", plugin.name, ") is open");
+  say(PFRT_LOG_DEBUG, "plug-in '", plugin.path, "' (", plugin.name, ") is open");
 }
 
 std::string PluginLoader::refuse(const Plugin& plugin, const pfrt_plugin_desc& desc) const {
@@ -269,8 +315,11 @@ std::string PluginLoader::refuse(const Plugin& plugin, const pfrt_plugin_desc& d
                    ", which is none");
   if (desc.sanitizer != own_sanitizer())
     return "it was built with another sanitizer than this runtime; build both alike";
-  if (desc.kind == 0 || desc.kind >= std::size(kKinds) || kKinds[desc.kind] != plugin.kind)
-    return message("its file name says '", plugin.kind, "', it says it is of kind ", desc.kind);
+  const auto* kind = std::ranges::find(kKinds, desc.kind, &Kind::number);
+  if (kind == std::end(kKinds) || kind->word != plugin.kind)
+    return message("its file, ", os::name_of(plugin.path), ", is of kind '", plugin.kind,
+                   "', it says it is of kind ", desc.kind,
+                   kind == std::end(kKinds) ? unknown_kind() : message(" (", kind->word, ")"));
   if (!desc.table || plugin.name.empty()) return "it gave no name or no table";
   if (std::string fault = check_table(desc); !fault.empty()) return fault;
   for (const auto& other : plugins_)
@@ -281,8 +330,7 @@ std::string PluginLoader::refuse(const Plugin& plugin, const pfrt_plugin_desc& d
 }
 
 std::vector<std::shared_ptr<const Plugin>> PluginLoader::list(std::string_view kind) {
-  std::lock_guard lock(mutex_);
-  warn_of_folders();
+  const Turn turn(*this);
   std::vector<std::shared_ptr<const Plugin>> out;
   for (const auto& p : plugins_)
     if (kind.empty() || p->kind == kind) out.push_back(p);
@@ -290,8 +338,7 @@ std::vector<std::shared_ptr<const Plugin>> PluginLoader::list(std::string_view k
 }
 
 std::vector<std::shared_ptr<const Plugin>> PluginLoader::open_all(std::string_view kind) {
-  std::lock_guard lock(mutex_);
-  warn_of_folders();
+  const Turn turn(*this);
   std::vector<std::shared_ptr<const Plugin>> out;
   for (const auto& p : plugins_) {
     if (!kind.empty() && p->kind != kind) continue;
@@ -303,8 +350,7 @@ std::vector<std::shared_ptr<const Plugin>> PluginLoader::open_all(std::string_vi
 
 Result<std::shared_ptr<const Plugin>> PluginLoader::open_short(std::string_view kind,
                                                                std::string_view short_name) {
-  std::lock_guard lock(mutex_);
-  warn_of_folders();
+  const Turn turn(*this);
   for (const auto& p : plugins_) {
     if (p->kind != kind || p->short_name != short_name) continue;
     open(*p);
@@ -317,8 +363,7 @@ Result<std::shared_ptr<const Plugin>> PluginLoader::find(std::string_view kind,
                                                          std::string_view name) {
   const bool provider = kind == "provider";
   const std::string stem = provider_word(name);
-  std::lock_guard lock(mutex_);
-  warn_of_folders();
+  const Turn turn(*this);
   std::vector<std::shared_ptr<Plugin>> candidates;
   for (const auto& p : plugins_)
     if (p->kind == kind) candidates.push_back(p);

@@ -50,7 +50,7 @@ std::string provider_table_fault(const pfrt_provider_table& table, uint64_t feat
                                  bool own_open = false);
 
 // A folder that is searched for plug-ins, and the variable that names it, "PFRT_PLUGIN_PATH".
-// |named_by| is empty for the default folder, which need not exist.
+// |named_by| is empty for the default folders, which need not exist.
 struct PluginFolder {
   std::string path, named_by;
 };
@@ -77,6 +77,16 @@ class PluginLoader {
                                                    std::string_view short_name);
 
  private:
+  class Turn;
+  struct Line {
+    pfrt_log_level level;
+    std::string text;
+  };
+  // Puts a line into the log at the end of the turn.
+  template <typename... Parts>
+  void say(pfrt_log_level level, const Parts&... parts) {
+    if (logger_ && logger_->wants(level)) lines_.push_back({level, message(parts...)});
+  }
   void scan();
   void warn_of_folders();
   void open(Plugin& plugin);
@@ -85,7 +95,8 @@ class PluginLoader {
   std::vector<PluginFolder> folders_;
   Logger* logger_;
   std::mutex mutex_;
-  bool warned_ = false;  // of folders, since the last scan
+  bool warned_ = false;      // of folders, since the last scan
+  std::vector<Line> lines_;  // of this turn
   std::vector<std::shared_ptr<Plugin>> plugins_;
 };
 

@@ -148,8 +148,9 @@ pfrt_code compile_one(pfrt_provider*, const pfrt_region* region, const pfrt_sink
   });
 }
 
-pfrt_code constants(pfrt_executable* executable, const pfrt_packed_constant** out_constants,
-                    size_t* out_size, size_t* out_count) {
+pfrt_code constants(pfrt_executable* executable, const pfrt_sink*,
+                    const pfrt_packed_constant** out_constants, size_t* out_size,
+                    size_t* out_count) {
   const auto& list = reinterpret_cast<const Executable*>(executable)->constants();
   *out_constants = list.data();
   *out_size = sizeof list[0];

@@ -6,6 +6,7 @@
 
 #include "cxxapi/cli/machine/machine.h"
 #include "test/cli/tool.h"
+#include "test/cxxapi/temporary_folder.h"
 
 namespace pfrt_test {
 namespace {
@@ -101,6 +102,18 @@ TEST(Doctor, fails_for_a_missing_plugin_folder) {
                   "folder\"]"))
       << ran.output;
   EXPECT_EQ(run("doctor", "PFRT_PLUGIN_PATH=").code, 0);
+}
+
+TEST(Doctor, names_a_plugin_of_a_kind_that_has_no_table) {
+  const TemporaryFolder folder;
+  write_file("libpyflamert_transport_fast.so", "");
+  const Ran ran = run("doctor", "PFRT_PLUGIN_PATH=" + folder.path());
+  EXPECT_EQ(ran.code, 1) << ran.output;
+  EXPECT_TRUE(has(ran.output,
+                  "libpyflamert_transport_fast.so' is rejected: its file, "
+                  "libpyflamert_transport_fast.so, is of kind 'transport', which this version does "
+                  "not know; it knows provider, import, ops, pass, service, executor\n"))
+      << ran.output;
 }
 
 TEST(Doctor, says_whose_threads_loops_have) {

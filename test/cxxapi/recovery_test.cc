@@ -53,7 +53,12 @@ TEST(CxxRecovery, readmits_a_provider) {
     EXPECT_EQ(out[0].data_ptr<float>()[1], 2.0f);
     EXPECT_EQ(session.provider_states()[0].condition, ProviderCondition::Failed);
     EXPECT_EQ(session.provider_states()[0].failures, failures);
-    session.readmit("FaultExecutionProvider");
+    RunOptions options;
+    options.cancel();
+    EXPECT_THROW(session.readmit("FaultExecutionProvider", options), CancelledError);
+    EXPECT_EQ(session.provider_states()[0].condition, ProviderCondition::Failed);
+    options.reset();
+    session.readmit("FaultExecutionProvider", options);
     EXPECT_EQ(session.provider_states()[0].condition, ProviderCondition::Recovered);
   }
   EXPECT_THROW(session.readmit("Nobody"), NotFoundError);

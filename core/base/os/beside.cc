@@ -7,9 +7,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
-#include <memory>
-#include <optional>
 #include <string_view>
 
 #include "core/base/os/io_error.h"
@@ -24,12 +21,6 @@ struct Opened {
   int fd = -1;
   int code = 0;
 };
-
-std::optional<std::string> resolved(const std::string& path) {
-  const std::unique_ptr<char, void (*)(void*)> real(::realpath(path.c_str(), nullptr), std::free);
-  if (!real) return std::nullopt;
-  return std::string(real.get());
-}
 
 // The path of |real| within the resolved |folder|; empty when it is not in it.
 std::string within(const std::string& folder, const std::string& real) {

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes log lines to stderr, or to a function that the client registered. Thread-safe.
+// Writes log lines to stderr, or to a function that the client registered. Thread-safe; no lock is
+// held while that function runs, which may use the library and this logger.
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
 #include <mutex>
 #include <string_view>
 
@@ -21,8 +25,13 @@ class Logger {
   }
   void set_level(pfrt_log_level level) { level_ = level; }
   pfrt_log_level level() const { return level_; }
+  // Sends lines to |fn|, or to stderr where it is null. When this returns, the function before is
+  // no longer called and has returned on all threads. A thread that is in a log function waits for
+  // none: it would wait for itself.
   void set_sink(pfrt_log_fn fn, void* user);
   bool wants(pfrt_log_level level) const { return level >= level_ && level < PFRT_LOG_OFF; }
+  // A line that a log function causes on its own thread goes to stderr: no function is entered
+  // again by what it does.
   void write(pfrt_log_level level, std::string_view text);
 
   template <typename... Parts>
@@ -31,11 +40,20 @@ class Logger {
   }
 
  private:
+  // A function that the client has set.
+  struct Client {
+    pfrt_log_fn fn = nullptr;
+    void* user = nullptr;
+    uint32_t calls = 0;  // under way
+  };
+  std::shared_ptr<Client> begin_call();
+  void end_call(Client& client);
+
   std::atomic<pfrt_log_level> level_{PFRT_LOG_WARNING};
   Logger* const parent_;
-  std::mutex mutex_;
-  pfrt_log_fn fn_ = nullptr;
-  void* user_ = nullptr;
+  std::mutex mutex_;  // guards the members below and the calls of all clients
+  std::condition_variable returned_;
+  std::shared_ptr<Client> client_;  // null: lines go to stderr
 };
 
 // The level that |word| names ("warning"); PFRT_LOG_UNSET when it names none.

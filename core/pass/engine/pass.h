@@ -88,6 +88,8 @@ struct PassContext {
   std::function<std::string(const Graph& graph, const Node& node,
                             std::span<const Node* const> epilogue, std::string_view target)>
       refuses;
+  // Why a question to a provider was stopped, where one was: answers since then mean nothing.
+  std::function<Status()> stopped;
   // Nanoseconds that |nodes| of |graph|, in topological order, take one after another according to
   // provider |target| (as above); nullopt when it refuses one of them or there is no such provider.
   std::function<Result<std::optional<double>>(

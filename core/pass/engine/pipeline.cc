@@ -122,6 +122,7 @@ Status Pipeline::run_one(Pass& pass, std::shared_ptr<Graph>& graph, PassContext&
     context.gate.begin(pass.name());
     status = pass.run(graph, context, found);
   }
+  if (status.ok() && context.stopped) status = context.stopped();
   if (context.editors && !pass.keeps_editors()) context.editors->close();
   if (!status.ok()) return status.prepend(message("pass ", pass.name()));
   if (found.modified && config_.validate_after_pass) {

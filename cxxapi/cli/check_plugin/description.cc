@@ -4,6 +4,7 @@
 // called.
 #include <cstring>
 #include <filesystem>
+#include <string_view>
 
 #include "cxxapi/cli/check_plugin/ages.h"
 #include "cxxapi/cli/check_plugin/kinds.h"
@@ -12,8 +13,20 @@
 namespace cli::check {
 namespace {
 
-constexpr const char* kKinds[] = {"",     "provider", "import",    "ops",
-                                  "pass", "service",  "transport", "executor"};
+// The words of kinds by their numbers; an empty one stands for a kind that has no table.
+constexpr std::string_view kKinds[] = {"",     "provider", "import", "ops",
+                                       "pass", "service",  "",       "executor"};
+
+std::string_view word_of(pfrt_plugin_kind kind) {
+  return kind < std::size(kKinds) ? kKinds[kind] : std::string_view();
+}
+
+std::string known_kinds() {
+  std::string out;
+  for (std::string_view word : kKinds)
+    if (!word.empty()) out += (out.empty() ? "" : ", ") + std::string(word);
+  return out;
+}
 
 struct Slot {
   const char* name;
@@ -173,12 +186,11 @@ void check_description(Trial& trial, const std::string& path) {
   good &= trial.expect(desc.name.data && desc.name.size > 0 && desc.name.size < 4096 &&
                            (desc.version.data || desc.version.size == 0),
                        "query", "it gave no name or no version");
-  const bool known = desc.kind > 0 && desc.kind < std::size(kKinds);
-  const std::string prefix = known ? std::string("libpyflamert_") + kKinds[desc.kind] + "_" : "";
-  good &= trial.expect(known && name.rfind(prefix, 0) == 0, "kind",
+  const std::string word(word_of(desc.kind));
+  good &= trial.expect(!word.empty() && name.starts_with("libpyflamert_" + word + "_"), "kind",
                        "it says kind " + std::to_string(desc.kind) +
-                           (known ? std::string(" (") + kKinds[desc.kind] + ")" : "") +
-                           ", its file is '" + name + "'");
+                           (word.empty() ? "" : " (" + word + ")") + ", its file is '" + name +
+                           "'; this version knows " + known_kinds());
   good &= trial.expect(desc.table != nullptr, "query", "it gave no table");
   if (!good) return;
   trial.at("struct-size-plugin", "its table was read");
@@ -196,7 +208,7 @@ void check_description(Trial& trial, const std::string& path) {
                "threads run after it was only asked what it is");
   const std::string changed = before.changed();
   trial.expect(changed.empty(), "process-state", changed + " changed when it was loaded");
-  trial.tell("kind", kKinds[desc.kind]);
+  trial.tell("kind", word);
   trial.tell("name", text_of(desc.name));
   trial.tell("version", text_of(desc.version));
   trial.tell("features", std::to_string(desc.features));

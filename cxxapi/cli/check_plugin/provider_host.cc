@@ -102,8 +102,9 @@ std::vector<std::unique_ptr<Guarded>> pack_constants(Trial& trial, Device& devic
   if (!device.has(PFRT_PROVIDER_CONSTANTS)) return out;
   const pfrt_packed_constant* given = nullptr;
   size_t size = 0, count = 0;
+  HostSink sink(device.age());
   const pfrt_code code = call(trial, "program", "constants of " + c.name + " were listed", [&] {
-    return device.table().constants(compiled, &given, &size, &count);
+    return device.table().constants(compiled, sink.get(), &given, &size, &count);
   });
   if (!trial.expect(code == PFRT_CODE_OK && (given || count == 0), "program",
                     "constants failed on " + c.name))
@@ -112,7 +113,6 @@ std::vector<std::unique_ptr<Guarded>> pack_constants(Trial& trial, Device& devic
                     "its packed constants are " + std::to_string(size) + " bytes apart"))
     throw Broken("constants");
   const auto list = copy_elements(given, size, count);
-  HostSink sink(device.age());
   for (size_t i = 0; i < count; ++i) {
     std::vector<const void*> sources;
     for (uint32_t s = 0; s < list[i].source_count; ++s) {

@@ -15,7 +15,7 @@ const std::vector<Rule>& rules() {
        "build it against the headers of this runtime"},
       {"minor", "it serves a minor version that this host has",
        "set min_minor to the oldest minor whose slots it needs, or use a newer runtime"},
-      {"kind", "it says the kind that its file name says",
+      {"kind", "it is of a kind that this version knows, the one that its file name says",
        "name the file libpyflamert_<kind>_<name>.so"},
       {"sanitizer", "it was built with the sanitizer of the host",
        "build the plug-in and the runtime alike"},

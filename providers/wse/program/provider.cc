@@ -229,11 +229,18 @@ pfrt_code allocate(pfrt_provider*, uint64_t, uint64_t bytes, uint32_t alignment,
 void release_memory(pfrt_provider*, void* memory) { std::free(memory); }
 
 pfrt_code copy(pfrt_provider* provider, uint64_t, const pfrt_device_copy* copies, size_t size,
-               size_t count, const pfrt_sink*) {
+               size_t count, const pfrt_sink* sink) {
+  constexpr uint64_t kPart = uint64_t{16} << 20;
   Device& device = of(provider);
   for (size_t i = 0; i < count; ++i) {
     const auto& c = *static_cast<const pfrt_device_copy*>(pfrt_at(copies, size, i));
-    std::memmove(c.dst, c.src, c.bytes);
+    // On the device both sides may overlap.
+    const uint64_t part = c.direction == PFRT_ON_DEVICE ? c.bytes : kPart;
+    for (uint64_t done = 0; done < c.bytes; done += part) {
+      if (const pfrt_code code = sink->stop(sink)) return code;
+      std::memmove(static_cast<char*>(c.dst) + done, static_cast<const char*>(c.src) + done,
+                   std::min(part, c.bytes - done));
+    }
     (c.direction == PFRT_TO_DEVICE ? device.bytes_to_device
      : c.direction == PFRT_TO_HOST ? device.bytes_to_host
                                    : device.bytes_on_device) += c.bytes;

@@ -455,8 +455,8 @@ TEST(ClientProvider, exceptions_of_functions_that_give_back_end_there) {
 TEST(ClientProvider, exceptions_of_constants_and_pack_are_its_failures) {
   static bool in_pack;
   pfrt_provider_table table = kTable;
-  table.constants = [](pfrt_executable*, const pfrt_packed_constant** out, size_t* size,
-                       size_t* count) -> pfrt_code {
+  table.constants = [](pfrt_executable*, const pfrt_sink*, const pfrt_packed_constant** out,
+                       size_t* size, size_t* count) -> pfrt_code {
     if (!in_pack) throw 7;
     static pfrt_packed_constant constant{};
     constant.bytes = 4;

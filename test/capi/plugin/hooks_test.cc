@@ -443,6 +443,45 @@ TEST(Logger, sessions_and_runs_have_levels_of_their_own) {
   ASSERT_TRUE(ok(api().env->set_logger(env.get(), nullptr, nullptr)));
 }
 
+// A log function that uses the library for each line that it gets, and hands on to another.
+struct Busy {
+  pfrt_env* env = nullptr;
+  int lines = 0, taken_over = 0;
+  bool inside = false;
+
+  static void first(void* user, pfrt_log_level, pfrt_string) {
+    auto& self = *static_cast<Busy*>(user);
+    EXPECT_FALSE(self.inside);
+    self.inside = true;
+    ++self.lines;
+    EXPECT_GT(api().env->plugin_count(self.env), 0u);
+    size_t kernels = 0;
+    EXPECT_TRUE(ok(api().env->kernel_count(self.env, str("CPUExecutionProvider"), &kernels)));
+    EXPECT_GT(kernels, 0u);
+    const auto session = make_session(self.env, add_graph());
+    EXPECT_NE(session, nullptr);
+    EXPECT_NE(make_env({{"log_level", "debug"}}), nullptr);
+    EXPECT_TRUE(ok(api().env->set_logger(self.env, &Busy::second, &self)));
+    self.inside = false;
+  }
+  static void second(void* user, pfrt_log_level, pfrt_string) {
+    ++static_cast<Busy*>(user)->taken_over;
+  }
+};
+
+TEST(Logger, may_use_the_library_and_set_another) {
+  const auto env = make_env({{"log_level", "debug"}});
+  Busy busy{env.get()};
+  ASSERT_TRUE(ok(api().env->set_logger(env.get(), &Busy::first, &busy)));
+  testing::internal::CaptureStderr();
+  const auto session = make_session(env.get(), hooked_graph());
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("pyflame_rt debug: "), std::string::npos);
+  ASSERT_NE(session, nullptr);
+  EXPECT_EQ(busy.lines, 1);
+  EXPECT_GT(busy.taken_over, 0);
+  ASSERT_TRUE(ok(api().env->set_logger(env.get(), nullptr, nullptr)));
+}
+
 // ---- exceptions of a client's functions, which no function of the library may hand on ----
 
 TEST(Thrown, by_a_release_ends_there) {

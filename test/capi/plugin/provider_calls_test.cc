@@ -5,6 +5,8 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
+#include <cstring>
 #include <thread>
 
 #include "pyflame_rt/custom.h"
@@ -15,11 +17,25 @@
 namespace pfrt_test {
 namespace {
 
-enum class Call { kNone, kOpen, kClaim, kCompile, kPack, kSpecialise };
+enum class Call {
+  kNone,
+  kOpen,
+  kClaim,
+  kSupports,
+  kCompile,
+  kConstants,
+  kPack,
+  kSpecialise,
+  kAllocate,
+  kCopy
+};
 
-// The state of a provider of elementwise operators in host memory.
+// The state of a provider of elementwise operators.
 struct Watched {
-  Call stuck = Call::kNone;  // the call that goes on until it is stopped
+  Call stuck = Call::kNone;         // the call that goes on until it is stopped
+  pfrt_options* reset = nullptr;    // are no longer cancelled once it was stopped
+  bool on_device = false;           // programs work in the provider's own memory
+  std::atomic<bool> broken{false};  // steps fail
   std::atomic<bool> reached{false}, gave_up{false};
   std::vector<size_t> compiles;  // regions in each call
   std::vector<std::string> graphs;
@@ -30,7 +46,10 @@ struct Watched {
     reached = true;
     const auto late = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     while (std::chrono::steady_clock::now() < late) {
-      if (const pfrt_code code = sink->stop(sink)) return code;
+      if (const pfrt_code code = sink->stop(sink)) {
+        if (reset) api().options->reset_cancel(reset);
+        return code;
+      }
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     gave_up = true;
@@ -88,17 +107,37 @@ pfrt_code compile_watched(pfrt_provider* p, const pfrt_region* regions, size_t s
 }
 
 pfrt_code run_watched(void* state, const pfrt_step_context* context) {
-  static_cast<const elementwise::Step*>(state)->compute(context->buffers);
+  const auto& step = *static_cast<const elementwise::Step*>(state);
+  if (static_cast<Watched*>(step.owner)->broken)
+    return context->fail(context, PFRT_CODE_PROVIDER, str("it broke"));
+  step.compute(context->buffers);
   return PFRT_CODE_OK;
 }
 
 pfrt_code specialise_watched(pfrt_executable* e, const pfrt_shapes* shapes, const pfrt_sink* sink,
                              pfrt_program* out) {
-  if (const pfrt_code code = watched(e).owner->stop(Call::kSpecialise, sink)) return code;
-  elementwise::fill(watched(e)
-                        .region.specialise(*shapes, PFRT_MEMORY_HOST, run_watched, watched(e).owner)
-                        .release(),
+  Watched* const owner = watched(e).owner;
+  if (const pfrt_code code = owner->stop(Call::kSpecialise, sink)) return code;
+  const pfrt_memory_kind memory = owner->on_device ? PFRT_MEMORY_DEVICE : PFRT_MEMORY_HOST;
+  elementwise::fill(watched(e).region.specialise(*shapes, memory, run_watched, owner).release(),
                     out);
+  return PFRT_CODE_OK;
+}
+
+pfrt_code allocate_watched(pfrt_provider* p, uint64_t, uint64_t bytes, uint32_t alignment,
+                           const pfrt_sink* sink, void** out) {
+  if (const pfrt_code code = watched(p).stop(Call::kAllocate, sink)) return code;
+  *out = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+  return *out ? PFRT_CODE_OK : PFRT_CODE_OUT_OF_MEMORY;
+}
+
+pfrt_code copy_watched(pfrt_provider* p, uint64_t, const pfrt_device_copy* copies, size_t size,
+                       size_t count, const pfrt_sink* sink) {
+  if (const pfrt_code code = watched(p).stop(Call::kCopy, sink)) return code;
+  for (size_t i = 0; i < count; ++i) {
+    const auto& copy = *static_cast<const pfrt_device_copy*>(pfrt_at(copies, size, i));
+    std::memcpy(copy.dst, copy.src, copy.bytes);
+  }
   return PFRT_CODE_OK;
 }
 
@@ -118,15 +157,20 @@ const pfrt_provider_table& watched_table() {
     };
     t.supports = [](pfrt_provider* p, const pfrt_op_query* query, const pfrt_sink* sink) {
       watched(p).asked += text(query->snapshot->nodes[query->node].op) == "Swish";
+      if (const pfrt_code code = watched(p).stop(Call::kSupports, sink)) return code;
       return sink->fail(sink, PFRT_CODE_UNSUPPORTED_OPERATOR, query->node, str("never"));
     };
-    t.constants = [](pfrt_executable* e, const pfrt_packed_constant** out, size_t* size,
-                     size_t* count) -> pfrt_code {
+    t.constants = [](pfrt_executable* e, const pfrt_sink* sink, const pfrt_packed_constant** out,
+                     size_t* size, size_t* count) -> pfrt_code {
+      if (const pfrt_code code = watched(e).owner->stop(Call::kConstants, sink)) return code;
       *out = &watched(e).packed;
       *size = sizeof(pfrt_packed_constant);
       *count = watched(e).packed.pack ? 1 : 0;
       return PFRT_CODE_OK;
     };
+    t.allocate = allocate_watched;
+    t.release_memory = [](pfrt_provider*, void* memory) { std::free(memory); };
+    t.copy = copy_watched;
     return t;
   }();
   return table;
@@ -157,6 +201,43 @@ class ProviderCalls : public testing::Test {
     all.insert(all.end(), more.begin(), more.end());
     return make_options(PFRT_OPTIONS_SESSION, all);
   }
+  // Calls |fn|, in which the provider comes to |stuck|, with options that another thread then
+  // cancels.
+  template <typename Fn>
+  void expect_cancelled(Call stuck, pfrt_options* options, Fn fn) {
+    watched_.stuck = stuck;
+    watched_.reached = watched_.gave_up = false;
+    std::thread other([&] {
+      while (!watched_.reached) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      api().options->cancel(options);
+    });
+    const Failure failure = fn();
+    watched_.reached = true;
+    other.join();
+    watched_.stuck = Call::kNone;
+    EXPECT_TRUE(fails(failure, PFRT_CODE_CANCELLED, {"cancelled"}));
+    EXPECT_FALSE(watched_.gave_up);
+  }
+  // Expects that |fn|, in which the provider comes to |stuck|, ends at its deadline.
+  template <typename Fn>
+  void expect_deadline(Call stuck, Fn fn) {
+    watched_.stuck = stuck;
+    watched_.gave_up = false;
+    EXPECT_TRUE(fails(fn(), PFRT_CODE_DEADLINE, {"deadline"}));
+    EXPECT_FALSE(watched_.gave_up);
+    watched_.stuck = Call::kNone;
+  }
+  // Expects the provider's state in |session|.
+  static void expect_state(pfrt_session* session, pfrt_provider_condition condition,
+                           uint32_t failures) {
+    pfrt_provider_state state{};
+    state.struct_size = sizeof state;
+    ASSERT_TRUE(ok(api().session->provider_state(session, 0, &state)));
+    EXPECT_EQ(state.condition, condition);
+    EXPECT_EQ(state.failures, failures);
+    EXPECT_EQ(text(state.reason).find("it broke") != std::string::npos, failures > 0);
+  }
+
   Watched watched_;
   Handle<pfrt_env> env_ = make_env();
 };
@@ -166,6 +247,17 @@ GraphBuilder scaled() {
   g.input("x", PFRT_DTYPE_FLOAT32, {"N"});
   g.constant("w", floats({1}, {3}));
   g.node("Mul", {"x", "w"}, {"y"});
+  g.output("y");
+  return g;
+}
+
+// Passes ask about the one operator that this may become.
+GraphBuilder swish() {
+  GraphBuilder g;
+  g.opset(24);
+  g.input("x", PFRT_DTYPE_FLOAT32, {"N"});
+  g.node("Sigmoid", {"x"}, {"s"});
+  g.node("Mul", {"x", "s"}, {"y"});
   g.output("y");
   return g;
 }
@@ -214,13 +306,7 @@ TEST_F(ProviderCalls, device_is_any_word_that_a_provider_opens) {
 
 TEST_F(ProviderCalls, a_graph_made_for_one_device_is_not_given_to_another) {
   add(PFRT_PROVIDER_SUPPORTS);
-  GraphBuilder g;
-  g.opset(24);
-  g.input("x", PFRT_DTYPE_FLOAT32, {"N"});
-  g.node("Sigmoid", {"x"}, {"s"});
-  g.node("Mul", {"x", "s"}, {"y"});
-  g.output("y");
-  const auto model = make_model(env_.get(), g);
+  const auto model = make_model(env_.get(), swish());
   std::vector<Handle<pfrt_session>> kept;
   const auto asked = [&](const char* word) {
     watched_.asked = 0;
@@ -254,24 +340,82 @@ TEST_F(ProviderCalls, device_of_its_own_results_is_not_asked_for_constants) {
 
 TEST_F(ProviderCalls, each_ends_when_the_session_is_cancelled) {
   add();
-  for (const Call stuck : {Call::kOpen, Call::kClaim, Call::kCompile, Call::kPack}) {
+  for (const Call stuck :
+       {Call::kOpen, Call::kClaim, Call::kCompile, Call::kConstants, Call::kPack}) {
     SCOPED_TRACE(static_cast<int>(stuck));
-    watched_.stuck = stuck;
-    watched_.reached = watched_.gave_up = false;
     const auto o = options();
-    std::thread other([&] {
-      while (!watched_.reached) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      api().options->cancel(o.get());
-    });
-    const Failure failure = try_session(env_.get(), scaled(), o.get());
-    watched_.reached = true;
-    other.join();
-    EXPECT_TRUE(fails(failure, PFRT_CODE_CANCELLED, {"cancelled"}));
-    EXPECT_FALSE(watched_.gave_up);
+    expect_cancelled(stuck, o.get(), [&] { return try_session(env_.get(), scaled(), o.get()); });
+    const auto limited = options({{"create_timeout_ms", "20"}});
+    expect_deadline(stuck, [&] { return try_session(env_.get(), scaled(), limited.get()); });
   }
-  watched_.stuck = Call::kNone;
   const auto o = options();
   EXPECT_TRUE(make_session(env_.get(), scaled(), o.get()));
+}
+
+TEST_F(ProviderCalls, a_question_that_is_stopped_is_no_answer) {
+  add(PFRT_PROVIDER_SUPPORTS);
+  const auto model = make_model(env_.get(), swish());
+  const auto limited = options({{"create_timeout_ms", "20"}});
+  expect_deadline(Call::kSupports,
+                  [&] { return try_session(env_.get(), model.get(), limited.get()); });
+  const auto o = options();
+  watched_.reset = o.get();
+  expect_cancelled(Call::kSupports, o.get(),
+                   [&] { return try_session(env_.get(), model.get(), o.get()); });
+  watched_.asked = 0;
+  EXPECT_TRUE(make_session(env_.get(), model.get(), o.get()));
+  EXPECT_GT(watched_.asked, 0) << "a graph that was cut short was kept";
+}
+
+TEST_F(ProviderCalls, device_memory_and_copies_are_stopped_with_the_run) {
+  watched_.on_device = true;
+  add(PFRT_PROVIDER_MEMORY);
+  for (const Call stuck : {Call::kAllocate, Call::kCopy})
+    for (const bool constant_is_there : {false, true}) {
+      SCOPED_TRACE(static_cast<int>(stuck) + (constant_is_there ? 100 : 0));
+      const auto o = options();
+      const auto session = make_session(env_.get(), scaled(), o.get());
+      ASSERT_TRUE(session);
+      if (constant_is_there) {
+        EXPECT_EQ(run(session.get(), {floats({1}, {1})})[0].as<float>(), std::vector<float>{3});
+      }
+      const Array x = floats({2}, {1, 2});
+      const auto limited = make_options(PFRT_OPTIONS_RUN, {{"timeout_ms", "20"}});
+      expect_deadline(stuck, [&] { return try_run(session.get(), {x}, nullptr, limited.get()); });
+      const auto stopped = make_options(PFRT_OPTIONS_RUN);
+      expect_cancelled(stuck, stopped.get(),
+                       [&] { return try_run(session.get(), {x}, nullptr, stopped.get()); });
+      EXPECT_EQ(run(session.get(), {x})[0].as<float>(), (std::vector<float>{3, 6}));
+      expect_state(session.get(), PFRT_PROVIDER_ACTIVE, 0);
+    }
+}
+
+TEST_F(ProviderCalls, a_provider_is_not_taken_back_when_that_is_stopped) {
+  add();
+  const auto o = options();
+  const auto session = make_session(env_.get(), scaled(), o.get());
+  ASSERT_TRUE(session);
+  const auto readmit = [&](const pfrt_options* with) {
+    return take(api().session->readmit(session.get(), str("watch"), with));
+  };
+  watched_.broken = true;
+  EXPECT_EQ(run(session.get(), {floats({1}, {1})})[0].as<float>(), std::vector<float>{3});
+  expect_state(session.get(), PFRT_PROVIDER_FAILED, 1);
+  watched_.broken = false;
+  for (const Call stuck : {Call::kOpen, Call::kClaim, Call::kCompile, Call::kConstants}) {
+    SCOPED_TRACE(static_cast<int>(stuck));
+    const auto limited = make_options(PFRT_OPTIONS_RUN, {{"timeout_ms", "20"}});
+    expect_deadline(stuck, [&] { return readmit(limited.get()); });
+    expect_state(session.get(), PFRT_PROVIDER_FAILED, 1);
+    const auto stopped = make_options(PFRT_OPTIONS_RUN);
+    expect_cancelled(stuck, stopped.get(), [&] { return readmit(stopped.get()); });
+    expect_state(session.get(), PFRT_PROVIDER_FAILED, 1);
+    EXPECT_EQ(run(session.get(), {floats({1}, {2})})[0].as<float>(), std::vector<float>{6});
+  }
+  EXPECT_TRUE(fails(readmit(o.get()), PFRT_CODE_INVALID_ARGUMENT, {"kind session", "not run"}));
+  EXPECT_TRUE(ok(readmit(nullptr)));
+  expect_state(session.get(), PFRT_PROVIDER_RECOVERED, 1);
+  EXPECT_EQ(run(session.get(), {floats({1}, {1})})[0].as<float>(), std::vector<float>{3});
 }
 
 TEST_F(ProviderCalls, deadline_of_a_run_holds_while_its_shape_is_prepared) {

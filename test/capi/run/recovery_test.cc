@@ -388,18 +388,18 @@ TEST_F(Recovery, a_provider_set_aside_is_readmitted) {
     counters_.calls[fault::kRun] = 5;
     check_run(s.get());
     check_failed(s.get(), "injected fault in run", PFRT_CODE_PROVIDER);
-    ASSERT_TRUE(ok(api().session->readmit(s.get(), str(name))));
+    ASSERT_TRUE(ok(api().session->readmit(s.get(), str(name), nullptr)));
     EXPECT_EQ(state(s.get()).condition, uint32_t{PFRT_PROVIDER_RECOVERED});
     check_run(s.get());
     EXPECT_EQ(row(s.get(), "add").provider, kFault);
   }
   EXPECT_EQ(counters_.calls[fault::kOpen], 3);
-  ASSERT_TRUE(ok(api().session->readmit(s.get(), str(kFault))));
+  ASSERT_TRUE(ok(api().session->readmit(s.get(), str(kFault), nullptr)));
   EXPECT_EQ(counters_.calls[fault::kOpen], 3) << "it is in use";
-  EXPECT_TRUE(
-      fails(take(api().session->readmit(s.get(), str("Nobody"))), PFRT_CODE_NOT_FOUND, {"Nobody"}));
-  EXPECT_TRUE(fails(take(api().session->readmit(nullptr, str(kFault))), PFRT_CODE_INVALID_ARGUMENT,
-                    {"session"}));
+  EXPECT_TRUE(fails(take(api().session->readmit(s.get(), str("Nobody"), nullptr)),
+                    PFRT_CODE_NOT_FOUND, {"Nobody"}));
+  EXPECT_TRUE(fails(take(api().session->readmit(nullptr, str(kFault), nullptr)),
+                    PFRT_CODE_INVALID_ARGUMENT, {"session"}));
 }
 
 TEST_F(Recovery, a_provider_that_does_not_open_or_plan_stays_aside) {
@@ -409,11 +409,11 @@ TEST_F(Recovery, a_provider_that_does_not_open_or_plan_stays_aside) {
     ASSERT_TRUE(s) << stage;
     const std::string reason = std::string("injected fault in ") + stage;
     check_failed(s.get(), reason, PFRT_CODE_PROVIDER);
-    EXPECT_TRUE(
-        fails(take(api().session->readmit(s.get(), str(kFault))), PFRT_CODE_PROVIDER, {reason}));
+    EXPECT_TRUE(fails(take(api().session->readmit(s.get(), str(kFault), nullptr)),
+                      PFRT_CODE_PROVIDER, {reason}));
     check_failed(s.get(), reason, PFRT_CODE_PROVIDER);
     check_run(s.get());
-    ASSERT_TRUE(ok(api().session->readmit(s.get(), str(kFault))));
+    ASSERT_TRUE(ok(api().session->readmit(s.get(), str(kFault), nullptr)));
     EXPECT_EQ(row(s.get(), "add").provider, kFault);
     check_run(s.get());
   }
@@ -428,7 +428,7 @@ TEST_F(Recovery, is_readmitted_while_others_run) {
   });
   for (int round = 0; round < 20; ++round) {
     counters_.calls[fault::kRun] = 0;
-    EXPECT_TRUE(ok(api().session->readmit(s.get(), str(kFault))));
+    EXPECT_TRUE(ok(api().session->readmit(s.get(), str(kFault), nullptr)));
     check_run(s.get());
   }
   over = true;

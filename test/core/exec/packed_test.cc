@@ -105,8 +105,8 @@ std::shared_ptr<Provider> open_doubler() {
     t.release_executable = release_executable;
     t.specialise = specialise;
     t.release_program = [](pfrt_executable*, pfrt_program*) {};
-    t.constants = [](pfrt_executable* e, const pfrt_packed_constant** out, size_t* size,
-                     size_t* count) -> pfrt_code {
+    t.constants = [](pfrt_executable* e, const pfrt_sink*, const pfrt_packed_constant** out,
+                     size_t* size, size_t* count) -> pfrt_code {
       *size = sizeof(pfrt_packed_constant);
       *out = &reinterpret_cast<Compiled*>(e)->constant;
       *count = 1;

@@ -227,8 +227,8 @@ pfrt_code compile_one(pfrt_provider* p, const pfrt_region* region, const pfrt_si
 }
 void release_executable(pfrt_executable* e) { delete &of(e); }
 
-pfrt_code constants(pfrt_executable* e, const pfrt_packed_constant** out, size_t* size,
-                    size_t* count) {
+pfrt_code constants(pfrt_executable* e, const pfrt_sink*, const pfrt_packed_constant** out,
+                    size_t* size, size_t* count) {
   *size = sizeof(pfrt_packed_constant);
   *out = of(e).packed.data();
   *count = of(e).packed.size();

@@ -161,7 +161,8 @@ bool Session::compile(const GraphSnapshot& from, const Graph& graph) {
 bool Session::pack(uint32_t constant, const GraphSnapshot& from, void* out) const {
   const pfrt_packed_constant* constants = nullptr;
   size_t size = 0, count = 0;
-  if (table.constants(executable, &constants, &size, &count) != PFRT_CODE_OK || constant >= count)
+  if (table.constants(executable, &sink_, &constants, &size, &count) != PFRT_CODE_OK ||
+      constant >= count)
     return false;
   const pfrt_packed_constant& c = constants[constant];
   std::vector<const void*> sources;

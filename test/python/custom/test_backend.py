@@ -144,6 +144,11 @@ def test_what_goes_wrong_is_said_and_goes_on_elsewhere(backend, change, words):
     assert state.code == caught.value.code and "backend" in state.reason
     # And it is back when it is asked for.
     backend.change = lambda results: results
+    options = pyflame_rt.RunOptions()
+    options.cancel()
+    with pytest.raises(pyflame_rt.CancelledError, match="cancelled by the caller"):
+        session.readmit(backend.name, options)
+    assert session.provider_states()[0] == state
     session.readmit(backend.name)
     assert session.provider_states()[0].condition == "recovered"
     assert np.allclose(session.run(None, {"x": x})[0], want, rtol=1e-6)

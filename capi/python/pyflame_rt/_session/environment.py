@@ -26,7 +26,7 @@ class PluginInfo:
     """The file ``path`` in the plug-in folders, which brings ``name``, of the plug-in's own ``version``.
 
     ``loaded`` when it was accepted; ``abi_major`` and ``abi_minor`` are what it was built with. ``kind`` is
-    "provider", "import", "ops", "pass", "service", "transport" or "executor".
+    "provider", "import", "ops", "pass", "service" or "executor", or another word where the file was rejected for it.
     """
 
     kind: str
@@ -220,8 +220,9 @@ class Environment:
     def set_logger(self, logger: Optional[Logger]) -> None:
         """Log lines go to ``logger(level, message)`` instead of stderr; None restores stderr.
 
-        It is called from any thread, one line after another, and must not use this package; what it raises is lost with
-        the line. At exit stderr is restored.
+        It is called from any thread, several at once; what it raises is lost with the line. It may use this package, and
+        set another logger, but not the model or session that the line's call is at work on; lines that it causes go to
+        stderr. At exit stderr is restored.
         """
         if logger is not None and not callable(logger):
             raise InvalidArgumentError(f"set_logger: {logger!r} cannot be called; give a function of (level, message), "

@@ -149,13 +149,16 @@ class InferenceSession(FeedingSession):
         may change it."""
         return provider_states(self._alive())
 
-    def readmit(self, provider: str) -> None:
+    def readmit(self, provider: str, run_options: Optional[RunOptions] = None) -> None:
         """Takes a provider that was set aside after a failure into use again: its device is opened and the graph planned
         anew, while runs go on as before. Nothing is done where it is in use.
 
-        NotFoundError when the session was made without it; what opening and planning say, and it stays aside.
+        NotFoundError when the session was made without it; what opening and planning say, and it stays aside. So it does
+        when |run_options| stop it, by ``timeout_ms`` (TimeoutError) or ``cancel()`` (CancelledError).
         """
-        lib.check(lib.session.readmit(self._alive(), lib.text(provider)))
+        session = self._alive()
+        lib.check(interrupt.stoppable(None if run_options is None else run_options._options,
+                                      lambda options: lib.session.readmit(session, lib.text(provider), options)))
 
     def statistics(self) -> Dict[str, int]:
         """Figures of the runs so far: runs, failures, plans (made for shapes that were not seen before, or were
