@@ -323,8 +323,18 @@ pfrt_code fingerprint(pfrt_provider* p, const pfrt_sink*, pfrt_string* out) {
 
 pfrt_code ask(pfrt_provider* p, const pfrt_question* question, const pfrt_answer* answer,
               const pfrt_sink* sink) {
-  if (loops::text_of(question->verb) != "traffic")
-    return fail(sink, PFRT_CODE_UNSUPPORTED, "it knows one verb, 'traffic'");
+  const std::string verb(loops::text_of(question->verb));
+  if (verb == "memory") {
+    Chip& chip = of(p);
+    const std::lock_guard lock(chip.mutex);
+    size_t held = 0;
+    for (const auto& [at, block] : chip.blocks) held += block.size();
+    answer->text(answer, text(std::to_string(chip.blocks.size()) + " blocks, " +
+                              std::to_string(held) + " bytes"));
+    return PFRT_CODE_OK;
+  }
+  if (verb != "traffic")
+    return fail(sink, PFRT_CODE_UNSUPPORTED, "it knows two verbs, 'memory' and 'traffic'");
   const auto bytes = [&](pfrt_direction d) { return std::to_string(of(p).copied[d].load()); };
   answer->text(answer, text("to_device " + bytes(PFRT_TO_DEVICE) + " to_host " +
                             bytes(PFRT_TO_HOST) + " on_device " + bytes(PFRT_ON_DEVICE)));
