@@ -24,6 +24,6 @@ struct ClientObserver {
 struct pfrt_options : pfrt::capi::Counted {
   explicit pfrt_options(pfrt_options_kind kind) : options(kind) {}
   pfrt::Options options;
-  std::shared_ptr<pfrt::State> state;  // of runs; may be null
-  pfrt::capi::ClientObserver observer;       // of runs
+  std::shared_ptr<pfrt::State> state;   // of runs; may be null
+  pfrt::capi::ClientObserver observer;  // of runs
 };

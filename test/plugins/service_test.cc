@@ -44,7 +44,7 @@ bool appears(const std::string& file, const std::string& part) {
 }
 
 TEST(Service, is_written_with_the_cxx_api_that_it_is_given) {
-  auto env = make_env({{"plugin_path", kPath}});
+  auto env = make_env({{"plugin_path", PFRT_GIVEN_API_PLUGINS}});
   for (int again = 0; again < 2; ++again) {
     pfrt_service* service = nullptr;
     ASSERT_TRUE(ok(start(env.get(), "Counter", {{{"model", PFRT_DIGITS}}}, &service)));
