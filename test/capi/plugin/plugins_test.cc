@@ -60,8 +60,8 @@ TEST(Plugins, each_bad_one_has_its_reason) {
       {"missing_runs", {"'run_begin'", "declares the feature"}},
       {"no_table", {"no table"}},
       {"other_kind", {"other_kind.so", "'provider'", "kind 2 (import)"}},
-      {"text",
-       {"libpyflamert_transport_text.so", "kind 'transport'",
+      {"words",
+       {"libpyflamert_transport_words.so", "kind 'transport'",
         "it knows provider, import, ops, pass, service, executor"}},
       {"kind", {"libpyflamert_nonsense_kind.so", "kind 'nonsense'", "it knows provider, import"}},
       {"other_sanitizer", {"sanitizer"}},
@@ -77,7 +77,7 @@ TEST(Plugins, each_bad_one_has_its_reason) {
       EXPECT_NE(rows[name].reason.find(part), std::string::npos)
           << name << " lacks '" << part << "': " << rows[name].reason;
   }
-  EXPECT_EQ(rows["text"].kind, "transport");
+  EXPECT_EQ(rows["words"].kind, "transport");
   EXPECT_TRUE(rows["refuses_open"].loaded);
 }
 
