@@ -293,7 +293,7 @@ Status start(std::unique_ptr<Run> run,
   if (asked.turn_) {
     PFRT_TRY(queue.reserve());
     // Runs on the thread that leaves the turn to this run.
-    const auto at_turn = [waits, executor, priority, &queue]() noexcept {
+    const auto at_turn = [waits, executor, own, priority, &queue]() noexcept {
       Status status;
       try {
         const std::shared_ptr<Session> keeps_queue = waits->session;

@@ -225,7 +225,7 @@ Result<std::shared_ptr<State>> State::clone() const {
   const std::lock_guard lock(mutex_);
   PFRT_TRY(readable("cloning a state"));
   for (const Entry& e : entries_)
-    out->entries_.push_back({e.input, e.output, e.axis, e.in_place, e.value, nullptr});
+    out->entries_.push_back({e.input, e.output, e.axis, e.in_place, e.settled, e.value, nullptr});
   return out;
 }
 
@@ -258,7 +258,10 @@ Status State::truncate(int64_t length) {
     values[i] = Value::of(cut.take());
   }
   PFRT_TRY(transfers.run_alone());
-  for (size_t i = 0; i < entries_.size(); ++i) entries_[i].value = std::move(values[i]);
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    entries_[i].value = std::move(values[i]);
+    entries_[i].settled = entries_[i].settled && entries_[i].value;
+  }
   return {};
 }
 
@@ -302,6 +305,7 @@ Status State::set(std::string_view input, ValuePtr value) {
   PFRT_ASSIGN(Entry * e, entry_of(input, kDoing));
   PFRT_TRY(check(*e, *value, kDoing));
   e->value = std::move(value);
+  e->settled = false;
   return {};
 }
 
@@ -355,7 +359,10 @@ Status State::load(const std::string& path) {
     // The value gets its own bytes, not a view into the file's.
     PFRT_ASSIGN(values[static_cast<size_t>(e - entries_.data())], exclusive(graph.at(id).constant));
   }
-  for (size_t i = 0; i < entries_.size(); ++i) entries_[i].value = std::move(values[i]);
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    entries_[i].value = std::move(values[i]);
+    entries_[i].settled = false;
+  }
   return {};
 }
 
@@ -449,8 +456,7 @@ Status State::begin(std::vector<ValuePtr>& inputs, std::vector<OutputRequest>& r
     if (!request.wanted) request.wanted = request.on_device = true;
     request.data = nullptr;  // the caller gets a copy
     request.in_place = false;
-    if (e.in_place) {
-      if (!e.value) e.value = std::exchange(inputs[e.input], nullptr);
+    if (e.in_place && e.settled) {
       PFRT_TRY(make_own(e));
       const Tensor& t = e.value->tensor;
       request.data = t.data();
@@ -475,8 +481,9 @@ void State::end(const std::vector<ValuePtr>& outputs) {
   for (Entry& e : entries_) {
     const ValuePtr& next = outputs[e.output];
     if (e.in_place) {
-      // A provider that cannot write over the value has made another.
-      if (next->tensor.data() != e.value->tensor.data()) e.value = next;
+      // The first run has made a value, and so has a provider that cannot write over one.
+      if (!e.settled || next->tensor.data() != e.value->tensor.data()) e.value = next;
+      e.settled = true;
       continue;
     }
     if (next->tensor.buffer == e.spare) e.spare = nullptr;

@@ -262,6 +262,44 @@ TEST_P(DeviceTest, a_state_is_cut_there) {
   check(4);
 }
 
+// A cache that is written in place goes to the device once, and crosses no more.
+TEST_P(DeviceTest, a_cache_is_written_there) {
+  GraphBuilder g;
+  g.opset(24);
+  g.input("x", PFRT_DTYPE_FLOAT32, {1, 1, 4});
+  g.input("past", PFRT_DTYPE_FLOAT32, {1, 8, 4});
+  g.node("Add", {"past", "x"}, {"present"});
+  g.output("present");
+  const auto s = session(g);
+  ASSERT_TRUE(s);
+  struct Releaser {
+    void operator()(pfrt_state* p) const { api().state->release(p); }
+  };
+  const pfrt_state_pair pair{sizeof(pfrt_state_pair), PFRT_STATE_IN_PLACE, 0, 0, str("past"),
+                             str("present")};
+  pfrt_state* raw = nullptr;
+  ASSERT_TRUE(ok(api().state->create(s.get(), &pair, 1, &raw)));
+  const std::unique_ptr<pfrt_state, Releaser> state(raw);
+  const auto options = make_options(PFRT_OPTIONS_RUN);
+  ASSERT_TRUE(ok(api().options->set_state(options.get(), state.get())));
+  const Array x = floats({1, 1, 4}, {1, 2, 3, 4});
+  const auto step = [&] {
+    const pfrt_string in = str("x");
+    const pfrt_io fed = x.io();
+    ASSERT_TRUE(
+        ok(api().session->run_named(s.get(), &in, &fed, 1, nullptr, nullptr, 0, options.get())));
+  };
+  step();
+  counters_.reset();
+  for (int i = 1; i < 20; ++i) step();
+  EXPECT_EQ(counters_.bytes[PFRT_TO_DEVICE], 19 * 16);
+  EXPECT_EQ(counters_.bytes[PFRT_TO_HOST], 0);
+  pfrt_value* value = nullptr;
+  ASSERT_TRUE(ok(api().state->get(state.get(), str("past"), &value)));
+  const Values cache = array_of(Handle<pfrt_value>(value).get()).as<float>();
+  EXPECT_EQ(Values(cache.end() - 4, cache.end()), (Values{20, 40, 60, 80}));
+}
+
 // The file has the values of one moment, whatever runs do meanwhile.
 TEST_P(DeviceTest, a_state_is_saved_while_runs_go_on) {
   GraphBuilder g;
