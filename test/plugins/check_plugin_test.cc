@@ -80,7 +80,7 @@ INSTANTIATE_TEST_SUITE_P(
         Planted{PFRT_BROKEN("provider_lying_name"), {"query"}, "no name"},
         Planted{PFRT_BROKEN("provider_lying_devices"), {"query"}, "names no device"},
         Planted{PFRT_BAD("other_kind"), {"kind"}, "(import)"},
-        Planted{PFRT_BAD_PLUGINS "/libpyflamert_transport_text.so", {"kind"}, "knows provider, "},
+        Planted{PFRT_BAD_PLUGINS "/libpyflamert_transport_words.so", {"kind"}, "knows provider, "},
         Planted{PFRT_BAD("other_sanitizer"), {"sanitizer"}, "it says sanitizer"},
         Planted{PFRT_BAD("failing_query"), {"query"}, "internal error"},
         Planted{PFRT_BAD("no_library"), {"opens"}, "no_library.so"},
