@@ -2,8 +2,9 @@
 //
 // Costs of the runtime itself through the C ABI: opening an empty environment, and running graphs
 // so small that nearly all of a run is overhead. Inputs change from run to run and outputs are
-// preallocated. Prints medians over blocks, and the processor time that 50 runs a second take.
-// Arguments: [--json].
+// preallocated. One row gives its runs settings: a deadline, a tag and a number that cancels them.
+// Prints medians over blocks, and the processor time that 50 runs a second take. Arguments:
+// [--json].
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -134,8 +135,9 @@ pfrt_session* make_session(pfrt_env* env, const std::vector<NodeRow>& rows, cons
 // Repeats a run of a session, each time on another input.
 class Runner {
  public:
-  Runner(pfrt_env* env, const std::vector<NodeRow>& rows, const char* threads)
-      : session_(make_session(env, rows, threads)) {
+  Runner(pfrt_env* env, const std::vector<NodeRow>& rows, const char* threads,
+         const pfrt_run_desc* desc = nullptr)
+      : session_(make_session(env, rows, threads)), desc_(desc) {
     for (size_t i = 0; i < kInputs; ++i)
       for (size_t j = 0; j < kWidth; ++j)
         inputs_[i][j] = static_cast<float>(i) - static_cast<float>(j);
@@ -148,12 +150,13 @@ class Runner {
 
   void run() {
     in_.tensor = tensor(inputs_[next_++ % kInputs].data(), kRowDims, 2);
-    check(api->session->run(session_, &in_, 1, &out_, 1, nullptr));
+    check(api->session->run(session_, &in_, 1, &out_, 1, desc_));
   }
 
  private:
   static constexpr size_t kInputs = 16;
   pfrt_session* const session_;
+  const pfrt_run_desc* const desc_;
   std::array<std::array<float, kWidth>, kInputs> inputs_;
   std::array<float, kWidth> result_{};
   pfrt_io in_{}, out_{};
@@ -161,9 +164,9 @@ class Runner {
 };
 
 Figure run_graph(std::string what, pfrt_env* env, const std::vector<NodeRow>& rows,
-                 const char* threads) {
+                 const char* threads, const pfrt_run_desc* desc = nullptr) {
   constexpr int kBlocks = 201, kRuns = 500;
-  Runner runner(env, rows, threads);
+  Runner runner(env, rows, threads, desc);
   std::vector<double> samples;
   for (int block = 0; block < kBlocks; ++block) {
     const double start = now_us();
@@ -237,6 +240,13 @@ int main(int argc, char** argv) {
   pfrt_env* env = nullptr;
   check(api->env->create(nullptr, &env));
   figures.push_back(run_graph("run Add, Mul, Relu (one loop)", env, fused, "1"));
+  const uint32_t cancel = 0;
+  pfrt_run_desc desc{};
+  desc.struct_size = sizeof desc;
+  desc.cancel = &cancel;
+  desc.timeout_ms = 60'000;
+  desc.tag = str("request");
+  figures.push_back(run_graph("the same, with settings", env, fused, "1", &desc));
   figures.push_back(run_graph("run MatMul, Add, Relu", env, layer, "1"));
   figures.push_back(run_graph("run MatMul, MatMul, MatMul", env, steps, "1"));
   figures.push_back(run_graph("run 30 x MatMul", env, chain, "1"));

@@ -21,8 +21,6 @@ namespace {
 
 const pfrt_api* api = nullptr;
 
-pfrt_string str(std::string_view text) { return {text.data(), text.size()}; }
-
 struct Row {
   std::string name, outcome;
   double ms, busy_ms;  // after the deadline
@@ -51,7 +49,8 @@ pfrt_code take(pfrt_status* status, std::string* message) {
 }
 
 struct Settings {
-  std::string threads = "1", word;
+  int64_t threads = 1;
+  std::string word;
   double deadline_ms = 50;
 };
 
@@ -60,7 +59,6 @@ struct Prepared {
   pfrt_graph* graph = nullptr;
   pfrt_model* model = nullptr;
   pfrt_session* session = nullptr;
-  pfrt_options* options = nullptr;
   std::vector<pfrt_value*> values;
 
   Prepared() = default;
@@ -68,24 +66,17 @@ struct Prepared {
   Prepared& operator=(const Prepared&) = delete;
   ~Prepared() {
     for (pfrt_value* value : values) api->value->release(value);
-    api->options->release(options);
     api->session->release(session);
     api->model->release(model);
     api->graph->release(graph);
   }
-  pfrt_status* make(pfrt_env* env, const pfrt_test::LongStep& step, const Settings& settings) {
+  pfrt_status* make(pfrt_env* env, const pfrt_test::LongStep& step) {
     pfrt_status* status = graph_of(*api, step, &graph);
     if (!status) status = api->model->from_graph(env, graph, nullptr, &model);
     pfrt_session_desc desc{};
     desc.struct_size = sizeof desc;
     desc.model = model;
     if (!status) status = api->session->create(env, &desc, &session);
-    if (!status) status = api->options->create(PFRT_OPTIONS_RUN, &options);
-    if (!status)
-      status = api->options->set_text(options, str("num_threads"), str(settings.threads));
-    if (!status)
-      status = api->options->set_int(options, str("timeout_ms"),
-                                     static_cast<int64_t>(settings.deadline_ms));
     for (const pfrt_test::LongInput& input : step.inputs) {
       if (input.constant || input.dtype == PFRT_DTYPE_UNSET) continue;
       values.push_back(nullptr);
@@ -99,7 +90,7 @@ Row measure(pfrt_env* env, const pfrt_test::LongStep& step, const Settings& sett
   Prepared prepared;
   std::string message;
   const std::string name = name_of(step);
-  if (take(prepared.make(env, step, settings), &message) != PFRT_CODE_OK)
+  if (take(prepared.make(env, step), &message) != PFRT_CODE_OK)
     return {name, "not made: " + message, 0, 0};
   std::vector<pfrt_io> in(prepared.values.size()), out(static_cast<size_t>(step.outputs));
   for (size_t i = 0; i < in.size(); ++i) {
@@ -107,15 +98,19 @@ Row measure(pfrt_env* env, const pfrt_test::LongStep& step, const Settings& sett
     in[i].value = prepared.values[i];
   }
   for (pfrt_io& io : out) io.struct_size = sizeof io;
+  pfrt_run_desc desc{};
+  desc.struct_size = sizeof desc;
+  desc.num_threads = settings.threads;
+  desc.timeout_ms = static_cast<int64_t>(settings.deadline_ms);
   double busy_at_deadline = 0;
   const double start = now_ms();
   std::thread watch([&] {
     std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(settings.deadline_ms));
     busy_at_deadline = busy_ms();
   });
-  const pfrt_code code = take(api->session->run(prepared.session, in.data(), in.size(), out.data(),
-                                                out.size(), prepared.options),
-                              &message);
+  const pfrt_code code =
+      take(api->session->run(prepared.session, in.data(), in.size(), out.data(), out.size(), &desc),
+           &message);
   const double ms = now_ms() - start - settings.deadline_ms, busy_end = busy_ms();
   watch.join();
   const double busy = std::max(0.0, busy_end - busy_at_deadline);
@@ -131,7 +126,7 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string_view arg = argv[i];
     if (arg == "--threads" && i + 1 < argc)
-      settings.threads = argv[++i];
+      settings.threads = std::atoll(argv[++i]);
     else if (arg == "--deadline" && i + 1 < argc)
       settings.deadline_ms = std::atof(argv[++i]);
     else

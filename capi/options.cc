@@ -4,7 +4,6 @@
 #include "capi/handle/env.h"
 #include "capi/handle/guard.h"
 #include "capi/handle/slots.h"
-#include "capi/handle/state.h"
 
 namespace pfrt::capi {
 namespace {
@@ -15,7 +14,7 @@ pfrt_status* create(pfrt_options_kind kind, pfrt_options** out) {
     *out = nullptr;
     if (option_schema(kind).empty())
       return error(Code::kINVALID_ARGUMENT, "creating options: kind ", kind,
-                   " is not env, load, session, run, optimizer or ask");
+                   " is not env, load, session, optimizer or ask");
     *out = new pfrt_options(kind);
     return {};
   });
@@ -93,33 +92,11 @@ pfrt_status* set_progress(pfrt_options* o, pfrt_progress_fn fn, void* user) {
   });
 }
 
-pfrt_status* set_state(pfrt_options* o, pfrt_state* state) {
-  return guard([&]() -> Status {
-    if (!o) return null_argument("options");
-    if (o->options.kind() != PFRT_OPTIONS_RUN)
-      return error(Code::kINVALID_ARGUMENT, "giving options a state: they are of kind ",
-                   options_kind_name(o->options.kind()), ", not run");
-    o->state = state ? state->state : nullptr;
-    return {};
-  });
-}
-
-pfrt_status* set_observer(pfrt_options* o, pfrt_observe_fn fn, void* user) {
-  return guard([&]() -> Status {
-    if (!o) return null_argument("options");
-    if (o->options.kind() != PFRT_OPTIONS_RUN)
-      return error(Code::kINVALID_ARGUMENT, "giving options an observer: they are of kind ",
-                   options_kind_name(o->options.kind()), ", not run");
-    o->observer = {fn, user};
-    return {};
-  });
-}
-
 void cancel(pfrt_options* o) {
-  if (o) o->options.cancel_flag().store(true);
+  if (o) o->options.set_cancelled(true);
 }
 void reset_cancel(pfrt_options* o) {
-  if (o) o->options.cancel_flag().store(false);
+  if (o) o->options.set_cancelled(false);
 }
 
 }  // namespace
@@ -142,8 +119,6 @@ const pfrt_options_api kOptionsApi = {
     cancel,
     reset_cancel,
     set_progress,
-    set_state,
-    set_observer,
 };
 
 }  // namespace pfrt::capi

@@ -8,11 +8,13 @@
 #include <cstddef>
 #include <memory>
 #include <memory_resource>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "capi/handle/guard.h"
-#include "capi/handle/options.h"
 #include "capi/handle/session.h"
+#include "capi/handle/state.h"
 #include "capi/handle/status.h"
 #include "capi/handle/tensor.h"
 #include "capi/handle/value.h"
@@ -22,8 +24,9 @@
 namespace pfrt::capi {
 namespace {
 
-// The bytes of a pfrt_io that every client's version has.
+// The bytes of a pfrt_io and of a pfrt_run_desc that every client's version has.
 constexpr size_t kLeastIo = offsetof(pfrt_io, value) + sizeof(pfrt_value*);
+constexpr size_t kLeastDesc = offsetof(pfrt_run_desc, observe_user) + sizeof(void*);
 
 // Returns element |i|, or a copy in |room| where it lacks members, which then are zero. Elements
 // are as far apart as the struct_size of the first says.
@@ -50,35 +53,16 @@ Status check_io(const pfrt_io* inputs, size_t n_inputs, const pfrt_io* outputs, 
 
 // ---- what is asked for ----
 
-Observer observer_of(const ClientObserver& client) {
-  return [client](std::string_view name, const ValuePtr& seen) -> Status {
+Observer observer_of(pfrt_observe_fn fn, void* user) {
+  return [fn, user](std::string_view name, const ValuePtr& seen) -> Status {
     auto* const value = new pfrt_value(seen);  // the observer may retain it
     pfrt_code code = PFRT_CODE_OK;
-    const bool threw = !call_foreign([&] { code = client.fn(client.user, to_c(name), value); });
+    const bool threw = !call_foreign([&] { code = fn(user, to_c(name), value); });
     release(value);
     if (!threw && code == PFRT_CODE_OK) return {};
     return error(threw ? Code::kINTERNAL : static_cast<Code>(code), "running: the observer of '",
                  name, "' ", threw ? "threw" : "ended the run");
   };
-}
-
-Status settings_of(const pfrt_options* options, RunSettings& out) {
-  if (!options) return {};
-  const Options& o = options->options;
-  if (o.kind() != PFRT_OPTIONS_RUN)
-    return error(Code::kINVALID_ARGUMENT, "running: the options are of kind ",
-                 options_kind_name(o.kind()), ", not run");
-  if (o.is_set(run_option::kLogLevel)) out.log_level = log_level_from(o.get(run_option::kLogLevel));
-  out.tag = o.get(run_option::kTag);
-  out.cancel = &o.cancel_flag();
-  if (const int64_t ms = o.get(run_option::kTimeoutMs))
-    out.deadline_ns = os::monotonic_ns() + static_cast<uint64_t>(ms) * 1'000'000u;
-  out.threads = o.get(run_option::kNumThreads);
-  out.priority = o.get(run_option::kPriority);
-  out.memory_limit = static_cast<uint64_t>(o.get(run_option::kMemoryLimit));
-  out.state = options->state;
-  if (options->observer.fn) out.observer = observer_of(options->observer);
-  return {};
 }
 
 size_t element_bytes(pfrt_dtype dtype) {
@@ -181,9 +165,9 @@ Status give(Run& run, const pfrt_io* inputs, size_t n_inputs, const pfrt_io* out
 }
 
 Status run_now(pfrt_session& s, const pfrt_io* inputs, size_t n_inputs, pfrt_io* outputs,
-               size_t n_outputs, const pfrt_options* options) {
+               size_t n_outputs, const pfrt_run_desc* desc) {
   RunSettings settings;
-  PFRT_TRY(settings_of(options, settings));
+  PFRT_TRY(read_settings("running", desc, settings));
   Run run(*s.session, std::move(settings));
   ResultHandles handles;
   PFRT_TRY(give(run, inputs, n_inputs, outputs, n_outputs, handles));
@@ -216,14 +200,12 @@ Status in_session_order(const std::vector<pfrt_value_info>& ports, const char* w
 // Keeps what the callback of an asynchronous run gets, and what its client may let go of meanwhile.
 class AsyncOutputs {
  public:
-  AsyncOutputs(pfrt_session* session, pfrt_options* options, pfrt_run_done_fn done, void* user)
-      : session_(session), options_(options), done_(done), user_(user) {
+  AsyncOutputs(pfrt_session* session, pfrt_run_done_fn done, void* user)
+      : session_(session), done_(done), user_(user) {
     retain(session_);
-    retain(options_);
   }
   ~AsyncOutputs() {
     for (size_t i = 0; i < count_; ++i) release(at(i)->value);
-    release(options_);
     release(session_);
   }
   AsyncOutputs(const AsyncOutputs&) = delete;
@@ -261,7 +243,6 @@ class AsyncOutputs {
   }
 
   pfrt_session* session_;
-  pfrt_options* options_;
   pfrt_run_done_fn done_;
   void* user_;
   std::vector<uint64_t> outputs_;  // the bytes of pfrt_io, struct_size of the first apart
@@ -269,20 +250,56 @@ class AsyncOutputs {
   ResultHandles handles_;
 };
 
+Status check_numbers(std::string_view doing, const pfrt_run_desc& desc) {
+  constexpr int64_t kMost = int64_t{1} << 40;
+  const std::pair<const char*, int64_t> numbers[] = {{"timeout_ms", desc.timeout_ms},
+                                                     {"num_threads", desc.num_threads},
+                                                     {"priority", desc.priority},
+                                                     {"memory_limit", desc.memory_limit}};
+  for (const auto& [name, number] : numbers)
+    if (number < 0 || number > kMost)
+      return error(Code::kINVALID_ARGUMENT, doing, ": ", name, " is ", number,
+                   "; it must be 0 (not set) to ", kMost);
+  if (desc.log_level > PFRT_LOG_OFF)
+    return error(Code::kUNSUPPORTED, doing, ": log_level is ", desc.log_level,
+                 "; this version knows 0 (the session's) to ", uint32_t{PFRT_LOG_OFF}, " (off)");
+  return {};
+}
+
 }  // namespace
 
+Status read_settings(std::string_view doing, const pfrt_run_desc* given, RunSettings& out) {
+  if (!given) return {};
+  if (given->struct_size < kLeastDesc)
+    return error(Code::kINVALID_ARGUMENT, doing, ": struct_size of pfrt_run_desc is not set");
+  const pfrt_run_desc desc = read(given);
+  PFRT_TRY(check_numbers(doing, desc));
+  if (desc.tag.size && !desc.tag.data) return null_argument("desc.tag");
+  out.log_level = desc.log_level;
+  out.cancel = desc.cancel;
+  if (desc.timeout_ms)
+    out.deadline_ns = os::monotonic_ns() + static_cast<uint64_t>(desc.timeout_ms) * 1'000'000u;
+  out.threads = desc.num_threads;
+  out.priority = desc.priority;
+  out.memory_limit = static_cast<uint64_t>(desc.memory_limit);
+  out.tag = view(desc.tag);
+  if (desc.state) out.state = desc.state->state;
+  if (desc.observe) out.observer = observer_of(desc.observe, desc.observe_user);
+  return {};
+}
+
 pfrt_status* run(pfrt_session* s, const pfrt_io* inputs, size_t n_inputs, pfrt_io* outputs,
-                 size_t n_outputs, const pfrt_options* options) {
+                 size_t n_outputs, const pfrt_run_desc* desc) {
   return guard([&]() -> Status {
     if (!s) return null_argument("session");
     PFRT_TRY(check_io(inputs, n_inputs, outputs, n_outputs));
-    return run_now(*s, inputs, n_inputs, outputs, n_outputs, options);
+    return run_now(*s, inputs, n_inputs, outputs, n_outputs, desc);
   });
 }
 
 pfrt_status* run_named(pfrt_session* s, const pfrt_string* input_names, const pfrt_io* inputs,
                        size_t n_inputs, const pfrt_string* output_names, pfrt_io* outputs,
-                       size_t n_outputs, const pfrt_options* options) {
+                       size_t n_outputs, const pfrt_run_desc* desc) {
   return guard([&]() -> Status {
     if (!s) return null_argument("session");
     if ((n_inputs && !input_names) || (n_outputs && !output_names))
@@ -302,7 +319,7 @@ pfrt_status* run_named(pfrt_session* s, const pfrt_string* input_names, const pf
     PFRT_TRY(in_session_order(s->outputs, "output", output_names, outputs, n_outputs, all_outputs,
                               places));
     PFRT_TRY(run_now(*s, all_inputs.data(), all_inputs.size(), all_outputs.data(),
-                     all_outputs.size(), options));
+                     all_outputs.size(), desc));
     for (size_t i = 0; i < n_outputs; ++i)
       slot_at(outputs, i)->value = all_outputs[places[i]].value;
     return {};
@@ -310,15 +327,15 @@ pfrt_status* run_named(pfrt_session* s, const pfrt_string* input_names, const pf
 }
 
 pfrt_status* run_async(pfrt_session* session, const pfrt_io* inputs, size_t n_inputs,
-                       const pfrt_io* outputs, size_t n_outputs, pfrt_options* options,
+                       const pfrt_io* outputs, size_t n_outputs, const pfrt_run_desc* desc,
                        pfrt_run_done_fn done, void* user) {
   return guard([&]() -> Status {
     if (!session || !done) return null_argument(session ? "done" : "session");
     PFRT_TRY(check_io(inputs, n_inputs, outputs, n_outputs));
     RunSettings settings;
-    PFRT_TRY(settings_of(options, settings));
+    PFRT_TRY(read_settings("running", desc, settings));
     auto run = std::make_unique<Run>(*session->session, std::move(settings));
-    const auto kept = std::make_shared<AsyncOutputs>(session, options, done, user);
+    const auto kept = std::make_shared<AsyncOutputs>(session, done, user);
     PFRT_TRY(give(*run, inputs, n_inputs, outputs, n_outputs, kept->handles()));
     kept->copy(outputs, n_outputs);
     return start(std::move(run), [kept](Status status, std::vector<ValuePtr> results) {

@@ -11,6 +11,7 @@
 #include "capi/handle/value.h"
 #include "capi/run.h"
 #include "core/base/foreign.h"
+#include "core/session/run.h"
 
 namespace pfrt::capi {
 namespace {
@@ -164,16 +165,16 @@ pfrt_status* provider_state(const pfrt_session* s, size_t index, pfrt_provider_s
   });
 }
 
-pfrt_status* readmit(pfrt_session* s, pfrt_string provider, const pfrt_options* options) {
+pfrt_status* readmit(pfrt_session* s, pfrt_string provider, const pfrt_run_desc* desc) {
   return guard([&]() -> Status {
     if (!s) return null_argument("session");
     if (provider.size && !provider.data) return null_argument("provider");
-    if (options && options->options.kind() != PFRT_OPTIONS_RUN)
-      return error(Code::kINVALID_ARGUMENT,
-                   "taking a provider into use again: the options are of kind ",
-                   options_kind_name(options->options.kind()), ", not run");
+    RunSettings settings;
+    PFRT_TRY(read_settings("taking a provider into use again", desc, settings));
+    Progress progress(settings.cancel, nullptr, nullptr);
+    progress.set_deadline(settings.deadline_ns);
     const EnvironmentScope scope = EnvironmentScope::lasting(*s->env, s->session->env_allocators());
-    return s->session->readmit(view(provider), options ? options->options.progress() : Progress());
+    return s->session->readmit(view(provider), progress);
   });
 }
 

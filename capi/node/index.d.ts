@@ -97,6 +97,7 @@ export namespace InferenceSession {
     /** The run fails with CANCELLED once it is aborted. */
     signal?: AbortSignal;
     terminate?: boolean;
+    /** Members of pfrt_run_desc by their names: {memory_limit: 1 << 30, priority: 1}. */
     extra?: Record<string, unknown>;
     /** Without meaning here. */
     logVerbosityLevel?: number;

@@ -109,20 +109,6 @@ inline constexpr Key<int64_t> kDeviceReopenMs{"session.device_reopen_ms"};
 
 }  // namespace session_option
 
-namespace run_option {
-
-template <typename T>
-using Key = Option<PFRT_OPTIONS_RUN, T>;
-
-inline constexpr Key<int64_t> kTimeoutMs{"timeout_ms"};
-inline constexpr Key<std::string> kTag{"tag"};
-inline constexpr Key<std::string> kLogLevel{"log_level"};
-inline constexpr Key<int64_t> kNumThreads{"num_threads"};
-inline constexpr Key<int64_t> kPriority{"priority"};
-inline constexpr Key<int64_t> kMemoryLimit{"memory_limit"};
-
-}  // namespace run_option
-
 namespace optimizer_option {
 
 template <typename T>

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cassert>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -61,14 +62,15 @@ class Options {
     return set_.contains(option.key);
   }
 
-  std::atomic<bool>& cancel_flag() const { return *cancel_; }
+  // Stops work that uses these options or their copies, now and later, or lets it go on; any
+  // thread.
+  void set_cancelled(bool yes) const { std::atomic_ref(*cancel_).store(yes ? 1 : 0); }
   // Sets the callback for the progress of LOAD and ASK options.
   void set_progress(pfrt_progress_fn fn, void* user) {
     progress_ = fn;
     progress_user_ = user;
   }
-  // The progress of a call, which the cancel flag stops, and a timeout that counts from now. Runs
-  // themselves have a RunControl instead.
+  // The progress of a call, which the cancel flag stops, and a timeout that counts from now.
   Progress progress() const;
 
  private:
@@ -86,7 +88,7 @@ class Options {
   std::map<std::string, bool, std::less<>> set_;
   pfrt_progress_fn progress_ = nullptr;
   void* progress_user_ = nullptr;
-  std::shared_ptr<std::atomic<bool>> cancel_ = std::make_shared<std::atomic<bool>>(false);
+  std::shared_ptr<uint32_t> cancel_ = std::make_shared<uint32_t>(0);
 };
 
 // The nearest of |names| to |name| by edits, or empty when none is near.

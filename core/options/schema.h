@@ -178,22 +178,6 @@ inline constexpr OptionRow kSession[] = {
      "milliseconds of that; 0 = given up when it is lost a second time"},
 };
 
-inline constexpr OptionRow kRun[] = {
-    {"timeout_ms", PFRT_OPTION_INT, "0", "",
-     "the run fails with 'deadline exceeded' after so many milliseconds; 0 = never"},
-    {"tag", PFRT_OPTION_STRING, "", "", "a name for this run in logs and profiles"},
-    {"log_level", PFRT_OPTION_STRING, "", "debug info warning error off",
-     "as in the session; empty = the session's"},
-    {"num_threads", PFRT_OPTION_INT, "0", "",
-     "threads this run may use, whatever else runs; 0 = the session's, shared by all runs that are "
-     "under way at once"},
-    {"priority", PFRT_OPTION_INT, "0", "",
-     "of asynchronous runs that wait, those of higher priority are started first"},
-    {"memory_limit", PFRT_OPTION_INT, "0", "",
-     "bytes of host memory that this run may take for what it works in and for its results; 0 = no "
-     "limit but the environment's"},
-};
-
 inline constexpr OptionRow kOptimizer[] = {
     {"timeout_ms", PFRT_OPTION_INT, "0", "",
      "a call that runs passes fails with 'deadline exceeded' after so many milliseconds; 0 = "
@@ -262,8 +246,6 @@ constexpr std::span<const OptionRow> option_schema(pfrt_options_kind kind) {
       return schema::kLoad;
     case PFRT_OPTIONS_SESSION:
       return schema::kSession;
-    case PFRT_OPTIONS_RUN:
-      return schema::kRun;
     case PFRT_OPTIONS_OPTIMIZER:
       return schema::kOptimizer;
     case PFRT_OPTIONS_ASK:

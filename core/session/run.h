@@ -24,11 +24,11 @@ namespace pfrt {
 using Observer = std::function<Status(std::string_view output, const ValuePtr& value)>;
 
 struct RunSettings {
-  const std::atomic<bool>* cancel = nullptr;  // stops the run once it is true; lives as long
-  uint64_t deadline_ns = 0;                   // on os::monotonic_ns; 0 = none
-  int64_t threads = 0;                        // at most; 0 = the session's number
-  int64_t priority = 0;       // among runs that wait for a thread; the largest first
-  uint64_t memory_limit = 0;  // bytes at a time; 0 = none of its own
+  const uint32_t* cancel = nullptr;  // stops the run once it is raised; lives as long
+  uint64_t deadline_ns = 0;          // on os::monotonic_ns; 0 = none
+  int64_t threads = 0;               // at most; 0 = the session's number
+  int64_t priority = 0;              // among runs that wait for a thread; the largest first
+  uint64_t memory_limit = 0;         // bytes at a time; 0 = none of its own
   pfrt_log_level log_level = PFRT_LOG_UNSET;  // decides whether the run is logged; unset = session
   std::string tag;                            // names it in the log and the profile
   std::shared_ptr<State> state;               // may be null

@@ -106,9 +106,10 @@ class Ours {
   }
   void run(const pyflame_rt::RunOptions* options = nullptr) {
     results_.clear();
+    const pfrt_run_desc desc = options == nullptr ? pfrt_run_desc{} : options->desc();
     pyflame_rt::detail::check(pyflame_rt::api().session->run(
         session_.handle(), inputs_.data(), inputs_.size(), outputs_.data(), outputs_.size(),
-        options == nullptr ? nullptr : options->handle()));
+        options == nullptr ? nullptr : &desc));
     for (pfrt_io& output : outputs_) {
       results_.push_back(pyflame_rt::detail::Handle<pfrt_value>::adopt(output.value));
       output.value = nullptr;

@@ -56,7 +56,7 @@ class IOBinding {
   // the run before.
   void run() { run_with(nullptr); }
   void run(const RunOptions& options) {
-    options.call([&](pfrt_options* native) { run_with(native); });
+    options.call([&](const pfrt_run_desc* desc) { run_with(desc); });
   }
 
   // Returns the last run's result; throws InputError when there is none.
@@ -93,7 +93,7 @@ class IOBinding {
     io.tensor.struct_size = sizeof(io.tensor);
     return io;
   }
-  void run_with(pfrt_options* options) {
+  void run_with(const pfrt_run_desc* desc) {
     std::vector<pfrt_io> in(inputs_.size(), empty_io()), out(outputs_.size(), empty_io());
     for (size_t i = 0; i < in.size(); ++i) in[i].value = inputs_[i].handle();
     for (size_t i = 0; i < out.size(); ++i) {
@@ -102,8 +102,8 @@ class IOBinding {
       if (output.given) out[i].value = output.value.handle();
       if (output.bound && output.memory == OutputMemory::Device) out[i].flags = PFRT_IO_ON_DEVICE;
     }
-    detail::check(api().session->run(session_->handle(), in.data(), in.size(), out.data(),
-                                     out.size(), options));
+    detail::check(
+        api().session->run(session_->handle(), in.data(), in.size(), out.data(), out.size(), desc));
     for (size_t i = 0; i < out.size(); ++i) {
       if (!outputs_[i].bound || outputs_[i].given) continue;
       outputs_[i].value = Value::from_handle(detail::Handle<pfrt_value>::adopt(out[i].value));

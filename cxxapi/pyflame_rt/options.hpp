@@ -110,8 +110,6 @@ class OptionSetter {
   OptionSetter(pfrt_options_kind kind, std::vector<std::string>* faults) : faults_(faults) {
     check(api().options->create(kind, options_.out()));
   }
-  OptionSetter(Handle<pfrt_options> options, std::vector<std::string>* faults)
-      : options_(std::move(options)), faults_(faults) {}
 
   void set(const char* key, bool value) { done(api().options->set_bool(get(), text(key), value)); }
   void set(const char* key, int64_t value) {
@@ -202,11 +200,31 @@ inline std::vector<std::string> SessionOptions::validate() const {
   return faults;
 }
 
+namespace detail {
+
+// Signals between a RunOptions and its runs. Asynchronous runs keep them.
+struct RunSignals {
+  uint32_t cancelled = 0;  // written and read atomically
+  std::mutex mutex;
+  std::exception_ptr thrown;  // by the observer
+};
+
+inline pfrt_log_level to_log_level(const std::string& word) {
+  static constexpr const char* kWords[] = {"", "debug", "info", "warning", "error", "off"};
+  for (pfrt_log_level level = PFRT_LOG_UNSET; level <= PFRT_LOG_OFF; ++level) {
+    if (word == kWords[level]) return level;
+  }
+  throw InvalidArgumentError("running: log_level is '" + word +
+                             "'; this version knows debug info warning error off");
+}
+
+}  // namespace detail
+
 // Options of one or more runs. Set fields before the first run that uses them; runs on several
 // threads may share the object. A copy has the same fields and is cancelled on its own.
 class RunOptions {
  public:
-  RunOptions() : native_(std::make_unique<Native>()) {}
+  RunOptions() = default;
   // Copies the fields; a cancelled object's copy is not cancelled.
   RunOptions(const RunOptions& other)
       : tag(other.tag),
@@ -216,8 +234,7 @@ class RunOptions {
         memory_limit(other.memory_limit),
         priority(other.priority),
         state(other.state),
-        observer(other.observer),
-        native_(std::make_unique<Native>()) {}
+        observer(other.observer) {}
   // Copies the fields; this object stays cancelled, or not, as it was.
   RunOptions& operator=(const RunOptions& other) {
     tag = other.tag;
@@ -251,45 +268,49 @@ class RunOptions {
   std::function<void(const std::string& name, const Tensor& value)> observer;
 
   // Stops runs that use this object, now and later, until reset(). Safe on any thread.
-  void cancel() noexcept { api().options->cancel(native_->options.get()); }
+  void cancel() noexcept { __atomic_store_n(&signals_->cancelled, 1u, __ATOMIC_RELAXED); }
   // Lets runs use the object again after cancel().
-  void reset() noexcept { api().options->reset_cancel(native_->options.get()); }
+  void reset() noexcept { __atomic_store_n(&signals_->cancelled, 0u, __ATOMIC_RELAXED); }
 
-  // The options as the C API takes them, up to date with the fields.
-  pfrt_options* handle() const;
-  // Returns run(handle()), and throws what the observer threw.
+  // The fields as the C API takes them, which last as long as the object and its fields. Throws
+  // InvalidArgumentError for a word that is no log level.
+  pfrt_run_desc desc() const {
+    pfrt_run_desc c{};
+    c.struct_size = sizeof(c);
+    c.log_level = detail::to_log_level(log_level);
+    c.cancel = &signals_->cancelled;
+    c.timeout_ms = timeout_ms;
+    c.num_threads = num_threads;
+    c.priority = priority;
+    c.memory_limit = memory_limit;
+    c.tag = detail::text(tag);
+    c.state = state.handle();
+    if (observer) c.observe = &hear;
+    c.observe_user = const_cast<RunOptions*>(this);
+    return c;
+  }
+  // Returns run(pointer to desc()), and throws what the observer threw.
   template <class Run>
   auto call(Run&& run) const {
+    const pfrt_run_desc c = desc();
     try {
-      return run(handle());
+      return run(&c);
     } catch (const PyFlameRTError&) {
       if (const std::exception_ptr thrown = take_thrown()) std::rethrow_exception(thrown);
       throw;
     }
   }
+  // Returns an object that an asynchronous run has to hold until it is over.
+  std::shared_ptr<const void> keep() const noexcept { return signals_; }
 
  private:
   static pfrt_code hear(void* user, pfrt_string name, pfrt_value* value) noexcept;
   std::exception_ptr take_thrown() const {
-    const std::lock_guard<std::mutex> lock(native_->mutex);
-    return std::exchange(native_->thrown, nullptr);
+    const std::lock_guard<std::mutex> lock(signals_->mutex);
+    return std::exchange(signals_->thrown, nullptr);
   }
 
-  struct Native {
-    Native() { detail::check(api().options->create(PFRT_OPTIONS_RUN, options.out())); }
-    detail::Handle<pfrt_options> options;
-    std::mutex mutex;
-    // Values that |options| holds. Runs on other threads may be reading it, so only changes are
-    // written.
-    std::string tag, log_level;
-    int64_t timeout_ms = 0;
-    int num_threads = 0;
-    int64_t memory_limit = 0, priority = 0;
-    State state;
-    bool observed = false;
-    std::exception_ptr thrown;  // by the observer
-  };
-  std::unique_ptr<Native> native_;
+  const std::shared_ptr<detail::RunSignals> signals_ = std::make_shared<detail::RunSignals>();
 };
 
 inline pfrt_code RunOptions::hear(void* user, pfrt_string name, pfrt_value* value) noexcept {
@@ -298,51 +319,10 @@ inline pfrt_code RunOptions::hear(void* user, pfrt_string name, pfrt_value* valu
     self.observer(detail::str(name), Tensor::from_handle(detail::Handle<pfrt_value>::share(value)));
     return PFRT_CODE_OK;
   } catch (...) {
-    const std::lock_guard<std::mutex> lock(self.native_->mutex);
-    if (!self.native_->thrown) self.native_->thrown = std::current_exception();
+    const std::lock_guard<std::mutex> lock(self.signals_->mutex);
+    if (!self.signals_->thrown) self.signals_->thrown = std::current_exception();
     return PFRT_CODE_CANCELLED;
   }
-}
-
-inline pfrt_options* RunOptions::handle() const {
-  Native& native = *native_;
-  const std::lock_guard<std::mutex> lock(native.mutex);
-  detail::OptionSetter c(native.options, nullptr);
-  if (native.tag != tag) {
-    c.set("tag", tag);
-    native.tag = tag;
-  }
-  if (native.log_level != log_level) {
-    c.set("log_level", log_level);
-    native.log_level = log_level;
-  }
-  if (native.timeout_ms != timeout_ms) {
-    c.set("timeout_ms", timeout_ms);
-    native.timeout_ms = timeout_ms;
-  }
-  if (native.num_threads != num_threads) {
-    c.set("num_threads", int64_t{num_threads});
-    native.num_threads = num_threads;
-  }
-  if (native.memory_limit != memory_limit) {
-    c.set("memory_limit", memory_limit);
-    native.memory_limit = memory_limit;
-  }
-  if (native.priority != priority) {
-    c.set("priority", priority);
-    native.priority = priority;
-  }
-  if (native.state.handle() != state.handle()) {
-    detail::check(api().options->set_state(native.options.get(), state.handle()));
-    native.state = state;
-  }
-  const bool observed = static_cast<bool>(observer);
-  if (native.observed != observed) {
-    detail::check(api().options->set_observer(native.options.get(), observed ? &hear : nullptr,
-                                              const_cast<RunOptions*>(this)));
-    native.observed = observed;
-  }
-  return native.options.get();
 }
 
 }  // namespace pyflame_rt

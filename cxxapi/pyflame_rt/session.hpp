@@ -217,7 +217,7 @@ class InferenceSession {
                           const std::unordered_map<std::string, Tensor>& input_feed,
                           const RunOptions& options) const {
     return options.call(
-        [&](pfrt_options* native) { return tensors(run_feed(output_names, input_feed, native)); });
+        [&](const pfrt_run_desc* c) { return tensors(run_feed(output_names, input_feed, c)); });
   }
   // Runs with sequences, maps and optionals too; otherwise like run.
   std::vector<Value> run_values(const std::vector<std::string>& output_names,
@@ -228,7 +228,7 @@ class InferenceSession {
                                 const std::unordered_map<std::string, Value>& input_feed,
                                 const RunOptions& options) const {
     return options.call(
-        [&](pfrt_options* native) { return run_feed(output_names, input_feed, native); });
+        [&](const pfrt_run_desc* c) { return run_feed(output_names, input_feed, c); });
   }
 
   // Returns a tensor in the memory of an open device of the session: that of |provider| or, without
@@ -269,7 +269,7 @@ class InferenceSession {
   std::future<std::vector<Tensor>> run_async(
       const std::vector<std::string>& output_names,
       const std::unordered_map<std::string, Tensor>& input_feed, const RunOptions& options) const {
-    return run_future(output_names, input_feed, options.handle());
+    return run_future(output_names, input_feed, &options);
   }
   // Callback of run_async, called once on a thread of the runtime with the results or with what run
   // would have thrown. It may release the session; other asynchronous runs wait for it. Exceptions
@@ -283,7 +283,7 @@ class InferenceSession {
   void run_async(const std::vector<std::string>& output_names,
                  const std::unordered_map<std::string, Tensor>& input_feed, RunCallback done,
                  const RunOptions& options) const {
-    run_callback(output_names, input_feed, std::move(done), options.handle());
+    run_callback(output_names, input_feed, std::move(done), &options);
   }
 
   // Returns the provider and kernel of each step and the reasons, with times of the last profiled
@@ -316,7 +316,7 @@ class InferenceSession {
   template <class V>
   std::vector<Value> run_feed(const std::vector<std::string>& output_names,
                               const std::unordered_map<std::string, V>& feed,
-                              pfrt_options* options) const;
+                              const pfrt_run_desc* desc) const;
   template <class V>
   std::vector<pfrt_io> inputs_io(const std::unordered_map<std::string, V>& feed) const;
   // Writes to |wanted| the index of each output in |output_names|, in that order; none for all.
@@ -327,10 +327,10 @@ class InferenceSession {
                                  const std::vector<size_t>& wanted);
   std::future<std::vector<Tensor>> run_future(
       const std::vector<std::string>& output_names,
-      const std::unordered_map<std::string, Tensor>& input_feed, pfrt_options* options) const;
+      const std::unordered_map<std::string, Tensor>& input_feed, const RunOptions* options) const;
   void run_callback(const std::vector<std::string>& output_names,
                     const std::unordered_map<std::string, Tensor>& input_feed, RunCallback done,
-                    pfrt_options* options) const;
+                    const RunOptions* options) const;
 
   detail::Handle<pfrt_session> session_;
   std::vector<NodeArg> inputs_, outputs_;
@@ -488,29 +488,31 @@ inline MemoryReport InferenceSession::memory_report() const {
 }
 
 inline void InferenceSession::readmit(std::string_view provider, const RunOptions& options) const {
-  detail::check(api().session->readmit(handle(), detail::text(provider), options.handle()));
+  const pfrt_run_desc desc = options.desc();
+  detail::check(api().session->readmit(handle(), detail::text(provider), &desc));
 }
 
 template <class V>
 std::vector<Value> InferenceSession::run_feed(const std::vector<std::string>& output_names,
                                               const std::unordered_map<std::string, V>& feed,
-                                              pfrt_options* options) const {
+                                              const pfrt_run_desc* desc) const {
   (void)handle();
   const std::vector<pfrt_io> inputs = inputs_io(feed);
   std::vector<size_t> wanted;
   std::vector<pfrt_io> outputs = outputs_io(output_names, &wanted);
   detail::check(api().session->run(handle(), inputs.data(), inputs.size(), outputs.data(),
-                                   outputs.size(), options));
+                                   outputs.size(), desc));
   return take(outputs.data(), outputs.size(), wanted);
 }
 
 inline void InferenceSession::run_callback(
     const std::vector<std::string>& output_names,
     const std::unordered_map<std::string, Tensor>& input_feed, RunCallback done,
-    pfrt_options* options) const {
+    const RunOptions* options) const {
   struct Pending {
     RunCallback done;
     std::vector<size_t> wanted;
+    std::shared_ptr<const void> keep;
 
     static void finish(void* user, pfrt_status* status, pfrt_io* outputs, size_t count) {
       const std::unique_ptr<Pending> self(static_cast<Pending*>(user));
@@ -537,14 +539,20 @@ inline void InferenceSession::run_callback(
   pending->done = std::move(done);
   const std::vector<pfrt_io> inputs = inputs_io(input_feed);
   const std::vector<pfrt_io> outputs = outputs_io(output_names, &pending->wanted);
+  pfrt_run_desc desc{};
+  if (options != nullptr) {
+    desc = options->desc();
+    pending->keep = options->keep();
+  }
   detail::check(api().session->run_async(handle(), inputs.data(), inputs.size(), outputs.data(),
-                                         outputs.size(), options, &Pending::finish, pending.get()));
+                                         outputs.size(), options ? &desc : nullptr,
+                                         &Pending::finish, pending.get()));
   (void)pending.release();
 }
 
 inline std::future<std::vector<Tensor>> InferenceSession::run_future(
     const std::vector<std::string>& output_names,
-    const std::unordered_map<std::string, Tensor>& input_feed, pfrt_options* options) const {
+    const std::unordered_map<std::string, Tensor>& input_feed, const RunOptions* options) const {
   auto promise = std::make_shared<std::promise<std::vector<Tensor>>>();
   std::future<std::vector<Tensor>> future = promise->get_future();
   run_callback(

@@ -59,9 +59,8 @@ enum {
   PFRT_OPTIONS_ENV = 1,
   PFRT_OPTIONS_LOAD = 2,
   PFRT_OPTIONS_SESSION = 3,
-  PFRT_OPTIONS_RUN = 4,
-  PFRT_OPTIONS_OPTIMIZER = 5,
-  PFRT_OPTIONS_ASK = 6, /* for env->ask */
+  PFRT_OPTIONS_OPTIMIZER = 4,
+  PFRT_OPTIONS_ASK = 5, /* for env->ask */
   PFRT_OPTIONS_FORCE32 = 0x7fffffff
 };
 
@@ -93,11 +92,6 @@ typedef struct pfrt_option_info {
  * cancel the options it was set on; it must not throw, release them, or use the result in the
  * making. */
 typedef void (*pfrt_progress_fn)(void* user, double fraction, pfrt_string stage);
-
-/* Sees a value of a run, which is borrowed for the call: copy what is to be kept, since it may
- * lie in the caller's own memory. Returns 0 to go on; another code ends the run with that code.
- * Must not throw. */
-typedef pfrt_code (*pfrt_observe_fn)(void* user, pfrt_string name, pfrt_value* value);
 
 /* Setting an unknown key, a wrong type or a value outside the choices is INVALID_ARGUMENT naming the nearest key.
  * Setters are externally synchronised; cancel and reset_cancel may be called from any thread at any time. */
@@ -134,14 +128,6 @@ typedef struct pfrt_options_api {
    * the options go or another |fn| is set. Externally synchronised. INVALID_ARGUMENT for options
    * of another kind. */
   pfrt_status* (*set_progress)(pfrt_options* options, pfrt_progress_fn fn, void* user);
-  /* RUN options: runs that use them have |state|, which the options keep; NULL = none. Externally synchronised.
-   * INVALID_ARGUMENT for options of another kind. */
-  pfrt_status* (*set_state)(pfrt_options* options, pfrt_state* state);
-  /* RUN options: |fn| sees the session's extra outputs (pfrt_session_desc) in their order once a run has computed them and
-   * before it returns, on the thread of the run; the run may leave them out of its outputs (PFRT_IO_SKIP). So any value of
-   * a model can be looked at, while all others are fused as ever. NULL = nobody does. |user| is borrowed until the options
-   * go or another |fn| is set. INVALID_ARGUMENT for options of another kind. */
-  pfrt_status* (*set_observer)(pfrt_options* options, pfrt_observe_fn fn, void* user);
 } pfrt_options_api;
 
 /* ------------------------------------------------------------------ environment */
@@ -799,6 +785,33 @@ typedef struct pfrt_io {
   pfrt_value* value;
 } pfrt_io;
 
+/* Sees a value of a run, which is borrowed for the call: copy what is to be kept, since it may
+ * lie in the caller's own memory. Returns 0 to go on; another code ends the run with that code.
+ * Must not throw. */
+typedef pfrt_code (*pfrt_observe_fn)(void* user, pfrt_string name, pfrt_value* value);
+
+/* Settings of a run. Zero is the default everywhere; NULL in place of a desc means all defaults. It is read during the
+ * call: a client may keep one and change it between runs, and runs on several threads may share it. Numbers below 0 or
+ * above 2^40 are INVALID_ARGUMENT, a level that the library does not know is UNSUPPORTED. */
+typedef struct pfrt_run_desc {
+  uint32_t struct_size;
+  pfrt_log_level log_level; /* DEBUG logs the run with its time, others do not; UNSET = as the session's log */
+  /* The run stops with CANCELLED, within milliseconds, once the number is not 0; NULL = it cannot be cancelled. Any
+   * thread may write it at any time, atomically. It stays where it is until the run is over. */
+  const uint32_t* cancel;
+  int64_t timeout_ms; /* the run stops with DEADLINE so many milliseconds after the call; 0 = never */
+  int64_t num_threads; /* threads of this run, whatever else runs; 0 = the session's, shared by all runs under way */
+  int64_t priority; /* asynchronous runs that wait are started by it, the highest first */
+  int64_t memory_limit; /* bytes of host memory that the run and its results may take; 0 = the environment's limit */
+  pfrt_string tag; /* name of the run in logs and profiles */
+  pfrt_state* state; /* state that the run continues; retained until the run is over; NULL = none */
+  /* Sees the session's extra outputs (pfrt_session_desc) in their order once the run has computed them and before it
+   * returns, on the thread of the run, which may leave them out of its outputs (PFRT_IO_SKIP). So any value of a model
+   * can be looked at, while all others are fused as ever. NULL = nobody does. */
+  pfrt_observe_fn observe;
+  void* observe_user; /* borrowed until the run is over */
+} pfrt_run_desc;
+
 /* Whether a provider of a session is in use. */
 typedef uint32_t pfrt_provider_condition;
 enum {
@@ -898,18 +911,18 @@ typedef struct pfrt_session_api {
   pfrt_status* (*output_index)(const pfrt_session* session, pfrt_string name, size_t* out_index);
   size_t (*provider_count)(const pfrt_session* session); /* opened when the session was made */
   pfrt_string (*provider_at)(const pfrt_session* session, size_t index);
-  /* Runs the model. Both arrays are in session order; |options| of kind RUN or NULL. Safe from
-   * many threads at once. On failure no output value is returned; memory given for outputs may
-   * have been written. */
+  /* Runs the model. Both arrays are in session order; |desc| may be NULL. Safe from many threads
+   * at once. On failure no output value is returned; memory given for outputs may have been
+   * written. */
   pfrt_status* (*run)(pfrt_session* session, const pfrt_io* inputs, size_t input_count, pfrt_io* outputs,
-                      size_t output_count, const pfrt_options* options);
+                      size_t output_count, const pfrt_run_desc* desc);
   /* Runs the model with inputs and outputs by name: |inputs| is in the order of |input_names|,
    * |outputs| in that of |output_names|, each name once. Inputs that are not named are not fed,
    * outputs that are not named are not wanted. INPUT lists names that are unknown, missing or
    * repeated. */
   pfrt_status* (*run_named)(pfrt_session* session, const pfrt_string* input_names, const pfrt_io* inputs,
                             size_t input_count, const pfrt_string* output_names, pfrt_io* outputs, size_t output_count,
-                            const pfrt_options* options);
+                            const pfrt_run_desc* desc);
   /* Reports the provider, kernel and reason of each step; with times of the last profiled run
    * where there was one. */
   pfrt_status* (*explain)(pfrt_session* session, PFRT_OWN pfrt_report** out_report);
@@ -919,22 +932,21 @@ typedef struct pfrt_session_api {
   size_t (*provider_state_count)(const pfrt_session* session);
   /* State |index|, from 0 on, of provider_state_count. INVALID_ARGUMENT beyond. */
   pfrt_status* (*provider_state)(const pfrt_session* session, size_t index, pfrt_provider_state* out_state);
-  /* Starts a run, returns at once and calls |done| when the run is over. The session, |options|
-   * and input and output values are retained until then; memory behind views has to stay. The
-   * arrays themselves may go. Options are read now (a deadline counts from now); cancelling
-   * works until the end. An error returned here means that nothing was started: |done| is not
-   * called; BUSY when as many wait as the environment's option "async_queue" allows. A few
-   * threads serve all runs of the process, by the option "priority" and then in the order of the
-   * calls. */
+  /* Starts a run, returns at once and calls |done| when the run is over. The session, the state
+   * of |desc| and input and output values are retained until then; memory behind views and
+   * |desc->cancel| have to stay. The arrays and |desc| themselves may go. An error returned here
+   * means that nothing was started: |done| is not called; BUSY when as many wait as the
+   * environment's option "async_queue" allows. A few threads serve all runs of the process, by
+   * |desc->priority| and then in the order of the calls. */
   pfrt_status* (*run_async)(pfrt_session* session, const pfrt_io* inputs, size_t input_count, const pfrt_io* outputs,
-                            size_t output_count, pfrt_options* options, pfrt_run_done_fn done, void* user);
+                            size_t output_count, const pfrt_run_desc* desc, pfrt_run_done_fn done, void* user);
   /* Uses |provider|, by its name or word, again after it was set aside for a failure: opens its
    * device and plans the graph anew, while runs go on as before. Nothing is done where it is in
    * use. NOT_FOUND when the session was made without it; when opening or planning fails, the
-   * provider stays aside and that error is returned. |options| are of kind RUN or NULL: their
-   * "timeout_ms" and cancel end the call with DEADLINE and CANCELLED, and count against nobody;
-   * what else they say is for runs. */
-  pfrt_status* (*readmit)(pfrt_session* session, pfrt_string provider, const pfrt_options* options);
+   * provider stays aside and that error is returned. |desc| (may be NULL) has a |timeout_ms| and a
+   * |cancel| that end the call with DEADLINE and CANCELLED, and count against nobody; what else it
+   * says is for runs. */
+  pfrt_status* (*readmit)(pfrt_session* session, pfrt_string provider, const pfrt_run_desc* desc);
   /* Counts of the session's runs. Any thread. */
   pfrt_status* (*statistics)(const pfrt_session* session, pfrt_session_statistics* out_statistics);
   /* Writes the profile that the option "enable_profiling" opened, to a file by the option "profile_file_prefix", and
@@ -986,7 +998,7 @@ typedef struct pfrt_state_pair {
   pfrt_string output; /* names the output that is its value in the next run */
 } pfrt_state_pair;
 
-/* States: key-value caches, hidden states of recurrent layers. A run whose options have a state
+/* States: key-value caches, hidden states of recurrent layers. A run whose desc has a state
  * takes inputs from it, and leaves its outputs there once it has succeeded; a run that fails
  * changes nothing, except where pairs are IN_PLACE. Values stay in the memory that runs leave
  * them in, a device's too, and cross to the host only when they are asked for. Runs with
@@ -1366,7 +1378,7 @@ typedef struct pfrt_api {
   uint32_t struct_size;
   uint32_t abi;
   const pfrt_status_api* status; /* errors */
-  const pfrt_options_api* options; /* of environments, loads, sessions, runs and optimizers */
+  const pfrt_options_api* options; /* of environments, loads, sessions, optimizers and questions */
   const pfrt_env_api* env; /* plug-ins, providers, threads */
   const pfrt_value_api* value; /* tensors and other values */
   const pfrt_graph_api* graph; /* building and editing */

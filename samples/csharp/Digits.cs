@@ -103,7 +103,7 @@ internal static unsafe class Abi
 
     [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
     public delegate IntPtr SessionRun(IntPtr session, Io* inputs, UIntPtr inputCount, Io* outputs,
-                                      UIntPtr outputCount, IntPtr options);
+                                      UIntPtr outputCount, IntPtr desc);
 }
 
 /// <summary>A table: its size and ABI in 32 bits each, then pointers. Slot numbers count these.</summary>

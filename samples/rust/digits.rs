@@ -114,7 +114,7 @@ mod abi {
             input_count: usize,
             outputs: *mut Io,
             output_count: usize,
-            options: Handle,
+            desc: Handle,
         ) -> Status,
     }
 

@@ -93,6 +93,12 @@ Handle<pfrt_options> make_options(pfrt_options_kind kind, const Settings& settin
   return options;
 }
 
+RunDesc::RunDesc(const RunSettings& settings)
+    : pfrt_run_desc{sizeof(pfrt_run_desc), settings.log_level,   settings.cancel,
+                    settings.timeout_ms,   settings.num_threads, settings.priority,
+                    settings.memory_limit, str(settings.tag),    settings.state,
+                    settings.observe,      settings.observe_user} {}
+
 Handle<pfrt_env> make_env(const Settings& settings) {
   const auto options = make_options(PFRT_OPTIONS_ENV, {{"log_level", "off"}});
   for (const auto& [key, value] : settings)
@@ -338,12 +344,12 @@ Failure try_session(pfrt_env* env, const GraphBuilder& graph, const pfrt_options
 }
 
 Failure try_run(pfrt_session* session, const std::vector<Array>& inputs,
-                std::vector<Array>* outputs, const pfrt_options* options) {
+                std::vector<Array>* outputs, const pfrt_run_desc* desc) {
   std::vector<pfrt_io> in, out(api().session->output_count(session));
   for (const Array& a : inputs) in.push_back(a.io());
   for (pfrt_io& io : out) io.struct_size = sizeof io;
   Failure failure =
-      take(api().session->run(session, in.data(), in.size(), out.data(), out.size(), options));
+      take(api().session->run(session, in.data(), in.size(), out.data(), out.size(), desc));
   if (outputs) outputs->clear();
   for (pfrt_io& io : out) {
     EXPECT_EQ(failure.ok(), io.value != nullptr);
@@ -355,9 +361,9 @@ Failure try_run(pfrt_session* session, const std::vector<Array>& inputs,
 }
 
 std::vector<Array> run(pfrt_session* session, const std::vector<Array>& inputs,
-                       const pfrt_options* options) {
+                       const pfrt_run_desc* desc) {
   std::vector<Array> outputs;
-  EXPECT_TRUE(ok(try_run(session, inputs, &outputs, options)));
+  EXPECT_TRUE(ok(try_run(session, inputs, &outputs, desc)));
   return outputs;
 }
 

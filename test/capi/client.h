@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstring>
 #include <initializer_list>
 #include <memory>
@@ -60,6 +61,21 @@ using Handle = std::unique_ptr<T, Releaser>;
 
 using Settings = std::vector<std::pair<std::string_view, std::string_view>>;
 Handle<pfrt_options> make_options(pfrt_options_kind kind, const Settings& settings = {});
+// The settings of a run that a test gives, in the order of pfrt_run_desc.
+struct RunSettings {
+  pfrt_log_level log_level = PFRT_LOG_UNSET;
+  const uint32_t* cancel = nullptr;  // written through std::atomic_ref
+  int64_t timeout_ms = 0, num_threads = 0, priority = 0, memory_limit = 0;
+  std::string_view tag = {};
+  pfrt_state* state = nullptr;
+  pfrt_observe_fn observe = nullptr;
+  void* observe_user = nullptr;
+};
+// RunDesc({.timeout_ms = 30}).get() is what runs take.
+struct RunDesc : pfrt_run_desc {
+  explicit RunDesc(const RunSettings& settings = {});
+  const pfrt_run_desc* get() const { return this; }
+};
 // Creates an environment, without log lines unless |settings| ask for them.
 Handle<pfrt_env> make_env(const Settings& settings = {});
 
@@ -171,9 +187,9 @@ Failure try_session(pfrt_env* env, const GraphBuilder& graph, const pfrt_options
 
 // Runs with inputs in session order; outputs are allocated by the run and copied.
 Failure try_run(pfrt_session* session, const std::vector<Array>& inputs,
-                std::vector<Array>* outputs = nullptr, const pfrt_options* options = nullptr);
+                std::vector<Array>* outputs = nullptr, const pfrt_run_desc* desc = nullptr);
 std::vector<Array> run(pfrt_session* session, const std::vector<Array>& inputs,
-                       const pfrt_options* options = nullptr);
+                       const pfrt_run_desc* desc = nullptr);
 
 // y = x + b, with x float32[N,3] and b = {1, 2, 3}: the smallest network that computes something.
 GraphBuilder add_graph();

@@ -16,7 +16,7 @@ namespace {
 
 // Handles of all kinds, held at once.
 struct Everything {
-  Handle<pfrt_options> env_options, session_options, run_options;
+  Handle<pfrt_options> env_options, session_options;
   Handle<pfrt_env> env;
   Handle<pfrt_graph> graph;
   Handle<pfrt_model> model;
@@ -27,7 +27,6 @@ struct Everything {
   Everything() {
     env_options = make_options(PFRT_OPTIONS_ENV, {{"log_level", "off"}});
     session_options = make_options(PFRT_OPTIONS_SESSION);
-    run_options = make_options(PFRT_OPTIONS_RUN);
     pfrt_env* raw_env = nullptr;
     EXPECT_TRUE(ok(api().env->create(env_options.get(), &raw_env)));
     env.reset(raw_env);
@@ -39,7 +38,7 @@ struct Everything {
     const Array x = floats({1, 3}, {0, 0, 0});
     pfrt_io in = x.io(), out{};
     out.struct_size = sizeof out;
-    EXPECT_TRUE(ok(api().session->run(session.get(), &in, 1, &out, 1, run_options.get())));
+    EXPECT_TRUE(ok(api().session->run(session.get(), &in, 1, &out, 1, nullptr)));
     output.reset(out.value);
     pfrt_report* raw_report = nullptr;
     EXPECT_TRUE(ok(api().session->explain(session.get(), &raw_report)));
@@ -80,10 +79,9 @@ TEST(Lifetime, handles_go_in_any_order) {
     Everything all;
     std::vector<std::function<void()>> releases = {
         [&] { all.env_options.reset(); }, [&] { all.session_options.reset(); },
-        [&] { all.run_options.reset(); }, [&] { all.env.reset(); },
-        [&] { all.graph.reset(); },       [&] { all.model.reset(); },
-        [&] { all.session.reset(); },     [&] { all.report.reset(); },
-        [&] { all.output.reset(); },
+        [&] { all.env.reset(); },         [&] { all.graph.reset(); },
+        [&] { all.model.reset(); },       [&] { all.session.reset(); },
+        [&] { all.report.reset(); },      [&] { all.output.reset(); },
     };
     std::shuffle(releases.begin(), releases.end(), random);
     for (const auto& release : releases) {
@@ -147,7 +145,8 @@ TEST(Lifetime, eight_threads_do_everything_at_once) {
   const auto env = make_env();
   const auto model = make_model(env.get(), add_graph());
   const auto session = make_session(env.get(), model.get());
-  const auto options = make_options(PFRT_OPTIONS_RUN, {{"num_threads", "2"}});
+  uint32_t cancel = 0;
+  const RunDesc options({.cancel = &cancel, .num_threads = 2});
   std::atomic<int> wrong{0};
   std::vector<std::thread> threads;
   for (int t = 0; t < 8; ++t)
@@ -174,9 +173,9 @@ TEST(Lifetime, eight_threads_do_everything_at_once) {
           if (!take(api().model->load_file(env.get(), str(path), nullptr, &loaded)).ok()) ++wrong;
           api().model->release(loaded);
         } else {
-          api().options->cancel(options.get());
+          std::atomic_ref(cancel).store(1);
           std::this_thread::yield();
-          api().options->reset_cancel(options.get());
+          std::atomic_ref(cancel).store(0);
         }
       }
       std::remove(path.c_str());
@@ -193,7 +192,7 @@ TEST(LifetimeDeathTest, process_may_exit_with_live_handles) {
         static Everything all;
         const auto wide = make_options(PFRT_OPTIONS_SESSION, {{"num_threads", "4"}});
         static auto session = make_session(all.env.get(), slow_graph(), wide.get());
-        const auto limit = make_options(PFRT_OPTIONS_RUN, {{"timeout_ms", "20"}});
+        const RunDesc limit({.timeout_ms = 20});
         EXPECT_FALSE(
             ok(try_run(session.get(), {floats({512, 512}, std::vector<float>(512 * 512, 0.5f))},
                        nullptr, limit.get())));

@@ -228,8 +228,7 @@ TEST(MemoryPressure, has_runs_with_a_state_give_back_what_is_idle) {
     const auto session = make_session(env.get(), g);
     pfrt_state* state = nullptr;
     EXPECT_TRUE(ok(api().state->create(session.get(), nullptr, 0, &state)));
-    const auto options = make_options(PFRT_OPTIONS_RUN);
-    EXPECT_TRUE(ok(api().options->set_state(options.get(), state)));
+    const RunDesc options({.state = state});
     const Array x = noise({300, 512}, 1);
     const pfrt_string in = str("x");
     const pfrt_io fed = x.io();

@@ -5,7 +5,7 @@ namespace pfrt_test {
 namespace {
 
 constexpr pfrt_options_kind kKinds[] = {PFRT_OPTIONS_ENV, PFRT_OPTIONS_LOAD, PFRT_OPTIONS_SESSION,
-                                        PFRT_OPTIONS_RUN, PFRT_OPTIONS_ASK};
+                                        PFRT_OPTIONS_OPTIMIZER, PFRT_OPTIONS_ASK};
 
 std::string get(const pfrt_options* options, std::string_view key) {
   pfrt_string value{};
@@ -55,7 +55,7 @@ TEST(Options, accept_every_choice_of_their_schema) {
 
 TEST(Options, of_an_unknown_kind_are_refused) {
   pfrt_options* options = nullptr;
-  for (const pfrt_options_kind kind : {0u, 7u, 0x7fffffffu}) {
+  for (const pfrt_options_kind kind : {0u, 6u, 0x7fffffffu}) {
     EXPECT_TRUE(fails(api().options->create(kind, &options), PFRT_CODE_INVALID_ARGUMENT, {"kind"}));
     EXPECT_EQ(options, nullptr);
   }
@@ -132,25 +132,20 @@ TEST(Options, keep_lists_in_order) {
 }
 
 TEST(Options, of_the_wrong_kind_are_refused_where_they_are_used) {
-  const auto run_options = make_options(PFRT_OPTIONS_RUN);
-  const auto session_options = make_options(PFRT_OPTIONS_SESSION);
+  const auto others = make_options(PFRT_OPTIONS_OPTIMIZER);
   pfrt_env* env_raw = nullptr;
-  EXPECT_TRUE(fails(api().env->create(run_options.get(), &env_raw), PFRT_CODE_INVALID_ARGUMENT,
-                    {"run", "environment"}));
+  EXPECT_TRUE(fails(api().env->create(others.get(), &env_raw), PFRT_CODE_INVALID_ARGUMENT,
+                    {"optimizer", "environment"}));
   const auto env = make_env();
   const GraphBuilder g = add_graph();
-  EXPECT_TRUE(fails(try_session(env.get(), g, run_options.get()), PFRT_CODE_INVALID_ARGUMENT,
-                    {"run", "session"}));
-  const auto session = make_session(env.get(), g);
-  EXPECT_TRUE(
-      fails(try_run(session.get(), {floats({1, 3}, {1, 2, 3})}, nullptr, session_options.get()),
-            PFRT_CODE_INVALID_ARGUMENT, {"session", "run"}));
+  EXPECT_TRUE(fails(try_session(env.get(), g, others.get()), PFRT_CODE_INVALID_ARGUMENT,
+                    {"optimizer", "session"}));
   pfrt_model* model = nullptr;
   EXPECT_TRUE(fails(api().model->load_memory(env.get(), "x", 1, PFRT_COPY, nullptr, nullptr,
-                                             run_options.get(), &model),
-                    PFRT_CODE_INVALID_ARGUMENT, {"run", "load"}));
-  EXPECT_TRUE(fails(api().model->from_graph(env.get(), g.get(), run_options.get(), &model),
-                    PFRT_CODE_INVALID_ARGUMENT, {"run", "load"}));
+                                             others.get(), &model),
+                    PFRT_CODE_INVALID_ARGUMENT, {"optimizer", "load"}));
+  EXPECT_TRUE(fails(api().model->from_graph(env.get(), g.get(), others.get(), &model),
+                    PFRT_CODE_INVALID_ARGUMENT, {"optimizer", "load"}));
 }
 
 }  // namespace

@@ -41,10 +41,14 @@ TEST(RunAsync, future_throws_what_run_would_have_thrown) {
   const auto session = relu_session();
   auto wrong = session->run_async({}, {{"x", filled({3}, 1)}});
   EXPECT_THROW(wrong.get(), ShapeMismatchError);
-  RunOptions options;
-  options.cancel();
-  auto cancelled = session->run_async({}, {{"x", filled({2}, 1)}}, options);
+  auto options = std::make_unique<RunOptions>();
+  options->cancel();
+  auto cancelled = session->run_async({}, {{"x", filled({2}, 1)}}, *options);
+  options = nullptr;  // the run keeps what it needs of them
   EXPECT_THROW(cancelled.get(), BackendError);
+  RunOptions loud;
+  loud.log_level = "loud";
+  EXPECT_THROW((void)session->run_async({}, {{"x", filled({2}, 1)}}, loud), InputError);
   EXPECT_THROW((void)session->run_async({"z"}, {{"x", filled({2}, 1)}}), InputError);
 }
 

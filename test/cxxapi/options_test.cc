@@ -162,8 +162,10 @@ TEST(RunOptions, bad_fields_are_refused_by_the_run) {
   RunOptions options;
   options.log_level = "loud";
   EXPECT_THROW(session.run({}, {{"input", Tensor({1}, DType::Float32)}}, options), InputError);
-  options.log_level = "debug";
-  EXPECT_NO_THROW(session.run({}, {{"input", Tensor({1}, DType::Float32)}}, options));
+  for (const char* level : {"debug", "info", "warning", "error", "off", ""}) {
+    options.log_level = level;
+    EXPECT_NO_THROW(session.run({}, {{"input", Tensor({1}, DType::Float32)}}, options)) << level;
+  }
   options.timeout_ms = -1;
   EXPECT_THROW(session.run({}, {{"input", Tensor({1}, DType::Float32)}}, options), InputError);
 }

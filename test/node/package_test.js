@@ -165,6 +165,11 @@ test('options are set, warned about once, or refused', async () => {
     const session = await InferenceSession.create(add, options);
     assert.deepEqual(session.providers, ['CPUExecutionProvider']);
     assert.equal((await session.run(pair(), {tag: 't', timeoutMs: 60000})).s.data[0], 2);
+    assert.equal(session.runSync(pair(), {extra: {timeout_ms: '60000', priority: 1, tag: ''}}).s.data[0], 2);
+    assert.throws(() => session.runSync(pair(), {extra: {timeout: 1}}), /no option 'timeout' .* timeout_ms/);
+    for (const wrong of [-1, 0.5, 'x', '', null, true])
+      assert.throws(() => session.runSync(pair(), {extra: {priority: wrong}}), /priority is .*from 0 on/);
+    assert.throws(() => session.runSync(pair(), {extra: {memory_limit: 1}}), {code: 'OUT_OF_MEMORY'});
   }
   await new Promise(setImmediate);
   process.off('warning', listen);

@@ -209,14 +209,13 @@ TEST_F(Chip, decodes_with_its_state_on_the_device) {
   const auto on_chip = session(decoder.graph(), "chip"), on_cpu = session(decoder.graph(), "cpu");
   ASSERT_TRUE(on_chip && on_cpu);
   std::unique_ptr<pfrt_state, StateReleaser> states[2];
-  Handle<pfrt_options> options[2];
+  RunDesc options[2];
   pfrt_session* const sessions[2] = {on_chip.get(), on_cpu.get()};
   for (int i = 0; i < 2; ++i) {
     pfrt_state* made = nullptr;
     ASSERT_TRUE(ok(api().state->create(sessions[i], nullptr, 0, &made)));
     states[i].reset(made);
-    options[i] = make_options(PFRT_OPTIONS_RUN);
-    ASSERT_TRUE(ok(api().options->set_state(options[i].get(), made)));
+    options[i].state = made;
   }
   const pfrt_string in = str("ids"), out = str("logits");
   Traffic before;

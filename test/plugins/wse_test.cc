@@ -144,13 +144,12 @@ TEST_F(Wse, decodes_with_its_caches_on_the_wafer) {
   ASSERT_TRUE(on_wafer && on_cpu);
   pfrt_session* const sessions[2] = {on_wafer.get(), on_cpu.get()};
   std::unique_ptr<pfrt_state, Releaser> states[2];
-  Handle<pfrt_options> runs[2];
+  RunDesc runs[2];
   for (int i = 0; i < 2; ++i) {
     pfrt_state* made = nullptr;
     ASSERT_TRUE(ok(api().state->create(sessions[i], nullptr, 0, &made)));
     states[i].reset(made);
-    runs[i] = make_options(PFRT_OPTIONS_RUN);
-    ASSERT_TRUE(ok(api().options->set_state(runs[i].get(), made)));
+    runs[i].state = made;
   }
   const pfrt_string in = str("ids"), out = str("logits");
   // The session's wafer is found by its options.
@@ -219,7 +218,7 @@ TEST_F(Wse, ends_a_long_step_at_the_deadline) {
   const auto s = make_session(env_.get(), g, chosen.get());
   ASSERT_TRUE(s);
   const Array x = floats({kSize, kSize}, random_floats(kSize * kSize, 2));
-  const auto soon = make_options(PFRT_OPTIONS_RUN, {{"timeout_ms", "30"}});
+  const RunDesc soon({.timeout_ms = 30});
   EXPECT_TRUE(fails(try_run(s.get(), {x}, nullptr, soon.get()), PFRT_CODE_DEADLINE, {}));
 }
 

@@ -54,4 +54,4 @@ const env = {
 
 const defaultSeverity = () => LOG_LEVELS.indexOf(logLevel);
 
-module.exports = {env, environment, providers, listSupportedBackends, logWord, defaultSeverity};
+module.exports = {env, environment, providers, listSupportedBackends, logWord, defaultSeverity, LOG_WORDS};

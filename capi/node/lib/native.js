@@ -80,7 +80,7 @@ const status = area(0, {
 });
 const options = area(1, {
   create: [0, P, U32, P], release: [2, 'void', P], setText: [8, P, P, PfrtString, PfrtString],
-  setStrings: [7, P, P, PfrtString, P, N], cancel: [12, 'void', P],
+  setStrings: [7, P, P, PfrtString, P, N],
 });
 const env = area(2, {create: [0, P, P, P], providerCount: [7, N, P], providerAt: [8, P, P, N, P]});
 const value = area(3, {

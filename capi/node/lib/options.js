@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// onnxruntime-node's options as the library's. One table a kind: each option is set, has no meaning here (said once, by
-// name), or is refused because results or files would differ from what was asked for.
+// onnxruntime-node's options as the library's: a handle of a session's, a struct of a run's. There is one table for each:
+// an option is set, has no meaning here (said once, by name), or is refused because results or files would differ from
+// what was asked for.
 'use strict';
 
 const native = require('./native.js');
 const {makeError} = require('./errors.js');
-const {providers, logWord, defaultSeverity} = require('./env.js');
+const {providers, logWord, defaultSeverity, LOG_WORDS} = require('./env.js');
 
-const SESSION = 3, RUN = 4;  // pfrt_options_kind
+const SESSION = 3;  // pfrt_options_kind
 const LEVELS = {disabled: 'none', basic: 'basic', extended: 'extended', layout: 'all', all: 'all'};
 
 const warned = new Set();
@@ -21,12 +22,51 @@ const refused = (code, why) => (handle, given, name) => {
   throw makeError(code, `reading options: '${name}' is refused: ${why}`);
 };
 
-function set(handle, key, given) {
-  native.check(native.options.setText(handle, native.str(key), native.str(given)));
-}
-
 function expect(right, given, name, what) {
   if (!right) throw makeError('INVALID_ARGUMENT', `reading options: ${name} is ${given}; give ${what}`);
+}
+
+// A pfrt_run_desc in 64-bit words, and what it points to: it has to stay until the run is over.
+class RunDesc {
+  static #SIZE = 88n;
+  static #NUMBERS = {timeout_ms: 2, num_threads: 3, priority: 4, memory_limit: 5};  // words
+  words = new BigUint64Array(Number(RunDesc.#SIZE) / 8);
+  #cancel = new Uint32Array(1);
+  #tag = null;
+
+  constructor() {
+    this.words[0] = RunDesc.#SIZE;
+    this.words[1] = native.address(this.#cancel);
+  }
+
+  // Stops the run.
+  cancel() { Atomics.store(this.#cancel, 0, 1); }
+
+  // Sets a member by its name.
+  set(key, given) {
+    if (key === 'tag') {
+      this.#tag = Buffer.from(String(given), 'utf8');
+      this.words[6] = this.#tag.length ? native.address(this.#tag) : 0n;
+      this.words[7] = BigInt(this.#tag.length);
+    } else if (key === 'log_level') {
+      expect(LOG_WORDS.includes(given), given, key, `one of ${LOG_WORDS.join(', ')}`);
+      this.words[0] = RunDesc.#SIZE | BigInt(LOG_WORDS.indexOf(given) + 1) << 32n;
+    } else {
+      const numbers = RunDesc.#NUMBERS;
+      if (!Object.hasOwn(numbers, key))
+        throw makeError('INVALID_ARGUMENT', `reading options: a run has no option '${key}' of the library's; it has ` +
+                                                `tag, log_level, ${Object.keys(numbers).join(', ')}`);
+      const number = typeof given === 'string' && given !== '' ? Number(given) : given;
+      expect(Number.isSafeInteger(number) && number >= 0, given, key, 'an integer from 0 on');
+      this.words[numbers[key]] = BigInt(number);
+    }
+  }
+}
+
+// |target| is a handle of options or a RunDesc.
+function set(target, key, given) {
+  if (target instanceof RunDesc) target.set(key, given);
+  else native.check(native.options.setText(target, native.str(key), native.str(given)));
 }
 
 function setWord(key, words) {
@@ -107,32 +147,34 @@ const RUN_OPTIONS = {
   timeoutMs: setCount('timeout_ms'),
   numThreads: setCount('num_threads'),
   extra: setExtra,
-  terminate: (handle, given) => given && native.options.cancel(handle),
+  terminate: (desc, given) => given && desc.cancel(),
   // The session listens to it while the run goes on.
   signal: (handle, given, name) => expect(given instanceof AbortSignal, given, name, 'an AbortSignal'),
   logVerbosityLevel: meaningless('logSeverityLevel alone chooses lines'),
 };
 
+function setAll(target, table, given) {
+  for (const [name, value] of Object.entries(given)) {
+    if (value === undefined) continue;
+    if (!Object.hasOwn(table, name))
+      throw makeError('INVALID_ARGUMENT', `reading options: there is no '${name}'; there are ` +
+                                              `${Object.keys(table).join(', ')}`);
+    table[name](target, value, name);
+  }
+  return target;
+}
+
 // A handle of the library's options, the caller's to release.
-function makeOptions(kind, table, given) {
-  const handle = native.make(native.options.create, kind);
+function sessionOptions(given) {
+  const handle = native.make(native.options.create, SESSION);
   try {
-    for (const [name, value] of Object.entries(given)) {
-      if (value === undefined) continue;
-      if (!Object.hasOwn(table, name))
-        throw makeError('INVALID_ARGUMENT', `reading options: there is no '${name}'; there are ` +
-                                                `${Object.keys(table).join(', ')}`);
-      table[name](handle, value, name);
-    }
+    return setAll(handle, SESSION_OPTIONS, {logSeverityLevel: defaultSeverity(), ...given});
   } catch (error) {
     native.options.release(handle);
     throw error;
   }
-  return handle;
 }
 
-const sessionOptions = given =>
-  makeOptions(SESSION, SESSION_OPTIONS, {logSeverityLevel: defaultSeverity(), ...given});
-const runOptions = given => makeOptions(RUN, RUN_OPTIONS, given);
+const runOptions = given => setAll(new RunDesc(), RUN_OPTIONS, given);
 
 module.exports = {sessionOptions, runOptions};

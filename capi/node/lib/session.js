@@ -20,12 +20,12 @@ const forgotten = new FinalizationRegistry(releaseHandle);
 
 // Run options that work in progress listens to. A process that exits does not wait for runs: they are cancelled.
 const listening = new Set();
-let plainOptions = 0n;  // of asynchronous runs without options of their own
+let plainOptions = null;  // of asynchronous runs without options of their own
 function optionsForAll() {
   if (!plainOptions) {
     plainOptions = runOptions({});
     listening.add(plainOptions);
-    process.on('exit', () => listening.forEach(handle => native.options.cancel(handle)));
+    process.on('exit', () => listening.forEach(settings => settings.cancel()));
   }
   return plainOptions;
 }
@@ -261,7 +261,7 @@ class Run {
   values = [];    // of strings
   tensors = [];   // data in use
   fetched = [];   // [name, index, the caller's tensor or null]
-  settings = 0n;
+  settings = null;
   own = false;    // whether |settings| are this run's
   #ignore = null;
 
@@ -274,7 +274,7 @@ class Run {
 
   arguments() {
     const outputs = this.block.subarray(this.inputs * IO_WORDS);
-    return [this.session, this.block, this.inputs, outputs, this.outputs, this.settings || null];
+    return [this.session, this.block, this.inputs, outputs, this.outputs, this.settings && this.settings.words];
   }
 
   listen(options) {
@@ -284,7 +284,7 @@ class Run {
     this.own = true;
     const {signal} = options;
     if (!signal) return;
-    const cancel = () => native.options.cancel(this.settings);
+    const cancel = () => this.settings.cancel();
     if (signal.aborted) cancel();
     signal.addEventListener('abort', cancel);
     this.#ignore = () => signal.removeEventListener('abort', cancel);
@@ -297,9 +297,7 @@ class Run {
       const value = this.block[(this.inputs + i + 1) * IO_WORDS - 1];
       if (value && !target) native.value.release(value);
     }
-    if (!this.own) return;
-    listening.delete(this.settings);
-    native.options.release(this.settings);
+    if (this.own) listening.delete(this.settings);
   }
 }
 

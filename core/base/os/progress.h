@@ -6,12 +6,13 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
+#include <cstdint>
 #include <string_view>
 
 #include "core/base/os/cpu.h"
 #include "core/base/os/profile.h"
 #include "core/base/status.h"
+#include "core/base/stop.h"
 #include "pyflame_rt/pyflame_rt.h"
 
 namespace pfrt {
@@ -19,7 +20,7 @@ namespace pfrt {
 class Progress {
  public:
   Progress() = default;  // nobody listens, nothing cancels
-  Progress(const std::atomic<bool>* cancelled, pfrt_progress_fn fn, void* user)
+  Progress(const uint32_t* cancelled, pfrt_progress_fn fn, void* user)
       : cancelled_(cancelled), fn_(fn), user_(user) {}
 
   // |ns| is on os::monotonic_ns; 0 = none.
@@ -29,7 +30,7 @@ class Progress {
   uint64_t deadline_within(uint64_t ns) const {
     return deadline_ns_ != 0 ? std::min(deadline_ns_, ns) : ns;
   }
-  const std::atomic<bool>* cancel_flag() const { return cancelled_; }
+  const uint32_t* cancel_flag() const { return cancelled_; }
   // Sets the profile that records stages; null = none.
   void set_profile(Profile* profile) { profile_ = profile; }
   Profile* profile() const { return profile_; }
@@ -59,8 +60,7 @@ class Progress {
     return stop();
   }
   Status stop() const {
-    if (cancelled_ && cancelled_->load(std::memory_order_relaxed))
-      return error(Code::kCANCELLED, "cancelled by the caller");
+    if (raised(cancelled_)) return error(Code::kCANCELLED, "cancelled by the caller");
     if (deadline_ns_ && os::recent_ns() > deadline_ns_)
       return error(Code::kDEADLINE, "the deadline has passed");
     return {};
@@ -68,7 +68,7 @@ class Progress {
   bool stopped() const { return !stop().ok(); }
 
  private:
-  const std::atomic<bool>* cancelled_ = nullptr;
+  const uint32_t* cancelled_ = nullptr;
   pfrt_progress_fn fn_ = nullptr;
   void* user_ = nullptr;
   std::string_view name_;

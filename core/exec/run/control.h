@@ -10,14 +10,15 @@
 #include "core/base/os/cpu.h"
 #include "core/base/os/profile.h"
 #include "core/base/status.h"
+#include "core/base/stop.h"
 #include "core/exec/run/threads.h"
 #include "core/memory/device.h"
 
 namespace pfrt {
 
 struct RunControl {
-  const std::atomic<bool>* cancelled = nullptr;
-  uint64_t deadline_ns = 0;  // on os::monotonic_ns; 0 = none
+  const uint32_t* cancelled = nullptr;  // the run stops once it is raised; may be null
+  uint64_t deadline_ns = 0;             // on os::monotonic_ns; 0 = none
   uint32_t width = 1;
   Profile* profile = nullptr;    // records the run; may be null
   uint32_t number = 0, tag = 0;  // of the run, in its profile
@@ -32,7 +33,7 @@ struct RunControl {
   // loop that was cut short must not pass for done because the flag was lowered meanwhile.
   Code stop() const {
     if (const Code code = stopped_.load(std::memory_order_relaxed); code != Code::kOK) return code;
-    if (cancelled && cancelled->load(std::memory_order_relaxed)) return stop_with(Code::kCANCELLED);
+    if (raised(cancelled)) return stop_with(Code::kCANCELLED);
     if (deadline_ns && os::recent_ns() > deadline_ns) return stop_with(Code::kDEADLINE);
     return Code::kOK;
   }

@@ -103,7 +103,7 @@ TEST(Model, of_borrowed_memory_releases_it_once_on_failure) {
   EXPECT_FALSE(ok(api().model->load_memory(nullptr, good.data(), good.size(), PFRT_BORROW,
                                            Releases::call, &releases, nullptr, nullptr)));
   EXPECT_EQ(releases.count, 1);
-  const auto wrong = make_options(PFRT_OPTIONS_RUN);
+  const auto wrong = make_options(PFRT_OPTIONS_SESSION);
   pfrt_model* raw = nullptr;
   EXPECT_FALSE(ok(api().model->load_memory(env.get(), good.data(), good.size(), PFRT_BORROW,
                                            Releases::call, &releases, wrong.get(), &raw)));

@@ -277,14 +277,14 @@ TEST(Progress, of_a_load_rises_to_one) {
 }
 
 TEST(Progress, is_for_load_options) {
-  const auto run_options = make_options(PFRT_OPTIONS_RUN);
-  EXPECT_TRUE(fails(api().options->set_progress(run_options.get(), Listener::hear, nullptr),
-                    PFRT_CODE_INVALID_ARGUMENT, {"run", "load"}));
+  const auto others = make_options(PFRT_OPTIONS_OPTIMIZER);
+  EXPECT_TRUE(fails(api().options->set_progress(others.get(), Listener::hear, nullptr),
+                    PFRT_CODE_INVALID_ARGUMENT, {"optimizer", "load"}));
   EXPECT_FALSE(ok(api().options->set_progress(nullptr, nullptr, nullptr)));
   const auto env = make_env();
   const auto model = make_model(env.get(), add_graph());
-  EXPECT_TRUE(fails(api().model->save_with(env.get(), model.get(), str("x.pfm"), run_options.get()),
-                    PFRT_CODE_INVALID_ARGUMENT, {"saving", "run"}));
+  EXPECT_TRUE(fails(api().model->save_with(env.get(), model.get(), str("x.pfm"), others.get()),
+                    PFRT_CODE_INVALID_ARGUMENT, {"saving", "optimizer"}));
 }
 
 TEST(Progress, cancel_stops_a_load_wherever_it_is_and_is_reset) {

@@ -107,9 +107,9 @@ TEST_F(Ask, bad_arguments_are_errors) {
   const Handle<pfrt_value> optional(none);
   EXPECT_TRUE(fails(ask("echo", {}, nullptr, nullptr, {none}), PFRT_CODE_INVALID_ARGUMENT,
                     {"value 0 is not a tensor"}));
-  const auto run_options = make_options(PFRT_OPTIONS_RUN);
-  EXPECT_TRUE(fails(ask("who", {}, nullptr, run_options.get()), PFRT_CODE_INVALID_ARGUMENT,
-                    {"of kind run, not ask"}));
+  const auto others = make_options(PFRT_OPTIONS_OPTIMIZER);
+  EXPECT_TRUE(fails(ask("who", {}, nullptr, others.get()), PFRT_CODE_INVALID_ARGUMENT,
+                    {"of kind optimizer, not ask"}));
   pfrt_ask_desc desc{};
   desc.struct_size = sizeof desc;
   pfrt_reply* reply = nullptr;

@@ -296,7 +296,7 @@ TEST(ClientPass, of_one_set_of_fed_initializers_holds_up_no_run_of_another) {
   std::vector<Array> slow, quick;
   std::thread other([&] { EXPECT_TRUE(ok(try_run(session.get(), {x, five, Array{}}, &slow))); });
   while (!held) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  const auto limit = make_options(PFRT_OPTIONS_RUN, {{"timeout_ms", "20000"}});
+  const RunDesc limit({.timeout_ms = 20000});
   EXPECT_TRUE(ok(try_run(session.get(), {x, Array{}, five}, &quick, limit.get())));
   go_on = true;
   other.join();

@@ -72,9 +72,10 @@ TEST(CustomOperatorThreads, compute_may_use_the_pool_and_is_stopped) {
   ASSERT_TRUE(session);
   EXPECT_EQ(run(session.get(), {kRow})[0].as<float>(), (std::vector<float>{3, 0, -1}));
 
-  const auto options = make_options(PFRT_OPTIONS_RUN);
+  uint32_t cancel = 0;
+  const RunDesc options({.cancel = &cancel});
   op.compute = [&](const pfrt_op_compute* call) {
-    api().options->cancel(options.get());  // while it runs
+    std::atomic_ref(cancel).store(1);  // while it runs
     return call->stop(call);
   };
   EXPECT_EQ(try_run(session.get(), {kRow}, nullptr, options.get()).code, PFRT_CODE_CANCELLED);
@@ -136,7 +137,7 @@ TEST(CustomOperatorThreads, who_waits_for_others_ends_at_the_deadline) {
       [&] { return try_session(env.get(), model.get(), soon.get()); });
 
   const auto session = make_session(env.get(), model.get());
-  const auto limit = make_options(PFRT_OPTIONS_RUN, {{"timeout_ms", "20"}});
+  const RunDesc limit({.timeout_ms = 20});
   const Array two_rows = floats({2, 3}, {1, 2, 3, 4, 5, 6});
   expect_second_ends(
       shapes, [&] { return try_run(session.get(), {two_rows}); },

@@ -141,10 +141,9 @@ TEST_P(DeviceTest, a_state_stays_there_from_run_to_run) {
   pfrt_state* raw = nullptr;
   ASSERT_TRUE(ok(api().state->create(s.get(), nullptr, 0, &raw)));
   std::unique_ptr<pfrt_state, Releaser> state(raw);
-  const auto options = make_options(PFRT_OPTIONS_RUN);
-  ASSERT_TRUE(ok(api().options->set_state(options.get(), state.get())));
+  const RunDesc options({.state = state.get()});
   const Array x = floats({3}, {1, 2, 3});
-  const auto step = [&](pfrt_options* with) {
+  const auto step = [&](const pfrt_run_desc* with) {
     const pfrt_string in = str("x"), out = str("y");
     const pfrt_io fed = x.io();
     pfrt_io result = asked(0);
@@ -167,8 +166,7 @@ TEST_P(DeviceTest, a_state_stays_there_from_run_to_run) {
 
   ASSERT_TRUE(ok(api().state->clone(state.get(), &raw)));
   const std::unique_ptr<pfrt_state, Releaser> copy(raw);
-  const auto with_copy = make_options(PFRT_OPTIONS_RUN);
-  ASSERT_TRUE(ok(api().options->set_state(with_copy.get(), copy.get())));
+  const RunDesc with_copy({.state = copy.get()});
   EXPECT_EQ(step(options.get()), step(with_copy.get()));
   pfrt_value* value = nullptr;
   ASSERT_TRUE(ok(api().state->get(state.get(), str("h"), &value)));
@@ -233,8 +231,7 @@ TEST_P(DeviceTest, a_state_is_cut_there) {
   pfrt_state* raw = nullptr;
   ASSERT_TRUE(ok(api().state->create(s.get(), pairs.data(), pairs.size(), &raw)));
   const std::unique_ptr<pfrt_state, Releaser> state(raw);
-  const auto options = make_options(PFRT_OPTIONS_RUN);
-  ASSERT_TRUE(ok(api().options->set_state(options.get(), state.get())));
+  const RunDesc options({.state = state.get()});
   for (int i = 1; i <= 6; ++i) {
     const Array x = floats({1, 1, 4}, Values(4, static_cast<float>(i)));
     const pfrt_string in = str("x");
@@ -280,8 +277,7 @@ TEST_P(DeviceTest, a_cache_is_written_there) {
   pfrt_state* raw = nullptr;
   ASSERT_TRUE(ok(api().state->create(s.get(), &pair, 1, &raw)));
   const std::unique_ptr<pfrt_state, Releaser> state(raw);
-  const auto options = make_options(PFRT_OPTIONS_RUN);
-  ASSERT_TRUE(ok(api().options->set_state(options.get(), state.get())));
+  const RunDesc options({.state = state.get()});
   const Array x = floats({1, 1, 4}, {1, 2, 3, 4});
   const auto step = [&] {
     const pfrt_string in = str("x");
@@ -319,8 +315,7 @@ TEST_P(DeviceTest, a_state_is_saved_while_runs_go_on) {
     return State(raw);
   };
   const State state = make(), loaded = make();
-  const auto options = make_options(PFRT_OPTIONS_RUN);
-  ASSERT_TRUE(ok(api().options->set_state(options.get(), state.get())));
+  const RunDesc options({.state = state.get()});
   const std::string file = testing::TempDir() + "saved_while_runs_go_on.pfm";
   const Array x = floats({1000}, Values(1000, 1));
   const auto step = [&] {
@@ -824,7 +819,7 @@ TEST_P(DeviceTest, a_run_is_stopped_while_it_waits_for_its_device) {
   out.tensor.dims = dims;
   out.tensor.data = given.data();
   out.tensor.bytes = 8;
-  const auto limited = make_options(PFRT_OPTIONS_RUN, {{"timeout_ms", "20"}});
+  const RunDesc limited({.timeout_ms = 20});
   EXPECT_TRUE(fails(api().session->run(s.get(), &in, 1, &out, 1, limited.get()), PFRT_CODE_DEADLINE,
                     {"deadline"}));
   counters_.stalled = false;

@@ -97,7 +97,7 @@ TEST(ExecutorPlugin, that_leaves_calls_out_fails_the_run) {
     g.output("y");
     return g;
   }());
-  const auto options = make_options(PFRT_OPTIONS_RUN, {{"num_threads", "4"}});
+  const RunDesc options({.num_threads = 4});
   std::vector<Array> out;
   const Failure failure = try_run(session.get(), {noise({1 << 22}, 3)}, &out, options.get());
   EXPECT_TRUE(fails(failure, PFRT_CODE_PROVIDER, {"executor"}));

@@ -191,8 +191,8 @@ TEST(Executor, runs_every_loop_and_the_runtime_starts_no_thread) {
     ASSERT_TRUE(ok(api().env->set_executor(env.get(), &table)));
     const int threads = threads_now();
     const auto session = make_session(env.get(), hooked_graph());
-    for (const char* asked : {"0", "2", "8"}) {
-      const auto options = make_options(PFRT_OPTIONS_RUN, {{"num_threads", asked}});
+    for (const int64_t asked : {0, 2, 8}) {
+      const RunDesc options({.num_threads = asked});
       const auto outputs = run(session.get(), {hooked_input()}, options.get());
       ASSERT_EQ(outputs.size(), 1u);
       EXPECT_EQ(outputs[0].bytes, expected[0].bytes);
@@ -430,7 +430,7 @@ TEST(Logger, sessions_and_runs_have_levels_of_their_own) {
   EXPECT_EQ(found("session of graph"), 1);
   (void)run(session.get(), {hooked_input()});
   EXPECT_EQ(found("run"), 0);
-  const auto debug = make_options(PFRT_OPTIONS_RUN, {{"log_level", "debug"}, {"tag", "first"}});
+  const RunDesc debug({.log_level = PFRT_LOG_DEBUG, .tag = "first"});
   (void)run(session.get(), {hooked_input()}, debug.get());
   EXPECT_EQ(found("run 'first' on "), 1);
   (void)run(quiet.get(), {hooked_input()}, debug.get());

@@ -205,11 +205,21 @@ class ProviderCalls : public testing::Test {
   // cancels.
   template <typename Fn>
   void expect_cancelled(Call stuck, pfrt_options* options, Fn fn) {
+    expect_stopped(
+        stuck, [&] { api().options->cancel(options); }, fn);
+  }
+  template <typename Fn>
+  void expect_cancelled(Call stuck, uint32_t& number, Fn fn) {
+    expect_stopped(
+        stuck, [&] { std::atomic_ref(number).store(1); }, fn);
+  }
+  template <typename Cancel, typename Fn>
+  void expect_stopped(Call stuck, Cancel cancel, Fn fn) {
     watched_.stuck = stuck;
     watched_.reached = watched_.gave_up = false;
     std::thread other([&] {
       while (!watched_.reached) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      api().options->cancel(options);
+      cancel();
     });
     const Failure failure = fn();
     watched_.reached = true;
@@ -380,10 +390,11 @@ TEST_F(ProviderCalls, device_memory_and_copies_are_stopped_with_the_run) {
         EXPECT_EQ(run(session.get(), {floats({1}, {1})})[0].as<float>(), std::vector<float>{3});
       }
       const Array x = floats({2}, {1, 2});
-      const auto limited = make_options(PFRT_OPTIONS_RUN, {{"timeout_ms", "20"}});
+      const RunDesc limited({.timeout_ms = 20});
       expect_deadline(stuck, [&] { return try_run(session.get(), {x}, nullptr, limited.get()); });
-      const auto stopped = make_options(PFRT_OPTIONS_RUN);
-      expect_cancelled(stuck, stopped.get(),
+      uint32_t cancel = 0;
+      const RunDesc stopped({.cancel = &cancel});
+      expect_cancelled(stuck, cancel,
                        [&] { return try_run(session.get(), {x}, nullptr, stopped.get()); });
       EXPECT_EQ(run(session.get(), {x})[0].as<float>(), (std::vector<float>{3, 6}));
       expect_state(session.get(), PFRT_PROVIDER_ACTIVE, 0);
@@ -395,7 +406,7 @@ TEST_F(ProviderCalls, a_provider_is_not_taken_back_when_that_is_stopped) {
   const auto o = options();
   const auto session = make_session(env_.get(), scaled(), o.get());
   ASSERT_TRUE(session);
-  const auto readmit = [&](const pfrt_options* with) {
+  const auto readmit = [&](const pfrt_run_desc* with) {
     return take(api().session->readmit(session.get(), str("watch"), with));
   };
   watched_.broken = true;
@@ -404,15 +415,18 @@ TEST_F(ProviderCalls, a_provider_is_not_taken_back_when_that_is_stopped) {
   watched_.broken = false;
   for (const Call stuck : {Call::kOpen, Call::kClaim, Call::kCompile, Call::kConstants}) {
     SCOPED_TRACE(static_cast<int>(stuck));
-    const auto limited = make_options(PFRT_OPTIONS_RUN, {{"timeout_ms", "20"}});
+    const RunDesc limited({.timeout_ms = 20});
     expect_deadline(stuck, [&] { return readmit(limited.get()); });
     expect_state(session.get(), PFRT_PROVIDER_FAILED, 1);
-    const auto stopped = make_options(PFRT_OPTIONS_RUN);
-    expect_cancelled(stuck, stopped.get(), [&] { return readmit(stopped.get()); });
+    uint32_t cancel = 0;
+    const RunDesc stopped({.cancel = &cancel});
+    expect_cancelled(stuck, cancel, [&] { return readmit(stopped.get()); });
     expect_state(session.get(), PFRT_PROVIDER_FAILED, 1);
     EXPECT_EQ(run(session.get(), {floats({1}, {2})})[0].as<float>(), std::vector<float>{6});
   }
-  EXPECT_TRUE(fails(readmit(o.get()), PFRT_CODE_INVALID_ARGUMENT, {"kind session", "not run"}));
+  const RunDesc wrong({.timeout_ms = -1});
+  EXPECT_TRUE(fails(readmit(wrong.get()), PFRT_CODE_INVALID_ARGUMENT,
+                    {"taking a provider into use again", "timeout_ms is -1"}));
   EXPECT_TRUE(ok(readmit(nullptr)));
   expect_state(session.get(), PFRT_PROVIDER_RECOVERED, 1);
   EXPECT_EQ(run(session.get(), {floats({1}, {1})})[0].as<float>(), std::vector<float>{3});
@@ -425,20 +439,21 @@ TEST_F(ProviderCalls, deadline_of_a_run_holds_while_its_shape_is_prepared) {
   ASSERT_TRUE(session);
   EXPECT_EQ(run(session.get(), {floats({1}, {1})})[0].as<float>(), std::vector<float>{3});
   watched_.stuck = Call::kSpecialise;
-  const auto limited = make_options(PFRT_OPTIONS_RUN, {{"timeout_ms", "20"}});
+  const RunDesc limited({.timeout_ms = 20});
   EXPECT_TRUE(fails(try_run(session.get(), {floats({2}, {1, 2})}, nullptr, limited.get()),
                     PFRT_CODE_DEADLINE, {"deadline"}));
   EXPECT_FALSE(watched_.gave_up);
   // Runs of prepared shapes go on meanwhile.
   watched_.reached = false;
-  const auto stopped = make_options(PFRT_OPTIONS_RUN);
+  uint32_t cancel = 0;
+  const RunDesc stopped({.cancel = &cancel});
   std::thread other([&] {
     EXPECT_TRUE(fails(try_run(session.get(), {floats({3}, {1, 2, 3})}, nullptr, stopped.get()),
                       PFRT_CODE_CANCELLED, {"cancelled"}));
   });
   while (!watched_.reached) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   EXPECT_EQ(run(session.get(), {floats({1}, {2})})[0].as<float>(), std::vector<float>{6});
-  api().options->cancel(stopped.get());
+  std::atomic_ref(cancel).store(1);
   other.join();
   EXPECT_FALSE(watched_.gave_up);
   watched_.stuck = Call::kNone;

@@ -45,12 +45,11 @@ struct Arrival {
 };
 
 Failure start(pfrt_session* session, const Array& x, Arrival& arrival,
-              pfrt_options* options = nullptr) {
+              const pfrt_run_desc* desc = nullptr) {
   arrival.input = x;  // a view of it must outlive the run
   pfrt_io in = arrival.input.io(), out{};
   out.struct_size = sizeof out;
-  return take(
-      api().session->run_async(session, &in, 1, &out, 1, options, &Arrival::done, &arrival));
+  return take(api().session->run_async(session, &in, 1, &out, 1, desc, &Arrival::done, &arrival));
 }
 
 TEST(RunAsync, calls_back_once_on_a_thread_of_the_runtime) {
@@ -78,8 +77,8 @@ TEST(RunAsync, tells_of_failures_in_the_callback) {
   EXPECT_TRUE(fails(wrong.failure, PFRT_CODE_SHAPE_MISMATCH, {"'x'"}));
   EXPECT_TRUE(wrong.outputs.empty());
 
-  const auto options = make_options(PFRT_OPTIONS_RUN);
-  api().options->cancel(options.get());
+  const uint32_t cancel = 1;
+  const RunDesc options({.cancel = &cancel});
   ASSERT_TRUE(ok(start(session.get(), floats({1, 3}, {0, 0, 0}), cancelled, options.get())));
   cancelled.wait();
   EXPECT_TRUE(fails(cancelled.failure, PFRT_CODE_CANCELLED, {"cancelled"}));
@@ -109,14 +108,14 @@ TEST(RunAsync, keeps_what_it_needs) {
   {
     auto env = make_env();
     auto session = make_session(env.get(), slow_graph());
-    const auto options = make_options(PFRT_OPTIONS_RUN, {{"timeout_ms", "200"}});
+    const RunDesc options({.timeout_ms = 200});
     const auto x = value_of(floats({512, 512}, std::vector<float>(512 * 512, 0.5f)));
     pfrt_io in{}, out{};
     in.struct_size = out.struct_size = sizeof out;
     in.value = x.get();
     ASSERT_TRUE(ok(api().session->run_async(session.get(), &in, 1, &out, 1, options.get(),
                                             &Arrival::done, &arrival)));
-  }  // only the run holds the environment, session, options and input now
+  }  // only the run holds the environment, session, settings and input now
   arrival.wait();
   EXPECT_TRUE(fails(arrival.failure, PFRT_CODE_DEADLINE, {"deadline"}));
 }
@@ -203,10 +202,10 @@ TEST(RunAsync, of_higher_priority_is_started_first) {
   const Array x = floats({1, 3}, {1, 2, 3});
   std::vector<int> order;
   Arrival arrivals[5];
-  const char* const priorities[] = {"0", "3", "0", "7", "3"};
+  const int64_t priorities[] = {0, 3, 0, 7, 3};
   for (int i = 0; i < 5; ++i) {
     arrivals[i].inside = [&order, i] { order.push_back(i); };
-    const auto options = make_options(PFRT_OPTIONS_RUN, {{"priority", priorities[i]}});
+    const RunDesc options({.priority = priorities[i]});
     ASSERT_TRUE(ok(start(session.get(), x, arrivals[i], options.get())));
   }
   ASSERT_EQ(held.tasks.size(), 5u);

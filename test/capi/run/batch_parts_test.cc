@@ -39,11 +39,8 @@ std::vector<Array> inputs_of(int64_t rows) {
 }
 
 // Options of a run that may take the memory of |rows| rows, and a little more.
-Handle<pfrt_options> room_for(int64_t rows, const Settings& more = {}) {
-  Settings settings = more;
-  const std::string limit = std::to_string(rows * kRow + 8 * kKiB);
-  settings.emplace_back("memory_limit", limit);
-  return make_options(PFRT_OPTIONS_RUN, settings);
+RunDesc room_for(int64_t rows, pfrt_state* state = nullptr) {
+  return RunDesc({.memory_limit = rows * kRow + 8 * kKiB, .state = state});
 }
 
 Handle<pfrt_options> apart(const Settings& more = {}) {
@@ -206,12 +203,13 @@ TEST(BatchParts, stop_with_the_run) {
   std::vector<Array> out;
   EXPECT_TRUE(ok(try_run(session.get(), x, &out)));
   EXPECT_EQ(in_parts(session.get()), 1u);
-  const auto cancelled = make_options(PFRT_OPTIONS_RUN);
-  memory.each = [&] { api().options->cancel(cancelled.get()); };  // at any allocation of a part
+  uint32_t cancel = 0;
+  const RunDesc cancelled({.cancel = &cancel});
+  memory.each = [&] { std::atomic_ref(cancel).store(1); };  // at any allocation of a part
   EXPECT_EQ(try_run(session.get(), x, nullptr, cancelled.get()).code,
             uint32_t{PFRT_CODE_CANCELLED});
   memory.each = [] { std::this_thread::sleep_for(std::chrono::milliseconds(30)); };
-  const auto late = make_options(PFRT_OPTIONS_RUN, {{"timeout_ms", "25"}});
+  const RunDesc late({.timeout_ms = 25});
   EXPECT_EQ(try_run(session.get(), x, nullptr, late.get()).code, uint32_t{PFRT_CODE_DEADLINE});
   memory.each = nullptr;
   EXPECT_TRUE(ok(try_run(session.get(), x, &out)));
@@ -236,8 +234,7 @@ TEST(BatchParts, are_not_for_runs_with_a_state) {
   pfrt_state* state = nullptr;
   ASSERT_TRUE(ok(api().state->create(session.get(), &pair, 1, &state)));
   const Array x = inputs_of(32)[0];
-  const auto limit = room_for(20);
-  ASSERT_TRUE(ok(api().options->set_state(limit.get(), state)));
+  const auto limit = room_for(20, state);
   pfrt_io in[2] = {x.io(), {}}, out{};
   in[1].struct_size = out.struct_size = sizeof(pfrt_io);
   EXPECT_TRUE(fails(api().session->run(session.get(), in, 2, &out, 1, limit.get()),

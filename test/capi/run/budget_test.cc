@@ -8,9 +8,7 @@ namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20;
 
-Handle<pfrt_options> run_limit(int64_t bytes) {
-  return make_options(PFRT_OPTIONS_RUN, {{"memory_limit", std::to_string(bytes)}});
-}
+RunDesc run_limit(int64_t bytes) { return RunDesc({.memory_limit = bytes}); }
 
 // The size of y is the input's value.
 GraphBuilder as_asked() {

@@ -502,7 +502,7 @@ TEST_F(ControlFlow, a_loop_without_end_obeys_the_deadline) {
   g.output("y");
   const auto session = make_session(env.get(), g);
   ASSERT_TRUE(session);
-  const auto options = make_options(PFRT_OPTIONS_RUN, {{"timeout_ms", "50"}});
+  const RunDesc options({.timeout_ms = 50});
   EXPECT_TRUE(fails(try_run(session.get(), {floats({1}, {1})}, nullptr, options.get()),
                     PFRT_CODE_DEADLINE, {"deadline"}));
 }

@@ -23,13 +23,12 @@ class InPlace : public testing::Test {
  protected:
   // Runs with output 0 in the memory of |cache|, which is input 0.
   static Failure step(pfrt_session* session, Array& cache, const Array& x, int64_t at,
-                      const pfrt_options* options = nullptr,
-                      pfrt_io_flags flags = PFRT_IO_IN_PLACE) {
+                      const pfrt_run_desc* desc = nullptr, pfrt_io_flags flags = PFRT_IO_IN_PLACE) {
     const Array place = int64s({1}, {at});
     const pfrt_io in[3] = {cache.io(), x.io(), place.io()};
     pfrt_io out = cache.io();
     out.flags = flags;
-    return take(api().session->run(session, in, 3, &out, 1, options));
+    return take(api().session->run(session, in, 3, &out, 1, desc));
   }
   Handle<pfrt_env> env_ = make_env();
 };
@@ -38,7 +37,7 @@ TEST_F(InPlace, a_cache_is_written_where_it_is) {
   const auto session = make_session(env_.get(), scattered_cache());
   Array here = noise({1, 1, kRoom, kWide}, 1), elsewhere = here;
   // The limit leaves no memory for a copy.
-  const auto options = make_options(PFRT_OPTIONS_RUN, {{"memory_limit", "262144"}});
+  const RunDesc options({.memory_limit = 262144});
   for (const auto& [at, count] : {std::pair<int64_t, int64_t>{0, 1}, {7, 1}, {4000, 96}, {12, 3}}) {
     const Array x = noise({1, 1, count, kWide}, static_cast<uint32_t>(at + 5));
     ASSERT_TRUE(ok(step(session.get(), here, x, at, options.get()))) << at;

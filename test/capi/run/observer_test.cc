@@ -38,19 +38,17 @@ GraphBuilder chain() {
 
 class Observer : public testing::Test {
  protected:
-  Handle<pfrt_options> observed(Seen& seen) {
-    auto options = make_options(PFRT_OPTIONS_RUN);
-    EXPECT_TRUE(ok(api().options->set_observer(options.get(), Seen::see, &seen)));
-    return options;
+  RunDesc observed(Seen& seen, pfrt_state* state = nullptr) {
+    return RunDesc({.state = state, .observe = Seen::see, .observe_user = &seen});
   }
   // Runs for the model's own output alone; the extra outputs are left out.
-  Failure step(pfrt_session* session, const pfrt_options* options, float x, float* y) {
+  Failure step(pfrt_session* session, const pfrt_run_desc* desc, float x, float* y) {
     const Array in = floats({2}, {x, -9});
     const pfrt_io fed = in.io();
     pfrt_io out[3] = {};
     for (pfrt_io& io : out) io.struct_size = sizeof io;
     out[1].flags = out[2].flags = PFRT_IO_SKIP;
-    Failure failure = take(api().session->run(session, &fed, 1, out, 3, options));
+    Failure failure = take(api().session->run(session, &fed, 1, out, 3, desc));
     const Handle<pfrt_value> value(out[0].value);
     if (failure.ok()) *y = array_of(value.get()).as<float>()[0];
     EXPECT_EQ(out[1].value, nullptr);
@@ -62,7 +60,7 @@ class Observer : public testing::Test {
 TEST_F(Observer, sees_values_that_the_run_does_not_return) {
   const auto session = make_session(env_.get(), chain(), nullptr, {"a", "c"});
   Seen seen;
-  const auto options = observed(seen);
+  RunDesc options = observed(seen);
   float y = 0;
   ASSERT_TRUE(ok(step(session.get(), options.get(), 4, &y)));
   EXPECT_EQ(y, 7);
@@ -71,7 +69,7 @@ TEST_F(Observer, sees_values_that_the_run_does_not_return) {
   EXPECT_EQ(seen.values[0].second, (std::vector<float>{5, -8}));
   EXPECT_EQ(seen.values[1].first, "c");
   EXPECT_EQ(seen.values[1].second, (std::vector<float>{10, 0}));
-  ASSERT_TRUE(ok(api().options->set_observer(options.get(), nullptr, nullptr)));
+  options.observe = nullptr;
   ASSERT_TRUE(ok(step(session.get(), options.get(), 4, &y)));
   EXPECT_EQ(seen.values.size(), 2U);
 }
@@ -120,8 +118,7 @@ TEST_F(Observer, sees_asynchronous_runs_and_those_with_a_state) {
   pfrt_state* state = nullptr;
   ASSERT_TRUE(ok(api().state->create(session.get(), nullptr, 0, &state)));
   Seen seen;
-  const auto options = observed(seen);
-  ASSERT_TRUE(ok(api().options->set_state(options.get(), state)));
+  const auto options = observed(seen, state);
   const pfrt_string in = str("x"), out = str("y");
   for (int i = 0; i < 3; ++i) {
     const Array x = floats({1}, {2});
@@ -155,14 +152,6 @@ TEST_F(Observer, sees_asynchronous_runs_and_those_with_a_state) {
   EXPECT_EQ(done.get_future().get(), uint32_t{PFRT_CODE_OK});
   ASSERT_EQ(later.values.size(), 1U);
   EXPECT_EQ(later.values[0].second, std::vector<float>{2});
-}
-
-TEST_F(Observer, is_of_run_options_alone) {
-  const auto options = make_options(PFRT_OPTIONS_SESSION);
-  EXPECT_TRUE(fails(api().options->set_observer(options.get(), Seen::see, nullptr),
-                    PFRT_CODE_INVALID_ARGUMENT, {"session, not run"}));
-  EXPECT_TRUE(fails(api().options->set_observer(nullptr, Seen::see, nullptr),
-                    PFRT_CODE_INVALID_ARGUMENT, {"options"}));
 }
 
 }  // namespace

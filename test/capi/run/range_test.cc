@@ -333,7 +333,7 @@ TEST_F(Range, holds_only_what_the_model_says_there) {
 
 // Memory for the far end of a range would be 64 MiB.
 TEST_F(Range, takes_little_more_memory_than_a_plan_of_its_own) {
-  const auto options = make_options(PFRT_OPTIONS_RUN, {{"memory_limit", "2097152"}});
+  const RunDesc options({.memory_limit = 2097152});
   GraphBuilder g;
   g.input("x", PFRT_DTYPE_FLOAT32, {"P", 1});
   g.input("z", PFRT_DTYPE_FLOAT32, {1, "P"});

@@ -590,7 +590,7 @@ TEST_F(Recovery, planning_some_dimensions_holds_up_no_run_of_others) {
   check_run(s.get(), 2);
   EXPECT_FALSE(planned);
   // Other runs that need the provider's plan wait for it, but not beyond their deadline.
-  const auto limit = make_options(PFRT_OPTIONS_RUN, {{"timeout_ms", "50"}});
+  const RunDesc limit({.timeout_ms = 50});
   for (const int64_t rows : {4, 3}) {
     const Array x = floats({rows, 3}, random_floats(static_cast<size_t>(rows) * 3, 1));
     EXPECT_TRUE(fails(try_run(s.get(), {x}, nullptr, limit.get()), PFRT_CODE_DEADLINE, {}));
@@ -817,7 +817,7 @@ TEST_F(Recovery, options_of_a_provider_are_listed_and_read_back) {
   for (const char* key : {"provider.", "provider.fault", "provider.fault.", "provider..after"})
     EXPECT_TRUE(fails(api().options->set_text(o.get(), str(key), str("1")),
                       PFRT_CODE_INVALID_ARGUMENT, {key}));
-  const auto r = make_options(PFRT_OPTIONS_RUN);
+  const auto r = make_options(PFRT_OPTIONS_OPTIMIZER);
   EXPECT_TRUE(fails(api().options->set_text(r.get(), str("provider.fault.after"), str("1")),
                     PFRT_CODE_INVALID_ARGUMENT, {"no such option"}));
 }

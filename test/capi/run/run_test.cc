@@ -17,8 +17,8 @@ class Run : public testing::Test {
         << "the session is usable afterwards";
   }
 
-  Failure raw_run(pfrt_io in, pfrt_io& out, const pfrt_options* options = nullptr) {
-    return take(api().session->run(session.get(), &in, 1, &out, 1, options));
+  Failure raw_run(pfrt_io in, pfrt_io& out) {
+    return take(api().session->run(session.get(), &in, 1, &out, 1, nullptr));
   }
 
   Handle<pfrt_env> env = make_env();
@@ -248,16 +248,60 @@ TEST_F(Run, takes_any_size_of_a_named_dimension) {
   }
 }
 
-TEST_F(Run, cancelled_options_stay_cancelled_until_reset) {
+TEST_F(Run, is_cancelled_while_the_number_is_not_0) {
   const Array x = floats({1, 3}, {0, 0, 0});
-  const auto options = make_options(PFRT_OPTIONS_RUN);
+  uint32_t cancel = 0;
+  const RunDesc options({.cancel = &cancel});
   EXPECT_TRUE(ok(try_run(session.get(), {x}, nullptr, options.get())));
-  api().options->cancel(options.get());
-  for (int i = 0; i < 2; ++i)
+  for (const uint32_t other : {1u, 2u, UINT32_MAX}) {
+    cancel = other;
     EXPECT_TRUE(fails(try_run(session.get(), {x}, nullptr, options.get()), PFRT_CODE_CANCELLED,
                       {"cancelled"}));
-  api().options->reset_cancel(options.get());
+  }
+  cancel = 0;
   EXPECT_TRUE(ok(try_run(session.get(), {x}, nullptr, options.get())));
+}
+
+TEST_F(Run, names_the_setting_that_is_out_of_range) {
+  const std::vector<Array> x = {floats({1, 3}, {0, 0, 0})};
+  constexpr int64_t kMost = int64_t{1} << 40;
+  const std::pair<const char*, int64_t pfrt_run_desc::*> numbers[] = {
+      {"timeout_ms", &pfrt_run_desc::timeout_ms},
+      {"num_threads", &pfrt_run_desc::num_threads},
+      {"priority", &pfrt_run_desc::priority},
+      {"memory_limit", &pfrt_run_desc::memory_limit}};
+  for (const auto& [name, number] : numbers) {
+    RunDesc desc;
+    for (const int64_t wrong : {int64_t{-1}, kMost + 1, INT64_MIN, INT64_MAX}) {
+      desc.*number = wrong;
+      EXPECT_TRUE(fails(try_run(session.get(), x, nullptr, &desc), PFRT_CODE_INVALID_ARGUMENT,
+                        {name, std::to_string(wrong), "0 (not set) to 1099511627776"}));
+    }
+    desc.*number = kMost;
+    EXPECT_TRUE(ok(try_run(session.get(), x, nullptr, &desc))) << name;
+  }
+  RunDesc desc({.log_level = PFRT_LOG_OFF + 1});
+  EXPECT_TRUE(
+      fails(try_run(session.get(), x, nullptr, &desc), PFRT_CODE_UNSUPPORTED, {"log_level is 6"}));
+  desc.log_level = PFRT_LOG_OFF;
+  EXPECT_TRUE(ok(try_run(session.get(), x, nullptr, &desc)));
+  desc.tag = {nullptr, 3};
+  EXPECT_TRUE(
+      fails(try_run(session.get(), x, nullptr, &desc), PFRT_CODE_INVALID_ARGUMENT, {"'desc.tag'"}));
+  desc = RunDesc();
+  desc.struct_size = 0;
+  EXPECT_TRUE(fails(try_run(session.get(), x, nullptr, &desc), PFRT_CODE_INVALID_ARGUMENT,
+                    {"struct_size of pfrt_run_desc"}));
+}
+
+// A client with newer headers has a larger desc.
+TEST_F(Run, reads_no_more_of_its_settings_than_it_knows) {
+  struct {
+    RunDesc known;
+    uint64_t later = UINT64_MAX;
+  } desc;
+  desc.known.struct_size = sizeof desc;
+  EXPECT_TRUE(ok(try_run(session.get(), {floats({1, 3}, {0, 0, 0})}, nullptr, &desc.known)));
 }
 
 TEST(LongRun, is_cancelled_from_another_thread) {
@@ -265,10 +309,11 @@ TEST(LongRun, is_cancelled_from_another_thread) {
   const auto session = make_session(env.get(), slow_graph());
   ASSERT_TRUE(session);
   const Array x = floats({512, 512}, random_floats(512 * 512, 3));
-  const auto options = make_options(PFRT_OPTIONS_RUN);
+  uint32_t cancel = 0;
+  const RunDesc options({.cancel = &cancel});
   std::thread stopper([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    api().options->cancel(options.get());
+    std::atomic_ref(cancel).store(1);
   });
   EXPECT_TRUE(fails(try_run(session.get(), {x}, nullptr, options.get()), PFRT_CODE_CANCELLED,
                     {"cancelled"}));
@@ -280,7 +325,7 @@ TEST(LongRun, ends_at_its_deadline) {
   const auto session = make_session(env.get(), slow_graph());
   ASSERT_TRUE(session);
   const Array x = floats({512, 512}, random_floats(512 * 512, 3));
-  const auto options = make_options(PFRT_OPTIONS_RUN, {{"timeout_ms", "1"}});
+  const RunDesc options({.timeout_ms = 1});
   EXPECT_TRUE(
       fails(try_run(session.get(), {x}, nullptr, options.get()), PFRT_CODE_DEADLINE, {"deadline"}));
 }

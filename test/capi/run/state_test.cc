@@ -52,10 +52,8 @@ StateHandle clone(const pfrt_state* state) {
   return StateHandle(made);
 }
 
-Handle<pfrt_options> options_with(pfrt_state* state) {
-  auto options = make_options(PFRT_OPTIONS_RUN);
-  EXPECT_TRUE(ok(api().options->set_state(options.get(), state)));
-  return options;
+RunDesc options_with(pfrt_state* state, const uint32_t* cancel = nullptr) {
+  return RunDesc({.cancel = cancel, .state = state});
 }
 
 // Returns the state's value of |input|; it has no dtype where there is none.
@@ -94,14 +92,13 @@ GraphBuilder cache(int64_t heads = 2, int64_t size = 3) {
 class States : public testing::Test {
  protected:
   // Runs with |x| fed and |y| as result; the other ports are the state's.
-  static Failure step(pfrt_session* session, pfrt_options* options, const Array& x,
+  static Failure step(pfrt_session* session, const pfrt_run_desc* desc, const Array& x,
                       Array* y = nullptr) {
     const pfrt_string in = str("x"), out = str("y");
     const pfrt_io fed = x.io();
     pfrt_io result{};
     result.struct_size = sizeof result;
-    Failure failure =
-        take(api().session->run_named(session, &in, &fed, 1, &out, &result, 1, options));
+    Failure failure = take(api().session->run_named(session, &in, &fed, 1, &out, &result, 1, desc));
     const Handle<pfrt_value> value(result.value);
     if (failure.ok() && y) *y = array_of(value.get());
     return failure;
@@ -282,7 +279,7 @@ GraphBuilder scattered_cache(const DimSpec& room) {
 
 class CacheStates : public States {
  protected:
-  static Failure write(pfrt_session* session, pfrt_options* options, int64_t at, float x,
+  static Failure write(pfrt_session* session, const pfrt_run_desc* desc, int64_t at, float x,
                        Array* y = nullptr) {
     const pfrt_string names[2] = {str("x"), str("at")}, out = str("y");
     const Array row = floats({1, 2, 1, 3}, Values(6, x)), place = int64s({1}, {at});
@@ -290,7 +287,7 @@ class CacheStates : public States {
     pfrt_io result{};
     result.struct_size = sizeof result;
     Failure failure =
-        take(api().session->run_named(session, names, fed, 2, &out, &result, 1, options));
+        take(api().session->run_named(session, names, fed, 2, &out, &result, 1, desc));
     const Handle<pfrt_value> value(result.value);
     if (failure.ok() && y) *y = array_of(value.get());
     return failure;
@@ -306,8 +303,7 @@ TEST_F(CacheStates, are_written_where_they_are) {
     Array y;
     ASSERT_TRUE(ok(write(session.get(), options.get(), 0, 1)));
     // The limit leaves no memory for a second cache, of 48,000 bytes.
-    auto little = make_options(PFRT_OPTIONS_RUN, {{"memory_limit", "20000"}});
-    ASSERT_TRUE(ok(api().options->set_state(little.get(), state.get())));
+    const RunDesc little({.memory_limit = 20000, .state = state.get()});
     for (int64_t i = 1; i < 50; ++i)
       ASSERT_TRUE(ok(write(session.get(), little.get(), i, static_cast<float>(i + 1), &y)));
     EXPECT_EQ(y.as<float>(), Values(6, 50 * 51 / 2));
@@ -407,8 +403,7 @@ TEST_F(States, are_given_to_runs_in_the_order_of_the_calls) {
   std::vector<float> want;
   for (size_t i = 0; i < kRuns; ++i) {
     // A high priority does not overtake those that came before with the same state.
-    auto options = make_options(PFRT_OPTIONS_RUN, {{"priority", std::to_string(i % 7)}});
-    ASSERT_TRUE(ok(api().options->set_state(options.get(), state.get())));
+    const RunDesc options({.priority = static_cast<int64_t>(i % 7), .state = state.get()});
     pfrt_io out[2] = {};
     out[0].struct_size = out[1].struct_size = sizeof out[0];
     ASSERT_TRUE(ok(api().session->run_async(session.get(), in, 2, out, 2, options.get(),
@@ -466,11 +461,10 @@ TEST_F(States, keep_waiting_runs_no_longer_than_they_want) {
     EXPECT_TRUE(ok(step(session.get(), options.get(), x)));
   });
   begun.get_future().wait();
-  auto impatient = make_options(PFRT_OPTIONS_RUN, {{"timeout_ms", "30"}});
-  ASSERT_TRUE(ok(api().options->set_state(impatient.get(), state.get())));
+  const RunDesc impatient({.timeout_ms = 30, .state = state.get()});
   EXPECT_TRUE(fails(step(session.get(), impatient.get(), x), PFRT_CODE_DEADLINE, {}));
-  auto cancelled = options_with(state.get());
-  api().options->cancel(cancelled.get());
+  const uint32_t cancel = 1;
+  const auto cancelled = options_with(state.get(), &cancel);
   EXPECT_TRUE(fails(step(session.get(), cancelled.get(), x), PFRT_CODE_CANCELLED, {}));
   go_on.set_value();
   first.join();
@@ -483,13 +477,14 @@ TEST_F(States, keep_waiting_runs_no_longer_than_they_want) {
 TEST_F(States, are_as_before_after_a_run_that_failed) {
   const auto session = make_session(env_.get(), cache());
   const StateHandle state = make_state(session.get());
-  const auto options = options_with(state.get());
+  uint32_t cancel = 0;
+  const auto options = options_with(state.get(), &cancel);
   const Array x = floats({1, 2, 1, 3}, {1, 2, 3, 4, 5, 6});
   for (int i = 0; i < 4; ++i) ASSERT_TRUE(ok(step(session.get(), options.get(), x)));
   const Array before = value_in(state.get(), "past_0");
-  api().options->cancel(options.get());
+  cancel = 1;
   EXPECT_TRUE(fails(step(session.get(), options.get(), x), PFRT_CODE_CANCELLED, {}));
-  api().options->reset_cancel(options.get());
+  cancel = 0;
   EXPECT_TRUE(fails(step(session.get(), options.get(), floats({1, 2, 1, 2}, Values(4))),
                     PFRT_CODE_SHAPE_MISMATCH, {"'x'"}));
   // Memory that is too small for y makes the run fail, and the state keeps its contents.
@@ -582,9 +577,6 @@ TEST_F(States, are_made_of_pairs_that_fit) {
   EXPECT_TRUE(fails(
       step(make_session(env_.get(), cache()).get(), options.get(), floats({1, 2, 1, 3}, Values(6))),
       PFRT_CODE_INVALID_ARGUMENT, {"another session"}));
-  const auto load = make_options(PFRT_OPTIONS_LOAD);
-  EXPECT_TRUE(fails(api().options->set_state(load.get(), other.get()), PFRT_CODE_INVALID_ARGUMENT,
-                    {"not run"}));
 }
 
 TEST_F(States, refuse_values_that_do_not_fit) {
@@ -644,17 +636,15 @@ TEST_F(States, are_saved_and_loaded) {
 
 TEST_F(States, keep_what_they_were_made_from) {
   StateHandle state;
-  Handle<pfrt_options> options;
   {
     const auto session = make_session(env_.get(), accumulator());
     state = make_state(session.get());
-    options = options_with(state.get());
+    const auto options = options_with(state.get());
     ASSERT_TRUE(ok(step(session.get(), options.get(), floats({1, 2}, {1, 2}))));
   }
   env_ = nullptr;
   EXPECT_EQ(value_in(state.get(), "h").as<float>(), (Values{1, 2}));
   state = nullptr;
-  options = nullptr;
 }
 
 }  // namespace

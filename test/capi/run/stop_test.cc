@@ -51,18 +51,17 @@ Handle<pfrt_value> zeros(std::vector<int64_t> dims) {
   return Handle<pfrt_value>(out);
 }
 
-Failure run_values(pfrt_session* session, pfrt_value* x, pfrt_value* w,
-                   const pfrt_options* options) {
+Failure run_values(pfrt_session* session, pfrt_value* x, pfrt_value* w, const pfrt_run_desc* desc) {
   pfrt_io in[2] = {}, out{};
   in[0].struct_size = in[1].struct_size = out.struct_size = sizeof out;
   in[0].value = x;
   in[1].value = w;
-  Failure failure = take(api().session->run(session, in, 2, &out, 1, options));
+  Failure failure = take(api().session->run(session, in, 2, &out, 1, desc));
   api().value->release(out.value);
   return failure;
 }
 
-class Stops : public testing::TestWithParam<std::tuple<Convolution, const char*>> {};
+class Stops : public testing::TestWithParam<std::tuple<Convolution, int64_t>> {};
 
 TEST_P(Stops, in_a_convolution_of_seconds) {
   const auto& [c, threads] = GetParam();
@@ -72,12 +71,13 @@ TEST_P(Stops, in_a_convolution_of_seconds) {
   const auto w = zeros({c.filters, c.channels / c.group, c.kernel, c.kernel});
   const auto small = zeros({1, c.channels, c.kernel, c.kernel});
 
-  const auto options = make_options(PFRT_OPTIONS_RUN, {{"num_threads", threads}});
+  uint32_t cancel = 0;
+  RunDesc options({.cancel = &cancel, .num_threads = threads});
   Clock::time_point cancelled;
   std::thread canceller([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     cancelled = Clock::now();
-    api().options->cancel(options.get());
+    std::atomic_ref(cancel).store(1);
   });
   const Failure failure = run_values(session.get(), x.get(), w.get(), options.get());
   const Clock::time_point end = Clock::now();
@@ -88,13 +88,13 @@ TEST_P(Stops, in_a_convolution_of_seconds) {
   EXPECT_LT(after, kSoonMs);
   RecordProperty("ms_after_cancel", std::to_string(after));
 
-  // A cancel holds until it is reset; then the same options and session work.
+  // A cancel holds until it is taken back; then the same settings and session work.
   EXPECT_TRUE(fails(run_values(session.get(), small.get(), w.get(), options.get()),
                     PFRT_CODE_CANCELLED, {"cancelled"}));
-  api().options->reset_cancel(options.get());
+  cancel = 0;
   EXPECT_TRUE(ok(run_values(session.get(), small.get(), w.get(), options.get())));
 
-  EXPECT_TRUE(ok(api().options->set_int(options.get(), str("timeout_ms"), 100)));
+  options.timeout_ms = 100;
   const Clock::time_point start = Clock::now();
   EXPECT_TRUE(fails(run_values(session.get(), x.get(), w.get(), options.get()), PFRT_CODE_DEADLINE,
                     {"deadline"}));
@@ -102,18 +102,17 @@ TEST_P(Stops, in_a_convolution_of_seconds) {
   EXPECT_GE(took, 100);
   EXPECT_LT(took, 100 + kSoonMs);
   RecordProperty("ms_after_deadline", std::to_string(took - 100));
-  EXPECT_TRUE(ok(api().options->set_int(options.get(), str("timeout_ms"), 0)));
+  options.timeout_ms = 0;
   EXPECT_TRUE(ok(run_values(session.get(), small.get(), w.get(), options.get())));
 }
 
 INSTANTIATE_TEST_SUITE_P(Runs, Stops,
-                         testing::Combine(testing::ValuesIn(kConvolutions),
-                                          testing::Values("1", "2")),
+                         testing::Combine(testing::ValuesIn(kConvolutions), testing::Values(1, 2)),
                          [](const auto& one) {
                            std::string name = std::get<0>(one.param).name;
                            for (char& ch : name)
                              if (ch == ' ') ch = '_';
-                           return name + "_threads_" + std::get<1>(one.param);
+                           return name + "_threads_" + std::to_string(std::get<1>(one.param));
                          });
 
 // A step of long_steps.h that does not stop runs into the test's timeout. bench/stops.cc measures
@@ -131,7 +130,7 @@ TEST_P(LongSteps, stop_at_a_deadline) {
   ASSERT_TRUE(ok(made));
   const Handle<pfrt_model> model(raw);
   const auto session = make_session(env.get(), model.get());
-  const auto options = make_options(PFRT_OPTIONS_RUN, {{"num_threads", "1"}, {"timeout_ms", "1"}});
+  const RunDesc options({.timeout_ms = 1, .num_threads = 1});
   std::vector<Handle<pfrt_value>> values;
   std::vector<pfrt_io> in;
   for (const LongInput& input : step.inputs) {
@@ -169,18 +168,18 @@ TEST(Stopped, a_run_is_whole_or_says_so) {
   g.output("x12");
   const auto session = make_session(env.get(), g);
   const Array x = floats({512, 512}, random_floats(512 * 512, 3));
-  const auto options = make_options(PFRT_OPTIONS_RUN, {{"num_threads", "2"}});
+  uint32_t cancel = 0;
+  const RunDesc options({.cancel = &cancel, .num_threads = 2});
   std::atomic<bool> over{false};
   std::thread flicker([&] {
     while (!over) {
       std::this_thread::sleep_for(std::chrono::milliseconds(3));
-      api().options->cancel(options.get());
-      api().options->reset_cancel(options.get());
+      std::atomic_ref(cancel).store(1);
+      std::atomic_ref(cancel).store(0);
     }
   });
   std::vector<Array> expected;
-  const auto calm = make_options(PFRT_OPTIONS_RUN);
-  ASSERT_TRUE(ok(try_run(session.get(), {x}, &expected, calm.get())));
+  ASSERT_TRUE(ok(try_run(session.get(), {x}, &expected)));
   for (int i = 0; i < 10; ++i) {
     std::vector<Array> outputs;
     const Failure failure = try_run(session.get(), {x}, &outputs, options.get());

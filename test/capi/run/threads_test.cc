@@ -114,15 +114,16 @@ TEST(Threads, of_any_number_give_the_same_bits) {
   const auto session_options = make_options(PFRT_OPTIONS_SESSION, {{"num_threads", "8"}});
   const auto session = make_session(env.get(), model.get(), session_options.get());
   std::vector<Array> expected;
-  for (const char* threads : {"1", "2", "3", "4", "8", "1"}) {
+  for (const int64_t threads : {1, 2, 3, 4, 8, 1}) {
     SCOPED_TRACE(threads);
-    const auto options = make_options(PFRT_OPTIONS_RUN, {{"num_threads", threads}});
+    const RunDesc options({.num_threads = threads});
     const auto outputs = run(session.get(), {x}, options.get());
     ASSERT_EQ(outputs.size(), 2u);
     if (expected.empty()) expected = outputs;
     EXPECT_EQ(outputs[0].bytes, expected[0].bytes);
     EXPECT_EQ(outputs[1].bytes, expected[1].bytes);
-    const auto own = make_options(PFRT_OPTIONS_SESSION, {{"num_threads", threads}});
+    const std::string number = std::to_string(threads);
+    const auto own = make_options(PFRT_OPTIONS_SESSION, {{"num_threads", number}});
     const auto fresh = make_session(env.get(), model.get(), own.get());
     EXPECT_EQ(run(fresh.get(), {x})[1].bytes, expected[1].bytes);
   }

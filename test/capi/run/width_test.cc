@@ -36,9 +36,9 @@ Handle<pfrt_env> telling_env(Told* told, const Settings& settings = {}) {
   return env;
 }
 
-uint32_t width_of(pfrt_session* session, Told* told, const pfrt_options* options = nullptr) {
+uint32_t width_of(pfrt_session* session, Told* told, const pfrt_run_desc* desc = nullptr) {
   told->width = 1;
-  (void)run(session, {floats({64, 1024}, std::vector<float>(64 * 1024))}, options);
+  (void)run(session, {floats({64, 1024}, std::vector<float>(64 * 1024))}, desc);
   return told->width;
 }
 
@@ -85,7 +85,7 @@ TEST(Width, is_shared_by_runs_that_are_under_way_at_once) {
   const auto inner = make_session(env.get(), loop_graph(), eight.get());
   EXPECT_EQ(width_of(inner.get(), &told), 8u);
   uint32_t beside_one = 0, of_its_own = 0;
-  const auto own = make_options(PFRT_OPTIONS_RUN, {{"num_threads", "8"}});
+  const RunDesc own({.num_threads = 8});
   within.compute = [&](const pfrt_op_compute* call) {
     beside_one = width_of(inner.get(), &told);
     of_its_own = width_of(inner.get(), &told, own.get());
@@ -111,8 +111,8 @@ TEST(Width, follows_options) {
   const auto of_session = make_options(PFRT_OPTIONS_SESSION, {{"num_threads", "3"}});
   const auto session = make_session(env.get(), loop_graph(), of_session.get());
   EXPECT_EQ(width_of(session.get(), &told), 3u);
-  for (const auto& [asked, given] : {std::pair{"4", 4u}, {"9", 5u}, {"1", 1u}}) {
-    const auto options = make_options(PFRT_OPTIONS_RUN, {{"num_threads", asked}});
+  for (const auto& [asked, given] : {std::pair{4, 4u}, {9, 5u}, {1, 1u}}) {
+    const RunDesc options({.num_threads = asked});
     EXPECT_EQ(width_of(session.get(), &told, options.get()), given);
   }
 }

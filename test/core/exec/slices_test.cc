@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <random>
 #include <string>
 
@@ -137,7 +136,7 @@ TEST(Slices, of_nothing_take_no_time) {
 }
 
 TEST(Slices, end_with_the_run) {
-  const std::atomic<bool> cancelled{true};
+  const uint32_t cancelled = 1;
   RunControl stopped;
   stopped.cancelled = &cancelled;
   std::mt19937 random(1);

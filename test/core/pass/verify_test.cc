@@ -210,7 +210,7 @@ class Verified {
   std::shared_ptr<Graph> graph;
   std::vector<NamedValues> samples;
   double seconds = 20;
-  const std::atomic<bool>* cancelled = nullptr;
+  const uint32_t* cancelled = nullptr;
   PassResult result;
   std::vector<Application> undone;
   std::vector<std::string> notes;
@@ -416,7 +416,7 @@ TEST(Verify, a_graph_that_is_none_any_more) {
 }
 
 TEST(Verify, the_caller_may_cancel) {
-  const std::atomic<bool> cancelled = true;
+  const uint32_t cancelled = 1;
   Verified v(layers());
   v.cancelled = &cancelled;
   EXPECT_EQ(v.run(std::vector<Rule>{}, true).code(), Code::kCANCELLED);

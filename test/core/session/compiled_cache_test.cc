@@ -122,7 +122,7 @@ TEST_F(CompiledCaches, keys_of_large_files_are_the_same_on_any_number_of_threads
 
 TEST_F(CompiledCaches, a_file_whose_reading_was_cancelled_is_read_again) {
   const auto model = model_of_file("a model");
-  const std::atomic<bool> cancelled = true;
+  const uint32_t cancelled = 1;
   RunControl control;
   control.cancelled = &cancelled;
   EXPECT_EQ(model->content(control), "");

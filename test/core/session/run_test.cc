@@ -141,11 +141,11 @@ TEST(RunRequests, are_run_at_once) {
 
   const auto none = session->run({});
   EXPECT_EQ(none.status().code(), Code::kINPUT);
-  const std::atomic<bool> raised{true};
+  const uint32_t cancelled = 1;
   RunRequest stopped;
   stopped.inputs = {value_of({-1, 2})};
   stopped.outputs.resize(1);
-  stopped.settings.cancel = &raised;
+  stopped.settings.cancel = &cancelled;
   EXPECT_EQ(session->run(std::move(stopped)).status().code(), Code::kCANCELLED);
 }
 

@@ -33,7 +33,7 @@ Handle<pfrt_options> threads(const char* number) {
 
 // Runs that are under way at once share threads, unless they say how many they want.
 std::vector<Array> run_wide(pfrt_session* session, const std::vector<Array>& inputs) {
-  return run(session, inputs, make_options(PFRT_OPTIONS_RUN, {{"num_threads", "4"}}).get());
+  return run(session, inputs, RunDesc({.num_threads = 4}).get());
 }
 
 // y = Softmax(Tanh(x W) W) and a convolution beside it, x float32[N,96].
@@ -322,20 +322,21 @@ TEST(TbbStops, cancel_and_deadline_end_runs_in_tasks) {
   const auto env = tbb_env();
   const auto session = make_session(env.get(), slow_graph(), threads("4").get());
   const Array x = noise({512, 512}, 1);
-  const auto cancelled = make_options(PFRT_OPTIONS_RUN);
+  uint32_t cancel = 0;
+  const RunDesc cancelled({.cancel = &cancel});
   std::thread canceller;
   in_arena(3, [&] {
     host_for(4, [&](int i) {
       if (i == 0)
         canceller = std::thread([&] {
           std::this_thread::sleep_for(std::chrono::milliseconds(20));
-          api().options->cancel(cancelled.get());
+          std::atomic_ref(cancel).store(1);
         });
       if (i % 2 == 0) {
         EXPECT_TRUE(
             fails(try_run(session.get(), {x}, nullptr, cancelled.get()), PFRT_CODE_CANCELLED, {}));
       } else {
-        const auto options = make_options(PFRT_OPTIONS_RUN, {{"timeout_ms", "10"}});
+        const RunDesc options({.timeout_ms = 10});
         EXPECT_TRUE(
             fails(try_run(session.get(), {x}, nullptr, options.get()), PFRT_CODE_DEADLINE, {}));
       }

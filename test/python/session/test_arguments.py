@@ -168,3 +168,11 @@ def test_run_options(digits, capfd):
         assert capfd.readouterr().err == "" and options.tag == "one"
     with pytest.raises(TypeError, match="timeout"):
         pyflame_rt.RunOptions(timeout=3)
+    for name in ("timeout_ms", "num_threads", "memory_limit", "priority"):
+        for wrong in ("x", "", -1, 1.5, True, 2**40 + 1, 2**64 + 1, [3]):
+            with pytest.raises(pyflame_rt.InvalidArgumentError, match=f"{name} of a run is .* 0 to 1099511627776"):
+                pyflame_rt.RunOptions(**{name: wrong})
+    with pytest.raises(pyflame_rt.InvalidArgumentError, match="'loud'; give one of debug, info, warning, error, off"):
+        pyflame_rt.RunOptions(log_level="loud")
+    options.priority, options.num_threads = np.int64(3), 2**40
+    session.run(None, {"image": IMAGE}, options)

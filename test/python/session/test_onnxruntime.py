@@ -70,6 +70,10 @@ def test_what_would_change_results_is_refused():
         ort.RunOptions().training_mode = True
     with pytest.raises(state.InvalidArgument, match="session.no_such_key"):
         options.add_session_config_entry("session.no_such_key", "1")
+    with pytest.raises(state.InvalidArgument, match="'timeout'.* timeout_ms"):
+        ort.RunOptions().add_run_config_entry("timeout", "1")
+    with pytest.raises(state.InvalidArgument, match="'memory_limit'.* from 0"):
+        ort.RunOptions().add_run_config_entry("memory_limit", "much")
     with pytest.raises(TypeError, match="pair of strings"):
         options.add_session_config_entry("session.set_denormal_as_zero", 0)
     assert str(options.get_session_config_entry("ep.context_enable")) == "0"
@@ -189,7 +193,9 @@ def test_runs_that_are_stopped_or_late_fail(add_model):
             call()
         assert isinstance(caught.value, pyflame_rt.CancelledError)
     late = ort.RunOptions()
-    late.add_run_config_entry("timeout_ms", "1")
+    for key, value in (("timeout_ms", "1"), ("priority", "3"), ("num_threads", "1"), ("tag", "late"),
+                       ("log_level", "off"), ("memory_limit", "0")):
+        late.add_run_config_entry(key, value)
     products = [node("MatMul", [f"y{i}" if i else "a", "a"], [f"y{i + 1}" if i < 7 else "y"]) for i in range(8)]
     long = ort.InferenceSession(onnx_model(products, [port("a", FLOAT, ["N", "N"])], [port("y", FLOAT, ["N", "N"])]))
     with pytest.raises(state.Fail) as caught:

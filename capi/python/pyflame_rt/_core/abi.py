@@ -183,9 +183,8 @@ OPTIONS_UNSET = 0
 OPTIONS_ENV = 1
 OPTIONS_LOAD = 2
 OPTIONS_SESSION = 3
-OPTIONS_RUN = 4
-OPTIONS_OPTIMIZER = 5
-OPTIONS_ASK = 6
+OPTIONS_OPTIMIZER = 4
+OPTIONS_ASK = 5
 
 OPTION_UNSET = 0
 OPTION_BOOL = 1
@@ -209,9 +208,6 @@ class OptionInfo(Structure):
 ProgressFn = CFUNCTYPE(None, c_void_p, c_double, String)
 
 
-ObserveFn = CFUNCTYPE(c_uint32, c_void_p, String, c_void_p)
-
-
 class OptionsApi(Structure):
     _fields_ = [
         ("struct_size", c_uint32),
@@ -231,8 +227,6 @@ class OptionsApi(Structure):
         ("cancel", CFUNCTYPE(None, c_void_p)),
         ("reset_cancel", CFUNCTYPE(None, c_void_p)),
         ("set_progress", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_void_p)),
-        ("set_state", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
-        ("set_observer", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_void_p)),
     ]
 
 
@@ -670,6 +664,25 @@ class Io(Structure):
         ("flags", c_uint64),
         ("tensor", Tensor),
         ("value", c_void_p),
+    ]
+
+
+ObserveFn = CFUNCTYPE(c_uint32, c_void_p, String, c_void_p)
+
+
+class RunDesc(Structure):
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("log_level", c_uint32),
+        ("cancel", c_void_p),
+        ("timeout_ms", c_int64),
+        ("num_threads", c_int64),
+        ("priority", c_int64),
+        ("memory_limit", c_int64),
+        ("tag", String),
+        ("state", c_void_p),
+        ("observe", CFUNCTYPE(c_uint32, c_void_p, String, c_void_p)),
+        ("observe_user", c_void_p),
     ]
 
 

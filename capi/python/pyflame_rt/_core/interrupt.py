@@ -14,8 +14,7 @@ import signal
 import threading
 from typing import Any, Callable, List, Optional
 
-from . import abi, library as lib
-from .options import NativeOptions
+from .options import RunDesc, Stoppable
 
 _OURS = signal.default_int_handler
 _main = threading.main_thread().ident
@@ -24,7 +23,7 @@ _main = threading.main_thread().ident
 class _Call:
     """A call of the main thread that is under way."""
 
-    def __init__(self, options: NativeOptions) -> None:
+    def __init__(self, options: Stoppable) -> None:
         self.options = options
         self.stopped = False
 
@@ -39,7 +38,7 @@ class _State:
         os.set_blocking(self.reader, False)
         os.set_blocking(self.writer, False)
         self.forward = -1  # who was woken by signals before
-        self.options = NativeOptions(abi.OPTIONS_RUN)  # of runs that have none
+        self.options = RunDesc()  # of runs that have none
         threading.Thread(target=self._listen, name="pyflame_rt interrupts", daemon=True).start()
 
     def _listen(self) -> None:
@@ -64,7 +63,7 @@ class _State:
         if signal.SIGINT in numbers and signal.getsignal(signal.SIGINT) is _OURS:
             for call in self.calls:
                 call.stopped = True
-                lib.options.cancel(call.options.address)
+                call.options.stop(True)
 
 
 _state: Optional[_State] = None
@@ -74,7 +73,7 @@ def on_main_thread() -> bool:
     return threading.get_ident() == _main
 
 
-def stoppable(options: Optional[NativeOptions], work: Callable[[Optional[int]], Any]) -> Any:
+def stoppable(options: Optional[Stoppable], work: Callable[[Optional[int]], Any]) -> Any:
     """work(address of the options), which Ctrl-C cancels when this is the main thread; without options, of others.
 
     Options that the caller shares with runs on other threads stop those too.
@@ -94,7 +93,7 @@ def stoppable(options: Optional[NativeOptions], work: Callable[[Optional[int]], 
             state.forward = before
         call = _Call(options or state.options)
         if not state.calls:
-            lib.options.reset_cancel(state.options.address)
+            state.options.stop(False)
         state.calls.append(call)
         return work(call.options.address)
     finally:
@@ -113,7 +112,7 @@ def _end(state: _State, call: Optional[_Call], before: Optional[int]) -> None:
         state.take_signals()
         if call is not None and call.stopped and not call.options.cancelled:
             if all(outer.options is not call.options for outer in state.calls):
-                lib.options.reset_cancel(call.options.address)
+                call.options.stop(False)
 
 
 def _begin_child() -> None:

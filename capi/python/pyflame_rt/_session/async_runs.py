@@ -21,7 +21,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, 
 
 from .._core import abi, library as lib
 from .._core.errors import InvalidArgumentError, PyFlameRTError
-from .._core.options import NativeOptions
+from .._core.options import RunDesc
 from .feeding import FeedingSession
 from .run_options import RunOptions
 
@@ -34,7 +34,7 @@ _PATIENCE = 5.0
 class _Run:
     """A run keeps here what it needs until it is over."""
 
-    def __init__(self, callback: Callback, user_data: Any, options: NativeOptions, collect: Callable[[Any], List[Any]],
+    def __init__(self, callback: Callback, user_data: Any, options: RunDesc, collect: Callable[[Any], List[Any]],
                  memory: Any) -> None:
         self.callback, self.user_data = callback, user_data
         self.options = options
@@ -123,7 +123,7 @@ def _end() -> None:
     with state.lock:
         state.ending = True
     for run in list(state.running.values()):
-        lib.options.cancel(run.options.address)
+        run.options.stop(True)
     while state.running:
         time.sleep(0.001)
     for waited_for in (state.present, state.unanswered):
@@ -147,7 +147,7 @@ def run_async(session: FeedingSession, output_names: Optional[Sequence[str]], in
     if not callable(callback):
         raise InvalidArgumentError(f"run_async: the callback is {callback!r}, which cannot be called; give a function "
                                    "of (results, user_data, error_text)")
-    options = NativeOptions(abi.OPTIONS_RUN) if run_options is None else run_options._options
+    options = RunDesc() if run_options is None else run_options._options
     state, frame = _state, session._take_frame()
     try:
         kept = session._feed(frame, input_feed, None if run_options is None else run_options._options.state)

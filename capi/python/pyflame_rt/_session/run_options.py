@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Callable, Optional
 
 from .._core import abi, callbacks, library as lib
 from .._core.errors import InvalidArgumentError, PyFlameRTError
-from .._core.options import LogLevel, NativeOptions
+from .._core.options import LogLevel, RunDesc
 from .._values.memory import taken
 from .state import State
 
@@ -39,11 +39,11 @@ _OBSERVE = callbacks.permanent_function(abi.ObserveFn, _observe)
 _NOBODY = ctypes.cast(ctypes.c_void_p(), abi.ObserveFn)
 
 
-class NativeRunOptions(NativeOptions):
-    """The library's options of a run, with its state and its observer."""
+class NativeRunOptions(RunDesc):
+    """The library's settings of a run, with its state and its observer."""
 
     def __init__(self) -> None:
-        super().__init__(abi.OPTIONS_RUN)
+        super().__init__()
         self.state: Optional[State] = None
         self._observing = 0  # what the observer is held by; 0 = there is none
 
@@ -54,7 +54,7 @@ class NativeRunOptions(NativeOptions):
     def set_observer(self, observer: Optional[Observer]) -> None:
         call = None if observer is None else _Observing(observer)
         user = 0 if call is None else callbacks.hold(call)
-        lib.check(lib.options.set_observer(self.address, _OBSERVE if call else _NOBODY, user))
+        self.struct.observe, self.struct.observe_user = _OBSERVE if call else _NOBODY, user
         if self._observing:
             callbacks.let_go(self._observing)
         self._observing = user
@@ -70,7 +70,7 @@ class NativeRunOptions(NativeOptions):
     def set_state(self, state: Optional[State]) -> None:
         if state is not None and not hasattr(state, "_handle"):
             raise InvalidArgumentError(f"a run's state is a State, which a session makes, got {type(state).__name__}")
-        lib.check(lib.options.set_state(self.address, None if state is None else state._handle.address))
+        self.struct.state = None if state is None else state._handle.address
         self.state = state
 
 
@@ -93,7 +93,7 @@ class RunOptions:
         whether the run returns them or not; what it raises comes out of the run. All other values are fused as ever.
     """
 
-    _KEYS = ("log_level", "tag", "timeout_ms", "num_threads", "memory_limit", "priority")
+    _KEYS = RunDesc.KEYS
 
     def __init__(self, *, log_level: Optional[LogLevel] = None, tag: Optional[str] = None,
                  timeout_ms: Optional[int] = None, num_threads: Optional[int] = None,
@@ -113,10 +113,7 @@ class RunOptions:
 
         def __setattr__(self, name: str, value: Any) -> None:
             if name in self._KEYS:
-                if value is not None and not (name == "log_level" and value == ""):
-                    self._options.set(name, value)
-                elif self.__dict__.get(name) is not None:
-                    self._unset(name)
+                self._options.set(name, value)
             elif name == "state":
                 self._options.set_state(value)
             elif name == "observer":
@@ -124,19 +121,6 @@ class RunOptions:
             elif name != "_options":
                 raise AttributeError(f"RunOptions has no option '{name}'; it has " + ", ".join(self._KEYS) + ", state, observer")
             super().__setattr__(name, value)
-
-    def _unset(self, name: str) -> None:
-        """A value once set can be taken back from the library's options only by making them anew."""
-        fresh = NativeRunOptions()
-        for key in self._KEYS:
-            value = self.__dict__.get(key)
-            if key != name and value is not None and value != "":
-                fresh.set(key, value)
-        fresh.set_state(self.__dict__.get("state"))
-        fresh.set_observer(self.__dict__.get("observer"))
-        if self._options.cancelled:
-            fresh.cancel()
-        self._options = fresh
 
     def cancel(self) -> None:
         """Stops runs that use these options, now and later, with CancelledError; from any thread."""

@@ -304,7 +304,7 @@ class InferenceSession(FeedingSession):
             made, wanted = self._prepare(frame, output_names)
             if frame.quick:
                 status = _run(self._pointer, frame.inputs, frame.input_count, frame.outputs, frame.output_count,
-                              None if run_options is None else ctypes.c_void_p(run_options._options.address))
+                              None if run_options is None else run_options._options.pointer)
             else:
                 status = self._run_watched(frame, kept, run_options)
             if status:

@@ -133,10 +133,8 @@ def _text(key: Any, value: Any) -> Tuple[str, str]:
 
 
 def _set_config(key: str, value: str, meaningless: Mapping[str, Tuple[Tuple[str, ...], str]],
-                refused: Mapping[str, Tuple[Tuple[str, ...], str]], kind: int) -> bool:
-    """Tells whether the entry is one of the library's own."""
-    if key in (EXTERNAL_FILE, EXTERNAL_LEAST) and kind == abi.OPTIONS_SESSION:
-        return False
+                refused: Mapping[str, Tuple[Tuple[str, ...], str]], native: Any) -> bool:
+    """Sets an entry that is one of the library's own in |native|, and tells whether it is."""
     if key in meaningless:
         if value not in meaningless[key][0]:
             no_meaning(key, meaningless[key][1])
@@ -146,7 +144,7 @@ def _set_config(key: str, value: str, meaningless: Mapping[str, Tuple[Tuple[str,
             raise UnsupportedError(f"the configuration entry '{key}' = '{value}' is refused: {refused[key][1]}")
         return False
     try:
-        NativeOptions(kind).set(key, value)
+        native.set(key, value)
     except PyFlameRTError as fault:
         raise InvalidArgumentError(f"the configuration entry '{key}' is not known here; the library says: "
                                    f"{fault}") from None
@@ -214,7 +212,8 @@ class SessionOptions:
     def add_session_config_entry(self, key: str, value: str) -> None:
         """Sets an entry, of that API or of the library's own schema; both are text."""
         key, value = _text(key, value)
-        if _set_config(key, value, CONFIG_NO_MEANING, CONFIG_REFUSED, abi.OPTIONS_SESSION):
+        if key not in (EXTERNAL_FILE, EXTERNAL_LEAST) and _set_config(key, value, CONFIG_NO_MEANING, CONFIG_REFUSED,
+                                                                      NativeOptions(abi.OPTIONS_SESSION)):
             self._extra[key] = value
         self._config[key] = value
 
@@ -288,9 +287,9 @@ class RunOptions:
     """Options of one run, by ONNX Runtime's names.
 
     Set: log_severity_level, logid (the run's name in logs), terminate (True stops runs that use these options, now and
-    later; False lets them run again), and by add_run_config_entry any key of the library's own schema ("timeout_ms").
-    Always so: only_execute_path_to_fetches is about time alone. Without a meaning: log_verbosity_level. Refused:
-    training_mode.
+    later; False lets them run again), and by add_run_config_entry those of pyflame_rt.RunOptions that are numbers or text
+    ("timeout_ms"). Always so: only_execute_path_to_fetches is about time alone. Without a meaning: log_verbosity_level.
+    Refused: training_mode.
     """
 
     log_severity_level: int
@@ -326,10 +325,9 @@ class RunOptions:
             self.__dict__[name] = value
 
     def add_run_config_entry(self, key: str, value: str) -> None:
-        """Sets an entry, of that API or of the library's own schema; both are text."""
+        """Sets an entry, of that API or of pyflame_rt.RunOptions; both are text."""
         key, value = _text(key, value)
-        if _set_config(key, value, RUN_CONFIG_NO_MEANING, {}, abi.OPTIONS_RUN):
-            self._options.set(key, value)
+        _set_config(key, value, RUN_CONFIG_NO_MEANING, {}, self._options)
         self._config[key] = value
 
     def get_run_config_entry(self, key: str) -> str:
