@@ -172,7 +172,7 @@ Result<pfrt_env::KernelList*> kernel_list(pfrt_env* env, std::string_view name) 
   auto list = std::make_unique<pfrt_env::KernelList>();
   list->provider = name;
   if (source.features & PFRT_PROVIDER_KERNELS) {
-    PFRT_ASSIGN(list->opened, Provider::open(source, &env->state->logger()));
+    PFRT_ASSIGN(list->opened, env->state->open_device(source, {}));
     const size_t count = source.table->kernel_count(list->opened->handle());
     for (size_t i = 0; i < count; ++i) {
       pfrt_kernel_info info{};
@@ -291,7 +291,6 @@ const pfrt_env_api kEnvApi = {
     set_allocator,
     set_executor,
     set_thread_hooks,
-    measure,
     ask,
     last_call<release_reply, pfrt_reply>,
     reply_text,

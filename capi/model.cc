@@ -123,8 +123,8 @@ pfrt_status* from_graph(pfrt_env* env, const pfrt_graph* graph, const pfrt_optio
   });
 }
 
-pfrt_status* save_with(pfrt_env* env, const pfrt_model* model, pfrt_string path_view,
-                       const pfrt_options* options) {
+pfrt_status* save(pfrt_env* env, const pfrt_model* model, pfrt_string path_view,
+                  const pfrt_options* options) {
   return guard([&]() -> Status {
     if (!env || !model) return null_argument(env ? "model" : "env");
     PFRT_ASSIGN(const Options o, load_options(options, "saving"));
@@ -135,10 +135,6 @@ pfrt_status* save_with(pfrt_env* env, const pfrt_model* model, pfrt_string path_
     (void)progress.at(1.0).ok();  // too late to cancel: the file is written
     return {};
   });
-}
-
-pfrt_status* save(pfrt_env* env, const pfrt_model* model, pfrt_string path) {
-  return save_with(env, model, path, nullptr);
 }
 
 pfrt_status* graph_of(const pfrt_model* model, pfrt_graph** out) {
@@ -222,7 +218,6 @@ const pfrt_model_api kModelApi = {
     warning_count,
     warning_at,
     load_reader,
-    save_with,
 };
 
 }  // namespace pfrt::capi

@@ -188,15 +188,14 @@ Status choose_device(const Options& options, ProviderSource& source) {
 
 // Returns the providers that passes ask: those of the options, and the backends that passes are
 // for.
-Result<std::vector<Candidate>> candidates_of(pfrt_optimizer& o) {
+Result<std::vector<Candidate>> candidates_of(pfrt_optimizer& o, const Stop& stop) {
   std::vector<Candidate> out;
   const auto open = [&](const std::string& asked) -> Status {
     PFRT_ASSIGN(ProviderSource source, o.env->provider_source(asked));
     if (std::ranges::find(out, source.name, &Candidate::name) != out.end()) return {};
     PFRT_TRY(choose_device(o.options, source));
-    source.keep = o.env;
-    PFRT_ASSIGN(auto provider, Provider::open(source, &o.env->logger()));
-    out.push_back({source.name, std::move(provider), {}});
+    PFRT_ASSIGN(auto provider, o.env->open_device(std::move(source), stop));
+    out.push_back({provider->name(), provider, {}});
     return {};
   };
   for (const std::string& name : o.options.get(optimizer_option::kProviders)) PFRT_TRY(open(name));
@@ -230,11 +229,9 @@ pfrt_status* run(pfrt_optimizer* o, pfrt_graph* graph, pfrt_string pass, uint32_
     PFRT_ASSIGN(auto operators, o->env->registry().operators_for(*graph->graph));
     PFRT_ASSIGN(Prepared work, prepare_graph(*graph->graph, operators, canonical, progress));
     CompileServices with{{}, &o->env->packed(), &o->env->logger(), progress};
-    PFRT_ASSIGN(with.candidates, candidates_of(*o));
-    if (operators) {
-      PFRT_ASSIGN(auto own, Provider::open(client_operator_provider(operators), &o->env->logger()));
-      with.candidates.push_back({own->name(), own, {}});
-    }
+    const Stop stop = [&progress] { return progress.stop(); };
+    PFRT_ASSIGN(with.candidates, candidates_of(*o, stop));
+    PFRT_TRY(add_client_operators(operators, with.logger, with.candidates));
     std::unique_ptr<Verifier> verifier;
     if (o->options.get(optimizer_option::kVerify) == "on")
       verifier = std::make_unique<Verifier>(Verifier::Context{with, {}});

@@ -119,12 +119,6 @@ pfrt_status* output_index(const pfrt_session* s, pfrt_string name, size_t* out) 
   return port_index(s, &pfrt_session::outputs, "output", name, out);
 }
 
-size_t provider_count(const pfrt_session* s) { return s ? s->session->providers().size() : 0; }
-pfrt_string provider_at(const pfrt_session* s, size_t index) {
-  return s && index < s->session->providers().size() ? to_c(s->session->providers()[index])
-                                                     : to_c("");
-}
-
 pfrt_status* explain(pfrt_session* s, pfrt_report** out) {
   return guard([&]() -> Status {
     if (!s || !out) return null_argument(s ? "out_report" : "session");
@@ -275,8 +269,6 @@ const pfrt_session_api kSessionApi = {
     output_at,
     input_index,
     output_index,
-    provider_count,
-    provider_at,
     run,
     run_named,
     explain,

@@ -13,8 +13,6 @@ pfrt_status* service_start(pfrt_env* env, pfrt_string name, const pfrt_key_value
                            size_t option_count, pfrt_service** out);
 void service_stop(pfrt_service* service);
 pfrt_string service_address(const pfrt_service* service);
-// Entry of the environment's table for measuring (measure.cc).
-pfrt_status* measure(pfrt_env* env, pfrt_string provider, const pfrt_measure_request* request);
 // Entries of the environment's table for questions (ask.cc).
 pfrt_status* ask(pfrt_env* env, const pfrt_ask_desc* desc, pfrt_reply** out);
 void release_reply(pfrt_reply* reply);

@@ -116,7 +116,7 @@ export class InferenceSession {
   readonly outputNames: readonly string[];
   readonly inputMetadata: readonly InferenceSession.ValueMetadata[];
   readonly outputMetadata: readonly InferenceSession.ValueMetadata[];
-  /** Execution providers opened for this session, in the order in which they were named. */
+  /** Execution providers in use, in the order in which they were named. */
   readonly providers: readonly string[];
   run(feeds: InferenceSession.FeedsType, options?: InferenceSession.RunOptions):
       Promise<InferenceSession.OnnxValueMapType>;

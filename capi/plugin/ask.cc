@@ -49,14 +49,14 @@ pfrt_status* ask(pfrt_env* env, const pfrt_ask_desc* desc_in, pfrt_reply** out) 
       return null_argument(!env ? "env" : !desc_in ? "desc" : "out_reply");
     *out = nullptr;
     const pfrt_ask_desc desc = read(desc_in);
-    PFRT_ASSIGN(const Question question, question_of(desc));
+    PFRT_ASSIGN(Question question, question_of(desc));
     const Options defaults(PFRT_OPTIONS_ASK);
     const Options& options = desc.options ? desc.options->options : defaults;
     if (options.kind() != PFRT_OPTIONS_ASK)
       return error(Code::kINVALID_ARGUMENT, "asking ", question.provider,
                    ": the options are of kind ", options_kind_name(options.kind()), ", not ask");
     const EnvironmentScope scope(*env->state);
-    PFRT_ASSIGN(Answer answer, env->state->ask(question, options));
+    PFRT_ASSIGN(Answer answer, env->state->ask(std::move(question), options));
     auto reply = std::make_unique<pfrt_reply>();
     reply->env = env->state;
     reply->text = std::move(answer.text);

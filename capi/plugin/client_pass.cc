@@ -16,7 +16,7 @@ Result<std::shared_ptr<const ClientPass>> client_pass(const pfrt_custom_pass& gi
   PFRT_TRY(check_registered("pass", given.abi, view(given.name)));
   auto made = std::make_shared<ClientPass>();
   made->name = view(given.name);
-  if (made->name.empty() || (!given.run && !given.rewrite) || given.level > PFRT_PASS_ALL)
+  if (made->name.empty() || !given.run || given.level > PFRT_PASS_ALL)
     return error(Code::kINVALID_ARGUMENT, doing, " pass '", made->name,
                  "': it needs a name, a function, and a level from 1 to ", PFRT_PASS_ALL, ", not ",
                  given.level);
@@ -37,15 +37,11 @@ Result<std::shared_ptr<const ClientPass>> client_pass(const pfrt_custom_pass& gi
     one.graph = handle.get();
     one.sink = sink.get();
     one.stats.struct_size = sizeof one.stats;
-    const pfrt_pass_stats& stats = one.stats;
-    uint32_t changed = 0;
-    const auto rewrite = [&] {
-      return given.rewrite ? given.rewrite(given.user, &one)
-                           : given.run(given.user, handle.get(), sink.get(), &changed);
-    };
-    const pfrt_code code = sink.call(rewrite, PFRT_CODE_PROVIDER, "pass");
+    const pfrt_code code =
+        sink.call([&] { return given.run(given.user, &one); }, PFRT_CODE_PROVIDER, "pass");
     PFRT_TRY(sink.status(code, "rewriting the graph"));
-    if (!changed && !stats.modified) return std::shared_ptr<Graph>();
+    const pfrt_pass_stats& stats = one.stats;
+    if (!stats.modified) return std::shared_ptr<Graph>();
     result.modified = true;
     result.stats.nodes_removed = stats.nodes_removed;
     result.stats.nodes_added = stats.nodes_added;

@@ -201,7 +201,13 @@ void Environment::look_at_memory(const std::function<uint64_t()>& trim_all) {
   logger_.write(PFRT_LOG_INFO, message(why, "; ", bytes, " bytes were given back"));
 }
 
-Result<Answer> Environment::ask(const Question& question, const Options& options) {
+Result<std::shared_ptr<Provider>> Environment::open_device(ProviderSource source,
+                                                           const Stop& stop) {
+  source.keep = shared_from_this();
+  return devices_.open(source, &logger_, stop);
+}
+
+Result<Answer> Environment::ask(Question question, const Options& options) {
   PFRT_ASSIGN(ProviderSource source, choose_provider(question.provider, options, finder()));
   if (!(source.features & PFRT_PROVIDER_ASK)) {
     std::string who;
@@ -211,11 +217,11 @@ Result<Answer> Environment::ask(const Question& question, const Options& options
                  ": this provider takes no questions; those that do are ",
                  who.empty() ? "none" : who);
   }
-  source.keep = shared_from_this();
+  question.threads = width(nullptr);
   Progress progress = options.progress();
   PFRT_TRY(progress.stage("asking", 1));
   const Stop stop = [&progress] { return progress.stop(); };
-  PFRT_ASSIGN(const auto device, devices_.open(source, &logger_, stop));
+  PFRT_ASSIGN(const auto device, open_device(std::move(source), stop));
   auto answer = device->ask(question, stop, [&progress](double done) {
     // |stop| reports whether the call was stopped.
     (void)progress.at(done).ok();

@@ -70,8 +70,11 @@ class Environment : public std::enable_shared_from_this<Environment> {
   // Gives back everything that can be made again; returns the bytes of blocks and pools freed.
   uint64_t trim();
 
-  // The answer of the provider's device to |question|; |options| are of kind ASK.
-  Result<Answer> ask(const Question& question, const Options& options);
+  // Opens the device of |source|, or shares the handle of those who have it open.
+  Result<std::shared_ptr<Provider>> open_device(ProviderSource source, const Stop& stop);
+  // The answer of the provider's device to |question|, whose threads this sets; |options| are of
+  // kind ASK.
+  Result<Answer> ask(Question question, const Options& options);
 
   // Clients' replacements for the library's own, as Runs has them.
   std::shared_ptr<const Replacements> replacements() const { return runs_.replacements(); }

@@ -88,6 +88,7 @@ Result<Answer> Provider::ask(const Question& question, const Stop& stop,
   asked.tensors = tensors.data();
   asked.tensor_size = sizeof(pfrt_tensor);
   asked.tensor_count = tensors.size();
+  asked.threads = question.threads;
   Collector collector;
   pfrt_answer table{};
   table.struct_size = sizeof table;

@@ -40,9 +40,10 @@ class ClientOperator final : public CustomOperator {
 // Default of session option "image.max_pixels".
 inline constexpr uint64_t kDefaultMaxPixels = uint64_t{1} << 26;
 
-// The provider of |set|'s operators, which refuses everything else. Operators that decode images
-// make no larger ones than |max_pixels|.
-ProviderSource client_operator_provider(std::shared_ptr<const OperatorSet> set,
-                                        uint64_t max_pixels = kDefaultMaxPixels);
+// Adds the provider of |set|'s operators, which refuses everything else, to |candidates|; none
+// where |set| is null. Operators that decode images make no larger ones than |max_pixels|.
+Status add_client_operators(const std::shared_ptr<const OperatorSet>& set, Logger* logger,
+                            std::vector<Candidate>& candidates,
+                            uint64_t max_pixels = kDefaultMaxPixels);
 
 }  // namespace pfrt

@@ -415,9 +415,10 @@ constexpr pfrt_provider_table kTable = make_table();
 
 }  // namespace
 
-ProviderSource client_operator_provider(std::shared_ptr<const OperatorSet> set,
-                                        uint64_t max_pixels) {
-  auto registered = std::make_shared<Registered>(Registered{std::move(set), max_pixels});
+Status add_client_operators(const std::shared_ptr<const OperatorSet>& set, Logger* logger,
+                            std::vector<Candidate>& candidates, uint64_t max_pixels) {
+  if (!set) return {};
+  auto registered = std::make_shared<Registered>(Registered{set, max_pixels});
   ProviderSource source;
   source.name = kName;
   source.device = "host";
@@ -425,7 +426,9 @@ ProviderSource client_operator_provider(std::shared_ptr<const OperatorSet> set,
   source.open = open;
   source.user = registered.get();
   source.library = std::move(registered);
-  return source;
+  PFRT_ASSIGN(auto opened, Provider::open(source, logger));
+  candidates.push_back({source.name, std::move(opened), {}});
+  return {};
 }
 
 }  // namespace pfrt

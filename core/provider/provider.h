@@ -90,6 +90,7 @@ struct Counter {
 struct Question {
   std::string_view provider, verb, request;
   std::vector<Tensor> tensors;
+  uint32_t threads = 1;  // as many as a run may have
 };
 
 struct Answer {

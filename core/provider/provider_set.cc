@@ -8,7 +8,7 @@
 
 namespace pfrt {
 
-ProviderSet::ProviderSet(std::vector<ProviderSource> sources, Devices* devices, Logger* logger)
+ProviderSet::ProviderSet(std::vector<ProviderSource> sources, Devices& devices, Logger* logger)
     : devices_(devices), logger_(logger) {
   entries_.resize(sources.size());
   for (size_t i = 0; i < sources.size(); ++i) {
@@ -51,8 +51,7 @@ size_t ProviderSet::find(std::string_view name) const {
 
 Status ProviderSet::open(size_t index, const Stop& stop) {
   Entry& e = entries_[index];
-  auto opened =
-      devices_ ? devices_->open(e.source, logger_, stop) : Provider::open(e.source, logger_, stop);
+  auto opened = devices_.open(e.source, logger_, stop);
   if (!opened.ok()) {
     if (fault_of(opened.status().code()) != Fault::kNone) failed(index, opened.status());
     return opened.take_status();
@@ -88,7 +87,7 @@ bool ProviderSet::reopen(size_t index, const Stop& stop) {
   const uint64_t now = os::monotonic_ns();
   const uint64_t last = std::exchange(entries_[index].reopened_ns, now);
   if (last != 0 && (reopen_after_ns_ == 0 || now - last < reopen_after_ns_)) return false;
-  if (devices_) devices_->give_up(provider(index).get());
+  devices_.give_up(provider(index).get());
   if (!open(index, stop).ok()) return false;
   if (logger_)
     logger_->log(PFRT_LOG_WARNING, entries_[index].source.name, ": its device was opened again");
@@ -117,7 +116,7 @@ void ProviderSet::exclude(size_t index) {
     entries_[index].state.condition = PFRT_PROVIDER_FAILED;
     released.swap(entries_[index].provider);
   }
-  if (devices_) devices_->give_up(released.get());
+  devices_.give_up(released.get());
   if (logger_)
     logger_->log(PFRT_LOG_WARNING, entries_[index].source.name,
                  " is set aside; its nodes go to the next provider");

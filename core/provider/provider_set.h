@@ -27,8 +27,8 @@ class ProviderSet {
     uint32_t failures = 0;
   };
 
-  // |devices| shares handles between sessions; null = they are not shared.
-  ProviderSet(std::vector<ProviderSource> sources, Devices* devices, Logger* logger);
+  // |devices| and |logger| outlive this; |devices| shares handles between sessions.
+  ProviderSet(std::vector<ProviderSource> sources, Devices& devices, Logger* logger);
   ProviderSet(const ProviderSet&) = delete;
   ProviderSet& operator=(const ProviderSet&) = delete;
 
@@ -69,7 +69,7 @@ class ProviderSet {
   };
   std::string_view keep(const std::string& text);
 
-  Devices* devices_;
+  Devices& devices_;
   Logger* logger_;
   mutable std::mutex mutex_;
   std::vector<Entry> entries_;

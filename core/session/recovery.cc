@@ -124,10 +124,7 @@ Status Session::open_providers() {
   for (size_t i = 0; i < provider_set_->size(); ++i) {
     for (RecoveryAttempts tried;;) {
       Status status = provider_set_->open(i, stop);
-      if (status.ok()) {
-        provider_names_.emplace_back(provider_set_->state(i).name);
-        break;
-      }
+      if (status.ok()) break;
       const Fault fault = fault_of(status.code());
       if (fault == Fault::kNone || !fallback_) return status;
       if (fault == Fault::kMemory) {
@@ -135,11 +132,7 @@ Status Session::open_providers() {
         PFRT_TRY(prepare_retry(std::move(status), tried, progress_));
         continue;
       }
-      if (fault == Fault::kDevice && provider_set_->reopen(i, stop)) {
-        provider_names_.emplace_back(provider_set_->state(i).name);
-        break;
-      }
-      provider_set_->exclude(i);
+      if (fault != Fault::kDevice || !provider_set_->reopen(i, stop)) provider_set_->exclude(i);
       break;
     }
   }

@@ -28,7 +28,7 @@ Result<std::pair<std::shared_ptr<Session>, Preparation::Config>> Session::begin(
   session->own_logger_ = std::make_unique<Logger>(context.logger);
   session->logger_ = session->own_logger_.get();
   session->provider_set_ =
-      std::make_unique<ProviderSet>(std::move(context.providers), context.devices, context.logger);
+      std::make_unique<ProviderSet>(std::move(context.providers), *context.devices, context.logger);
   PFRT_TRY(session->take_options(options));
   PFRT_TRY(session->open_providers());
   session->list_inputs();
@@ -171,8 +171,8 @@ void Session::list_outputs() {
 void Session::log_creation(uint64_t started_ns) const {
   if (!logger_->wants(PFRT_LOG_INFO)) return;
   std::string providers;
-  for (const std::string& name : provider_names_)
-    providers += (providers.empty() ? "" : ", ") + name;
+  for (const Candidate& each : provider_set_->candidates())
+    if (each.provider) providers += (providers.empty() ? "" : ", ") + each.name;
   logger_->log(PFRT_LOG_INFO, "session of graph '", model_->signature().name,
                "': ", model_->info().node_count, " nodes, ",
                count_nodes(plans_->main.graph->graph()), " after optimisation level ",

@@ -43,7 +43,7 @@ class Session : public std::enable_shared_from_this<Session> {
     std::vector<ProviderSource> providers;
     PackedStore* packed = nullptr;
     Sessions* all = nullptr;     // of the environment; may be null
-    Devices* devices = nullptr;  // those of the environment; may be null
+    Devices* devices = nullptr;  // those of the environment
     Runs* runs = nullptr;        // of the environment
     Logger* logger = nullptr;
     OperatorSet::Ptr operators;                             // beside the built-in ones; may be null
@@ -65,7 +65,6 @@ class Session : public std::enable_shared_from_this<Session> {
 
   const std::vector<PortInfo>& inputs() const { return inputs_; }
   const std::vector<PortInfo>& outputs() const { return outputs_; }
-  const std::vector<std::string>& providers() const { return provider_names_; }
   Logger& logger() const { return *logger_; }
   const ProviderSet& provider_set() const { return *provider_set_; }
   const std::shared_ptr<const Model>& model() const { return model_; }
@@ -276,7 +275,6 @@ class Session : public std::enable_shared_from_this<Session> {
   std::shared_ptr<CompiledCache> cache_;  // null: none, or not for this session
   std::string cache_key_, cache_note_;
   std::vector<std::string> pass_notes_;
-  std::vector<std::string> provider_names_;
   std::vector<PortInfo> inputs_, outputs_;
   std::vector<std::optional<uint64_t>> output_bytes_;
   size_t required_inputs_ = 0;

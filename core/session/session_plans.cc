@@ -256,11 +256,7 @@ Result<Session::Planned> Session::compile(const OptimisedGraph& optimised,
 
 Result<CompileServices> Session::services(std::vector<Candidate> candidates, const Graph& graph,
                                           const Progress& progress) const {
-  if (graph.operators) {
-    PFRT_ASSIGN(auto opened,
-                Provider::open(client_operator_provider(graph.operators, max_pixels_), logger_));
-    candidates.push_back({opened->name(), opened, {}});
-  }
+  PFRT_TRY(add_client_operators(graph.operators, logger_, candidates, max_pixels_));
   return CompileServices{std::move(candidates), packed_, logger_, progress};
 }
 

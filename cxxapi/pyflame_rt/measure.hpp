@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Peak rates of the machine, as providers measure them: arithmetic on random numbers and reading
-// from each level of memory. Takes seconds; nothing else should run meanwhile. Thread-safe.
+// from each level of memory. Takes seconds; nothing else should run meanwhile. Providers are asked
+// by the verb "measure" of Environment::ask. Thread-safe.
 #pragma once
 
 #include <exception>
 #include <functional>
-#include <pyflame_rt/env.hpp>
+#include <locale>
+#include <pyflame_rt/ask.hpp>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -14,7 +17,8 @@ namespace pyflame_rt {
 
 // A peak rate of a device, as its provider has measured it.
 struct Measurement {
-  // The provider, and its name for the rate: "fp32 fma", "read L2".
+  // The provider, as MeasureOptions::provider or Environment::providers() names it, and its name
+  // for the rate: "fp32 fma", "read L2".
   std::string provider, name;
   std::string unit;      // "GFLOP/s", "GOP/s" or "GB/s", of all threads together
   std::string note;      // instructions and data; where nothing was measured, the reason
@@ -36,60 +40,96 @@ struct MeasureOptions {
 
 namespace detail {
 
-// Receives the C callbacks, which must not throw.
-struct MeasureCall {
-  const MeasureOptions& options;
-  std::vector<Measurement> out;
-  std::exception_ptr thrown;
+// Returns the request of verb "measure" (include/pyflame_rt/README.md).
+inline std::string measure_request(const MeasureOptions& options) {
+  std::ostringstream out;
+  out.imbue(std::locale::classic());
+  if (options.threads != 0) out << "threads=" << options.threads << ' ';
+  if (options.seconds != 0) out << "seconds=" << options.seconds << ' ';
+  if (!options.only.empty()) out << "only=" << options.only;
+  return out.str();
+}
 
-  static void report(void* user, const pfrt_measurement* c) {
-    static_cast<MeasureCall*>(user)->guard([c](MeasureCall& self) {
-      self.out.push_back({str(c->provider), str(c->name), str(c->unit), str(c->note), c->threads,
-                          c->median, c->best});
-    });
+inline void add_measurements(const std::string& provider, const Answer& answer,
+                             std::vector<Measurement>& out) {
+  const auto column = [&](const char* name) -> const Tensor& {
+    for (const auto& one : answer.tensors) {
+      if (one.first == name) return one.second;
+    }
+    throw BackendError("measuring " + provider + ": its answer has no tensor '" + name + "'");
+  };
+  const std::vector<std::string> names = column("name").strings();
+  const std::vector<std::string> units = column("unit").strings();
+  const std::vector<std::string> notes = column("note").strings();
+  const Tensor &threads = column("threads"), &medians = column("median"), &bests = column("best");
+  const auto count = static_cast<int64_t>(names.size());
+  if (units.size() != names.size() || notes.size() != names.size() ||
+      threads.num_elements() != count || medians.num_elements() != count ||
+      bests.num_elements() != count) {
+    throw BackendError("measuring " + provider + ": the tensors of its answer differ in size");
   }
-  static pfrt_code progress(void* user, double fraction) {
-    auto* const self = static_cast<MeasureCall*>(user);
-    bool go_on = true;
-    self->guard([&](MeasureCall& call) {
-      go_on = !call.options.progress || call.options.progress(fraction);
-    });
-    return go_on && !self->thrown ? PFRT_CODE_OK : PFRT_CODE_CANCELLED;
+  for (size_t i = 0; i < names.size(); ++i) {
+    out.push_back({provider, names[i], units[i], notes[i],
+                   static_cast<uint32_t>(threads.data_ptr<int64_t>()[i]),
+                   medians.data_ptr<double>()[i], bests.data_ptr<double>()[i]});
   }
+}
 
- private:
-  template <class Fn>
-  void guard(Fn fn) noexcept {
+// Returns the providers that know the verb: they tell the names of their rates. Where there is
+// none, throws what a device failed with, or UnsupportedError.
+inline std::vector<std::string> providers_that_measure(const Environment& environment) {
+  std::vector<std::string> out;
+  std::exception_ptr failed;
+  Question question;
+  question.verb = "measure";
+  question.request = "seconds=0";
+  for (const ProviderInfo& provider : environment.providers()) {
+    if (!provider.available) continue;
+    question.provider = provider.name;
     try {
-      fn(*this);
-    } catch (...) {
-      if (!thrown) thrown = std::current_exception();
+      (void)environment.ask(question);
+      out.push_back(provider.name);
+    } catch (const UnsupportedError&) {  // it takes no questions, or not this one
+    } catch (const PyFlameRTError&) {
+      if (!failed) failed = std::current_exception();
     }
   }
-};
+  if (out.empty() && failed) std::rethrow_exception(failed);
+  if (out.empty()) {
+    throw UnsupportedError(
+        "measuring: none of the providers here measures its device; pfrt plugins says what was "
+        "found");
+  }
+  return out;
+}
 
 }  // namespace detail
 
-// Measures peak rates. Throws PyFlameRTError with code UNSUPPORTED where no provider can measure.
+// Measures peak rates. Throws UnsupportedError where no provider can measure. Without a name in
+// |options|, a provider whose device does not open is left out where another one measures.
 inline std::vector<Measurement> measure(const MeasureOptions& options = {},
                                         const Environment& environment = Environment::instance()) {
-  detail::MeasureCall call{options, {}, nullptr};
-  pfrt_measure_request request{};
-  request.struct_size = sizeof(request);
-  request.threads = options.threads;
-  request.seconds = options.seconds;
-  request.only = detail::text(options.only);
-  request.user = &call;
-  request.report = &detail::MeasureCall::report;
-  request.progress = &detail::MeasureCall::progress;
-  pfrt_status* const status =
-      api().env->measure(environment.handle(), detail::text(options.provider), &request);
-  if (call.thrown) {
-    api().status->release(status);
-    std::rethrow_exception(call.thrown);
+  std::vector<std::string> providers;
+  if (options.provider.empty()) {
+    providers = detail::providers_that_measure(environment);
+  } else {
+    providers.push_back(options.provider);
   }
-  detail::check(status);
-  return std::move(call.out);
+  Question question;
+  question.verb = "measure";
+  question.request = detail::measure_request(options);
+  std::vector<Measurement> out;
+  for (size_t i = 0; i < providers.size(); ++i) {
+    question.provider = providers[i];
+    if (options.progress) {
+      question.progress = [&](double fraction) {
+        return options.progress((static_cast<double>(i) + fraction) /
+                                static_cast<double>(providers.size()));
+      };
+    }
+    detail::add_measurements(providers[i], environment.ask(question), out);
+  }
+  return out;
 }
 
 }  // namespace pyflame_rt

@@ -229,8 +229,8 @@ class Model {
   // |options| is used; a save that is stopped leaves the old file.
   void save(const std::string& path, const LoadOptions& options = {}) const {
     detail::LoadCall call(options);
-    call.finish(api().model->save_with(Environment::instance().handle(), handle(),
-                                       detail::text(path), call.c.get()));
+    call.finish(api().model->save(Environment::instance().handle(), handle(), detail::text(path),
+                                  call.c.get()));
   }
   // Returns an editable copy of the graph.
   Graph graph() const {

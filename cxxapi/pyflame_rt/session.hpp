@@ -377,8 +377,8 @@ inline InferenceSession::InferenceSession(const Model& model, const SessionOptio
 
 inline std::vector<std::string> InferenceSession::get_providers() const {
   std::vector<std::string> out;
-  for (size_t i = 0; i < api().session->provider_count(handle()); ++i) {
-    out.push_back(detail::str(api().session->provider_at(handle(), i)));
+  for (const ProviderState& state : provider_states()) {
+    if (state.condition != ProviderCondition::Failed) out.push_back(state.name);
   }
   return out;
 }

@@ -143,16 +143,15 @@ enum {
   PFRT_PASS_LEVEL_FORCE32 = 0x7fffffff
 };
 
-/* A call of a pass, valid while it lasts. The graph is as for run; edits count when
- * stats.modified is set to non-zero. The pass's counts in |stats| and its warnings through
+/* A call of a pass, valid while it lasts. The pass's counts in |stats| and its warnings through
  * |sink| are reported. */
 typedef struct pfrt_pass_call {
   uint32_t struct_size;
   uint32_t abi;
   const pfrt_api* api; /* the client tables: the graph is read and edited with them */
-  pfrt_graph* graph; /* to be edited in place */
+  pfrt_graph* graph; /* a copy of the model's, to be edited in place; constants are shared */
   const pfrt_sink* sink;
-  pfrt_pass_stats stats;
+  pfrt_pass_stats stats; /* edits count when stats.modified is set to non-zero */
 } pfrt_pass_call;
 
 /* A rewrite of graphs, run when a session is made. */
@@ -164,13 +163,11 @@ typedef struct pfrt_custom_pass {
                         of these names, separated by commas, where they are there */
   pfrt_pass_level level; /* lowest level of sessions and optimizers at which it runs */
   uint32_t reserved;
-  /* |graph| is a copy of the model's, to be edited through the graph table; constants are shared. It must keep the
-   * graph's inputs and outputs. Edits count when *out_changed is set to non-zero: the graph is then validated. */
-  pfrt_code (*run)(void* user, pfrt_graph* graph, const pfrt_sink* sink, uint32_t* out_changed);
+  /* Edits |call|'s graph through the graph table, and keeps its inputs and outputs. A graph that was modified is
+   * validated afterwards. */
+  pfrt_code (*run)(void* user, pfrt_pass_call* call);
   void (*release)(void* user); /* may be NULL */
   void* user;
-  /* Called instead of run where it is set. */
-  pfrt_code (*rewrite)(void* user, pfrt_pass_call* call);
 } pfrt_custom_pass;
 
 /* The table of a plug-in of kind pass: what register_pass would be given. Sessions run such passes beside

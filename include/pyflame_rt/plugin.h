@@ -434,7 +434,6 @@ enum {
   PFRT_PROVIDER_OPTIONS = 16,  /* has option_count() and option_at() */
   PFRT_PROVIDER_MEMORY = 32,   /* has memory of its own: allocate(), release_memory() and copy() */
   PFRT_PROVIDER_FENCES = 64,   /* works behind the caller's back: signal(), wait() and release_fence(); needs MEMORY */
-  PFRT_PROVIDER_MEASURE = 128, /* has measure() */
   /* The provider reads constants of more than 64 KiB only as sources of packed constants and in
    * steps: in snapshots their data may be NULL, and the host need not keep those that all
    * providers have packed. */
@@ -515,6 +514,8 @@ typedef struct pfrt_question {
   const pfrt_tensor* tensors;
   size_t tensor_size; /* bytes from one to the next */
   size_t tensor_count;
+  uint32_t threads; /* as many as a run may have: the answer takes no more unless the request says so */
+  uint32_t reserved;
 } pfrt_question;
 
 /* Takes the answer to a question; the host copies. Valid during the call, on its thread. The
@@ -607,11 +608,6 @@ typedef struct pfrt_provider_table {
   pfrt_code (*wait)(pfrt_provider* provider, pfrt_fence* fence, const pfrt_sink* sink);
   /* Releases a fence after wait, whatever that returned. */
   void (*release_fence)(pfrt_provider* provider, pfrt_fence* fence);
-  /* PFRT_PROVIDER_MEASURE. |request| has threads and seconds set and may have no progress; so short a time that it
-   * cannot be kept is kept as nearly as possible. Names that |only| leaves out are not reported. What the device lacks
-   * is reported with no threads and the reason. The threads this needs, and that no run of the host's has, are gone
-   * when it returns. */
-  pfrt_code (*measure)(pfrt_provider* provider, const pfrt_measure_request* request, const pfrt_sink* sink);
   /* PFRT_PROVIDER_RUNS. Called before the first step, copy or allocation of that number on this
    * device. */
   pfrt_code (*run_begin)(pfrt_provider* provider, uint64_t run, const pfrt_sink* sink);
@@ -630,8 +626,8 @@ typedef struct pfrt_provider_table {
   pfrt_code (*fingerprint)(pfrt_provider* provider, const pfrt_sink* sink, pfrt_string* out_text);
   /* PFRT_PROVIDER_ASK. Answers |question|. A verb that the provider does not know is
    * UNSUPPORTED, and the message lists those that it knows; a request or tensors that the verb
-   * cannot take are INVALID_ARGUMENT. May take long, and asks stop and tells progress as all
-   * calls with a sink do. */
+   * cannot take are INVALID_ARGUMENT. README.md has the form of "measure". May take long, and
+   * asks stop and tells progress as all calls with a sink do. */
   pfrt_code (*ask)(pfrt_provider* provider, const pfrt_question* question, const pfrt_answer* answer,
                    const pfrt_sink* sink);
   /* PFRT_PROVIDER_EXPORT. Writes all executables that one call of compile (or import_executables) gave, |count| in that

@@ -268,33 +268,6 @@ typedef struct pfrt_thread_hooks {
   void (*release)(void* user);
 } pfrt_thread_hooks;
 
-/* A peak rate of a device, as its provider has measured it. */
-typedef struct pfrt_measurement {
-  uint32_t struct_size;
-  uint32_t threads;     /* number that took part; 0 = not measured, |note| says why */
-  pfrt_string provider; /* provider that measured it; the library fills it in */
-  /* "fp32 fma", "read L2": the words after a comma or the last blank say where operands lie. */
-  pfrt_string name;
-  pfrt_string unit;     /* GFLOP/s, GOP/s or GB/s, 10^9 each, of all threads together */
-  pfrt_string note;     /* instructions, bytes walked through */
-  double median, best;  /* from several short bursts, spread over the whole time */
-} pfrt_measurement;
-
-/* Choice of what env->measure measures, and the callbacks that hear the figures. */
-typedef struct pfrt_measure_request {
-  uint32_t struct_size;
-  uint32_t threads; /* figures are for one thread and for so many; 0 = as many as a run may have */
-  double seconds;   /* time that a provider may take, about; 0 = 10 */
-  pfrt_string only; /* prefix of the names to measure; empty = everything */
-  void* user;
-  /* Hears a figure. Both functions are called on the calling thread. Each name is reported once
-   * for each number of threads, or once with none. */
-  void (*report)(void* user, const pfrt_measurement* measurement);
-  /* Hears the progress; may be NULL. |fraction| grows from 0 to 1; a code other than 0 ends the
-   * measurement, which fails with that code. */
-  pfrt_code (*progress)(void* user, double fraction);
-} pfrt_measure_request;
-
 typedef struct pfrt_reply pfrt_reply; /* a device's answer; immutable */
 
 /* A question to the device of a provider, which needs no model. All of it is borrowed for the call. */
@@ -375,11 +348,6 @@ typedef struct pfrt_env_api {
    * threads end with the environment's last handle (where that goes inside a callback of
    * run_async: when the library is used next, or unloaded). An executor goes first. */
   pfrt_status* (*set_thread_hooks)(pfrt_env* env, const pfrt_thread_hooks* hooks);
-  /* Makes |provider| (empty = each that can) measure its device's peak rates, with threads of
-   * its own that are gone afterwards. The figures are right only while the machine does nothing
-   * else. UNSUPPORTED when the provider, or every one, has no such function; INVALID_ARGUMENT
-   * when it cannot have so many threads. */
-  pfrt_status* (*measure)(pfrt_env* env, pfrt_string provider, const pfrt_measure_request* request);
   /* Opens the device for the call, or shares it with sessions that have it open, and returns its
    * answer. UNSUPPORTED when the provider takes no questions (the message lists those that do)
    * or does not know the verb; NOT_FOUND when there is no such provider; else the device's code,
@@ -713,8 +681,9 @@ typedef struct pfrt_model_api {
                              PFRT_OWN pfrt_model** out_model);
   void (*retain)(pfrt_model* model);
   void (*release)(PFRT_OWN pfrt_model* model);
-  /* Writes the model as loaded; the format is that of the extension. The old file stays until the new one is whole. */
-  pfrt_status* (*save)(pfrt_env* env, const pfrt_model* model, pfrt_string path);
+  /* Writes the model as loaded; the format is that of the extension. The old file stays until the new one is whole, also
+   * when the save is cancelled. Of |options|, of kind LOAD or NULL, the cancel flag, the timeout and the progress count. */
+  pfrt_status* (*save)(pfrt_env* env, const pfrt_model* model, pfrt_string path, const pfrt_options* options);
   /* Gives an editable copy of the model's graph. */
   pfrt_status* (*graph)(const pfrt_model* model, PFRT_OWN pfrt_graph** out_graph);
   /* Fills |out_info|, whose struct_size is set. */
@@ -728,8 +697,6 @@ typedef struct pfrt_model_api {
    * of. |reader|'s release is called before this returns. */
   pfrt_status* (*load_reader)(pfrt_env* env, const pfrt_reader* reader, const pfrt_options* options,
                               PFRT_OWN pfrt_model** out_model);
-  /* save with |options| of kind LOAD or NULL, whose cancel and progress count. A cancelled save leaves the old file. */
-  pfrt_status* (*save_with)(pfrt_env* env, const pfrt_model* model, pfrt_string path, const pfrt_options* options);
 } pfrt_model_api;
 
 /* ------------------------------------------------------------------ sessions */
@@ -909,8 +876,6 @@ typedef struct pfrt_session_api {
   pfrt_status* (*input_index)(const pfrt_session* session, pfrt_string name, size_t* out_index);
   /* Index of the output of that name in session order; NOT_FOUND lists the names there are. */
   pfrt_status* (*output_index)(const pfrt_session* session, pfrt_string name, size_t* out_index);
-  size_t (*provider_count)(const pfrt_session* session); /* opened when the session was made */
-  pfrt_string (*provider_at)(const pfrt_session* session, size_t index);
   /* Runs the model. Both arrays are in session order; |desc| may be NULL. Safe from many threads
    * at once. On failure no output value is returned; memory given for outputs may have been
    * written. */

@@ -93,7 +93,6 @@ constexpr Slot kProviderSlots[] = {
     PFRT_SLOT(pfrt_provider_table, signal, PFRT_PROVIDER_FENCES),
     PFRT_SLOT(pfrt_provider_table, wait, PFRT_PROVIDER_FENCES),
     PFRT_SLOT(pfrt_provider_table, release_fence, PFRT_PROVIDER_FENCES),
-    PFRT_SLOT(pfrt_provider_table, measure, PFRT_PROVIDER_MEASURE),
     PFRT_SLOT(pfrt_provider_table, run_begin, PFRT_PROVIDER_RUNS),
     PFRT_SLOT(pfrt_provider_table, run_end, PFRT_PROVIDER_RUNS),
     PFRT_SLOT(pfrt_provider_table, report, PFRT_PROVIDER_REPORT),

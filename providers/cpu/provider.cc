@@ -13,7 +13,7 @@
 #include "providers/cpu/epilogue/row_norm.h"
 #include "providers/cpu/isa/isa.h"
 #include "providers/cpu/loop/lower.h"
-#include "providers/cpu/measure/measure.h"
+#include "providers/cpu/measure/answer.h"
 #include "providers/cpu/program/build_program.h"
 #include "providers/cpu/registry/registry.h"
 #include "providers/kit/guard.h"
@@ -258,12 +258,11 @@ pfrt_code kernel_at(pfrt_provider* provider, size_t index, pfrt_kernel_info* out
   return PFRT_CODE_OK;
 }
 
-pfrt_code measure_peaks(pfrt_provider*, const pfrt_measure_request* request,
-                        const pfrt_sink* sink) {
+pfrt_code ask(pfrt_provider*, const pfrt_question* question, const pfrt_answer* reply,
+              const pfrt_sink* sink) {
   return guarded(sink, kWho, [&] {
-    pfrt_code stopped = PFRT_CODE_OK;
-    const Status status = measure(*request, stopped);
-    return status.ok() ? stopped : report_status(sink, status);
+    const Status status = answer(*question, *reply, *sink);
+    return status.ok() ? pfrt_code{PFRT_CODE_OK} : report_status(sink, status);
   });
 }
 
@@ -289,8 +288,8 @@ constexpr pfrt_provider_table kTable = [] {
   table.constants = constants;
   table.kernel_count = kernel_count;
   table.kernel_at = kernel_at;
-  table.measure = measure_peaks;
   table.fingerprint = fingerprint;
+  table.ask = ask;
   return table;
 }();
 

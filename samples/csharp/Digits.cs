@@ -157,7 +157,7 @@ internal sealed unsafe class Session : IDisposable
         statusMessage = status.Function<Abi.StatusMessage>(1);
         statusRelease = status.Function<Abi.Release>(4);
         release = session.Function<Abi.Release>(2);
-        run = session.Function<Abi.SessionRun>(11);
+        run = session.Function<Abi.SessionRun>(9);
         var releaseModel = model.Function<Abi.Release>(4);
         var releaseEnv = env.Function<Abi.Release>(2);
 

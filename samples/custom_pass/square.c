@@ -65,7 +65,7 @@ static pfrt_status* square(const pfrt_api* api, pfrt_graph* graph, const pfrt_no
   return status;
 }
 
-static pfrt_code rewrite(void* user, pfrt_pass_call* call) {
+static pfrt_code run(void* user, pfrt_pass_call* call) {
   const pfrt_api* api = call->api;
   uint32_t id = PFRT_NO_NODE;
   (void)user;
@@ -97,7 +97,7 @@ static const pfrt_custom_pass kPass = {
     .abi = PFRT_ABI_VERSION,
     .name = {"SquarePass", 10},
     .level = PFRT_PASS_EXTENDED,
-    .rewrite = rewrite,
+    .run = run,
 };
 static const pfrt_custom_pass* const kPasses[] = {&kPass};
 static const pfrt_pass_table kTable = {sizeof(pfrt_pass_table), PFRT_ABI_VERSION, kPasses, 1};

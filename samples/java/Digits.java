@@ -147,7 +147,7 @@ public final class Digits {
             statusMessage = status.function(1);
             statusRelease = status.function(4);
             release = session.function(2);
-            run = session.function(11);
+            run = session.function(9);
             Function releaseModel = model.function(4);
             Function releaseEnv = env.function(2);
 

@@ -106,8 +106,6 @@ mod abi {
         pub output_at: Slot,
         pub input_index: Slot,
         pub output_index: Slot,
-        pub provider_count: Slot,
-        pub provider_at: Slot,
         pub run: unsafe extern "C" fn(
             session: Handle,
             inputs: *const Io,

@@ -115,7 +115,7 @@ Outcome work(pfrt_env* env, const Case& c, const pfrt_options* options) {
                                              outputs.data(), c.outputs, nullptr)))
       return;
     if (out.failed("explain", api().session->explain(session, &report))) return;
-    if (out.failed("save", api().model->save(env, model, str(c.save_to)))) return;
+    if (out.failed("save", api().model->save(env, model, str(c.save_to), nullptr))) return;
   };
   all();
   for (size_t i = 0; i < c.outputs; ++i) {

@@ -343,6 +343,17 @@ Failure try_session(pfrt_env* env, const GraphBuilder& graph, const pfrt_options
   return failure.ok() ? try_session(env, model.get(), options, extra) : failure;
 }
 
+std::vector<std::string> providers_of(const pfrt_session* session) {
+  std::vector<std::string> out;
+  for (size_t i = 0; i < api().session->provider_state_count(session); ++i) {
+    pfrt_provider_state state{};
+    state.struct_size = sizeof state;
+    EXPECT_TRUE(ok(api().session->provider_state(session, i, &state)));
+    if (state.condition != PFRT_PROVIDER_FAILED) out.push_back(text(state.name));
+  }
+  return out;
+}
+
 Failure try_run(pfrt_session* session, const std::vector<Array>& inputs,
                 std::vector<Array>* outputs, const pfrt_run_desc* desc) {
   std::vector<pfrt_io> in, out(api().session->output_count(session));

@@ -185,6 +185,9 @@ Failure try_session(pfrt_env* env, pfrt_model* model, const pfrt_options* option
 Failure try_session(pfrt_env* env, const GraphBuilder& graph, const pfrt_options* options = nullptr,
                     const std::vector<std::string>& extra = {});
 
+// Names of the session's providers that are in use.
+std::vector<std::string> providers_of(const pfrt_session* session);
+
 // Runs with inputs in session order; outputs are allocated by the run and copied.
 Failure try_run(pfrt_session* session, const std::vector<Array>& inputs,
                 std::vector<Array>* outputs = nullptr, const pfrt_run_desc* desc = nullptr);

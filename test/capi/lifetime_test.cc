@@ -168,7 +168,7 @@ TEST(Lifetime, eight_threads_do_everything_at_once) {
               !take(api().graph->remove_node(raw, 0)).ok())
             ++wrong;
         } else if (t < 7) {
-          if (!take(api().model->save(env.get(), model.get(), str(path))).ok()) ++wrong;
+          if (!take(api().model->save(env.get(), model.get(), str(path), nullptr)).ok()) ++wrong;
           pfrt_model* loaded = nullptr;
           if (!take(api().model->load_file(env.get(), str(path), nullptr, &loaded)).ok()) ++wrong;
           api().model->release(loaded);

@@ -97,7 +97,7 @@ static int write_model(const char* library, const char* model_path) {
                   failed(api, api->graph->add_node(graph, &node, NULL), "node") ||
                   failed(api, api->graph->add_output(graph, &result), "output") ||
                   failed(api, api->model->from_graph(env, graph, NULL, &model), "model") ||
-                  failed(api, api->model->save(env, model, path), "save");
+                  failed(api, api->model->save(env, model, path, NULL), "save");
   api->model->release(model);
   api->graph->release(graph);
   api->env->release(env);

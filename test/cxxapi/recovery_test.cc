@@ -36,6 +36,7 @@ TEST(CxxRecovery, states_say_who_failed_and_why) {
   EXPECT_EQ(states[0].name, "FaultExecutionProvider");
   EXPECT_EQ(states[0].condition, ProviderCondition::Active);
   EXPECT_EQ(states[0].failures, 0u);
+  EXPECT_EQ(session.get_providers().size(), 2u);
   const auto out = session.run({}, {{"x", Tensor::from_vector<float>({1, -2}, {2})}});
   EXPECT_EQ(out[0].data_ptr<float>()[1], 2.0f);
   states = session.provider_states();
@@ -44,6 +45,7 @@ TEST(CxxRecovery, states_say_who_failed_and_why) {
   EXPECT_EQ(states[0].failures, 1u);
   EXPECT_NE(states[0].reason.find("injected fault in run"), std::string::npos);
   EXPECT_EQ(states[1].condition, ProviderCondition::Active);
+  EXPECT_EQ(session.get_providers(), std::vector<std::string>{"CPUExecutionProvider"});
 }
 
 TEST(CxxRecovery, readmits_a_provider) {

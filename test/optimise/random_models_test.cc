@@ -121,9 +121,9 @@ TEST(Declarations, that_are_wrong_change_no_result_at_any_level) {
 // Switches on a wrong pass, which makes an Abs of the first Relu behind an Add.
 std::atomic<bool> planted_on = false;
 
-pfrt_code planted(void*, pfrt_graph* c, const pfrt_sink*, uint32_t* changed) {
+pfrt_code planted(void*, pfrt_pass_call* call) {
   if (!planted_on) return PFRT_CODE_OK;
-  pyflame_rt::Graph graph(pyflame_rt::GraphHandle::share(c));
+  pyflame_rt::Graph graph(pyflame_rt::GraphHandle::share(call->graph));
   for (const auto& node : graph.nodes()) {
     if (node->op_type() != "Relu") continue;
     const auto before = graph.producer(node->inputs()[0]);
@@ -131,7 +131,7 @@ pfrt_code planted(void*, pfrt_graph* c, const pfrt_sink*, uint32_t* changed) {
     graph.remove_node(node);
     graph.add_node(
         std::make_shared<pyflame_rt::Node>(node->name(), "Abs", node->inputs(), node->outputs()));
-    *changed = 1;
+    call->stats.modified = 1;
     break;
   }
   return PFRT_CODE_OK;

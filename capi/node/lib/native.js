@@ -92,8 +92,8 @@ const model = area(5, {
 });
 const session = area(6, {
   create: [0, P, P, P, P], release: [2, 'void', P], inputCount: [3, N, P], inputAt: [4, P, P, N, P],
-  outputCount: [5, N, P], outputAt: [6, P, P, N, P], providerCount: [9, N, P], providerAt: [10, PfrtString, P, N],
-  run: [11, P, P, P, N, P, N, P],
+  outputCount: [5, N, P], outputAt: [6, P, P, N, P], run: [9, P, P, P, N, P, N, P],
+  providerStateCount: [13, N, P], providerState: [14, P, P, N, P],
 });
 
 // The exception that a status stands for; releases it.

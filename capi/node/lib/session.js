@@ -13,6 +13,7 @@ const {Tensor, IO_WORDS} = require('./tensor.js');
 const COPY = 1;         // pfrt_memory_mode
 const SKIP = 1n;        // PFRT_IO_SKIP
 const KIND_TENSOR = 1;  // pfrt_value_kind
+const PROVIDER_FAILED = 4n;  // PFRT_PROVIDER_FAILED
 const KINDS = ['value', 'tensor', 'sequence', 'map', 'optional', 'sparse tensor'];
 
 const releaseHandle = handle => native.session.release(handle);
@@ -100,11 +101,16 @@ class InferenceSession {
     }
   }
 
-  // The providers opened for this session, by preference.
+  // The providers in use, by preference.
   get providers() {
     this.#checkOpen();
-    return Array.from({length: native.session.providerCount(this.#handle)},
-                      (_, i) => native.text(native.session.providerAt(this.#handle, i)));
+    const names = [];
+    const row = new BigUint64Array([48n, 0n, 0n, 0n, 0n, 0n]);
+    for (let i = 0, n = native.session.providerStateCount(this.#handle); i < n; ++i) {
+      native.check(native.session.providerState(this.#handle, i, row));
+      if (row[0] >> 32n !== PROVIDER_FAILED) names.push(native.text({data: row[1], size: Number(row[2])}));
+    }
+    return names;
   }
 
   // run(feeds, options) or run(feeds, fetches, options): a promise of the outputs by name. |fetches| is a list of

@@ -83,6 +83,7 @@ void check_unknown_verb(Trial& trial, const std::string& path) {
     const std::string verb = "no such verb";
     asked.verb = c_text(verb);
     asked.tensor_size = size_at<pfrt_tensor>(age);
+    asked.threads = 1;
     Sized<pfrt_question> question(age, asked, "the question");
     question.make_read_only();
     pfrt_answer nobody{};

@@ -105,7 +105,7 @@ inline pfrt_custom_pass to_c(Pass& pass) {
   c.name = text(pass.name());
   c.level = lowest_level(pass);
   c.user = &pass;
-  c.rewrite = [](void* user, pfrt_pass_call* call) -> pfrt_code {
+  c.run = [](void* user, pfrt_pass_call* call) -> pfrt_code {
     const pfrt_sink* const sink = call->sink;
     pfrt_pass_stats* const stats = &call->stats;
     try {

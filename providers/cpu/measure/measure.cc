@@ -119,21 +119,20 @@ std::string bytes_text(int64_t bytes) {
   return bytes >> 20 >= 8 ? message(bytes >> 20, " MiB") : message(bytes >> 10, " KiB");
 }
 
-void report(const pfrt_measure_request& request, const MeasureCase& what, const std::string& note,
-            Trial* trial) {
-  pfrt_measurement m{};
-  m.struct_size = sizeof m;
-  m.name = to_c(what.name);
-  m.unit = to_c(what.unit);
-  m.note = to_c(note);
-  if (trial) {
-    std::vector<double>& rates = trial->rates;
-    std::sort(rates.begin(), rates.end());
-    m.threads = trial->threads;
-    m.median = rates[rates.size() / 2];
-    m.best = rates.back();
-  }
-  request.report(request.user, &m);
+Rate rate_of(const MeasureCase& what, const char* otherwise = "") {
+  return {what.name, what.unit, what.loop ? otherwise : what.absent, 0, 0, 0};
+}
+Rate rate_of(Trial& trial, bool pinned) {
+  const MeasureCase& what = *trial.what;
+  std::vector<double>& rates = trial.rates;
+  std::sort(rates.begin(), rates.end());
+  return {what.name,
+          what.unit,
+          message(what.loop->instructions, ", ", bytes_text(trial.bytes), " a thread",
+                  pinned ? "" : ", not pinned"),
+          trial.threads,
+          rates[rates.size() / 2],
+          rates.back()};
 }
 
 Result<std::vector<uint32_t>> processors(uint32_t threads) {
@@ -153,20 +152,25 @@ Result<std::vector<uint32_t>> processors(uint32_t threads) {
 
 }  // namespace
 
-Status measure(const pfrt_measure_request& request, pfrt_code& stopped) {
-  stopped = PFRT_CODE_OK;
-  if (request.threads == 0 || !(request.seconds > 0 && request.seconds <= kLongest))
+Result<std::vector<Rate>> measure(const MeasureRequest& request,
+                                  const std::function<Status(double)>& at) {
+  if (request.threads == 0 || !(request.seconds >= 0 && request.seconds <= kLongest))
     return error(Code::kINVALID_ARGUMENT, "measuring with ", request.threads, " threads for ",
-                 request.seconds, " seconds: give at least one thread, and up to ", kLongest,
+                 request.seconds, " seconds: give at least one thread, and 0 to ", kLongest,
                  " seconds");
   PFRT_ASSIGN(const std::vector<uint32_t> where, processors(request.threads));
   const Machine machine = this_machine(request.threads);
   PFRT_ASSIGN(const auto loops, PeakLoops::make(machine.isa, machine.no_tiles.empty()));
-  std::vector<MeasureCase> cases = measure_cases(machine, *loops, view(request.only));
+  std::vector<MeasureCase> cases = measure_cases(machine, *loops, request.only);
   if (cases.empty())
     return error(
         Code::kNOT_FOUND, "measuring what begins with '", request.only,
         "': the CPU provider measures nothing of that name; pfrt doctor --measure lists all");
+  if (request.seconds == 0) {
+    std::vector<Rate> names;
+    for (const MeasureCase& c : cases) names.push_back(rate_of(c, "no time was given for it"));
+    return names;
+  }
   PFRT_ASSIGN(const auto team, Team::make(where));
   Measurement measurement(*team);
   measurement.prepare(cases);
@@ -191,21 +195,16 @@ Status measure(const pfrt_measure_request& request, pfrt_code& stopped) {
   for (uint64_t i = 0; i < all;) {
     measurement.turn(trials[i++ % trials.size()], burst_ns);
     if (i % trials.size() == 0 && late()) i = all;
-    if (request.progress)
-      stopped = request.progress(request.user, static_cast<double>(i) / static_cast<double>(all));
-    if (stopped != PFRT_CODE_OK) return {};
+    PFRT_TRY(at(static_cast<double>(i) / static_cast<double>(all)));
   }
 
+  std::vector<Rate> out;
   for (const MeasureCase& c : cases) {
-    if (!c.loop) report(request, c, c.absent, nullptr);
+    if (!c.loop) out.push_back(rate_of(c));
     for (Trial& trial : trials)
-      if (trial.what == &c)
-        report(request, c,
-               message(c.loop->instructions, ", ", bytes_text(trial.bytes), " a thread",
-                       team->pinned() ? "" : ", not pinned"),
-               &trial);
+      if (trial.what == &c) out.push_back(rate_of(trial, team->pinned()));
   }
-  return {};
+  return out;
 }
 
 }  // namespace pfrt::cpu

@@ -5,13 +5,35 @@
 // all others in several rounds over the whole time, since a processor's clock changes for seconds.
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "core/base/status.h"
-#include "pyflame_rt/plugin.h"
 
 namespace pfrt::cpu {
 
-// Serves pfrt_provider's measure. |stopped| is what progress returned, PFRT_CODE_OK when it never
-// ended the measurement; otherwise nothing is reported.
-Status measure(const pfrt_measure_request& request, pfrt_code& stopped);
+struct MeasureRequest {
+  uint32_t threads = 1;  // rates are for one thread and for so many
+  double seconds = 10;   // about; 0 = measure nothing, and tell the names
+  std::string only;      // prefix of the names to measure; empty = everything
+};
+
+struct Rate {
+  // The words of |name| after a comma or the last blank say where operands lie: "read L2".
+  std::string_view name, unit;
+  std::string note;      // instructions and data; where nothing was measured, the reason
+  uint32_t threads = 0;  // 0 = not measured
+  // Median and best of several short bursts, in |unit|, of all threads together.
+  double median = 0, best = 0;
+};
+
+// Measures with threads of its own, which are gone afterwards: each name once for each number of
+// threads, or once with none. |at| hears the progress, which grows to 1; what it fails with is what
+// this fails with.
+Result<std::vector<Rate>> measure(const MeasureRequest& request,
+                                  const std::function<Status(double)>& at);
 
 }  // namespace pfrt::cpu

@@ -6,14 +6,13 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "providers/kit/answer.h"
 #include "providers/wse/program/estimate.h"
 #include "providers/wse/program/words.h"
 #include "providers/wse/published/validate.h"
 
 namespace pfrt::wse {
 namespace {
-
-void say(const pfrt_answer& answer, const std::string& text) { answer.text(&answer, to_c(text)); }
 
 Status answer_machine(Device& device, const Words& words, const pfrt_answer& out) {
   PFRT_TRY(words.only({"json"}));
@@ -35,26 +34,6 @@ Status answer_machine(Device& device, const Words& words, const pfrt_answer& out
   }
   say(out, text);
   return {};
-}
-
-void give(const pfrt_answer& out, const char* name, pfrt_dtype dtype, const void* data,
-          size_t count, size_t size) {
-  const auto dim = static_cast<int64_t>(count);
-  pfrt_tensor tensor{};
-  tensor.struct_size = sizeof tensor;
-  tensor.dtype = dtype;
-  tensor.memory = PFRT_MEMORY_HOST;
-  tensor.rank = 1;
-  tensor.dims = &dim;
-  tensor.data = const_cast<void*>(data);
-  tensor.bytes = count * size;
-  out.tensor(&out, to_c(name), &tensor);
-}
-void give(const pfrt_answer& out, const char* name, const std::vector<int64_t>& values) {
-  give(out, name, PFRT_DTYPE_INT64, values.data(), values.size(), sizeof(int64_t));
-}
-void give(const pfrt_answer& out, const char* name, double value) {
-  give(out, name, PFRT_DTYPE_FLOAT64, &value, 1, sizeof value);
 }
 
 // Bytes that a stage takes on its PEs: the weights of all its layers, and the buffers of one at a
@@ -87,7 +66,7 @@ void give_plan(const Target& target, const Placement& plan, const pfrt_answer& o
     stage_cycles.push_back(whole(of.cycles + of.transfer_cycles + of.host_cycles));
     stage_bytes.push_back(bytes_of(plan, of));
   }
-  give(out, "name", PFRT_DTYPE_STRING, name.data(), name.size(), sizeof(pfrt_string));
+  give(out, "name", name);
   give(out, "node", node);
   give(out, "stage", stage);
   give(out, "chip", chip);

@@ -205,7 +205,7 @@ pid_t save_in_child(const std::string& path, Then then) {
         if (fraction > 0.5) (*static_cast<Then*>(user))();
       },
       &then));
-  (void)take(api().model->save_with(env.get(), model.get(), str(path), options.get()));
+  (void)take(api().model->save(env.get(), model.get(), str(path), options.get()));
   _exit(0);
 }
 
@@ -223,7 +223,7 @@ TEST_F(Files, of_a_save_that_was_killed_go_with_the_next) {
     ASSERT_EQ(names().size(), 3u) << "each save removes what the one before it left";
     const auto model = make_model(env_.get(), sum_graph());
     const std::string path = at(name);
-    ASSERT_TRUE(ok(api().model->save(env_.get(), model.get(), str(path))));
+    ASSERT_TRUE(ok(api().model->save(env_.get(), model.get(), str(path), nullptr)));
     EXPECT_EQ(names(), (std::vector<std::string>{name, "model.pfm.1", "model.pfm.pfrt-notours"}));
     EXPECT_TRUE(ok(load(name)));
     fs::remove(at(name));
@@ -244,7 +244,7 @@ TEST_F(Files, of_a_save_still_going_on_elsewhere_stay) {
   char byte = 0;
   ASSERT_EQ(::read(started[0], &byte, 1), 1);
   const auto model = make_model(env_.get(), sum_graph());
-  EXPECT_TRUE(ok(api().model->save(env_.get(), model.get(), str(path))));
+  EXPECT_TRUE(ok(api().model->save(env_.get(), model.get(), str(path), nullptr)));
   EXPECT_EQ(names().size(), 2u);
   ASSERT_EQ(::write(go_on[1], &byte, 1), 1);
   int status = 0;
@@ -300,7 +300,7 @@ TEST_F(Files, of_models_with_one_byte_changed_never_change_results) {
   g.output("y");
   const auto model = make_model(env_.get(), g);
   const std::string path = at("model.pfm");
-  ASSERT_TRUE(ok(api().model->save(env_.get(), model.get(), str(path))));
+  ASSERT_TRUE(ok(api().model->save(env_.get(), model.get(), str(path), nullptr)));
   std::ifstream file(path, std::ios::binary);
   const std::string good{std::istreambuf_iterator<char>(file), {}};
   for (size_t i = 0; i < good.size(); ++i) {

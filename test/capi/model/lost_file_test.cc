@@ -58,7 +58,7 @@ GraphBuilder sum_graph(int repeat) {
 
 void save_pfm(pfrt_env* env, const TempFile& file, int repeat) {
   const auto model = make_model(env, sum_graph(repeat));
-  ASSERT_TRUE(ok(api().model->save(env, model.get(), str(file.path()))));
+  ASSERT_TRUE(ok(api().model->save(env, model.get(), str(file.path()), nullptr)));
 }
 
 onnx_writer::Graph onnx_sum(onnx_writer::Message b, std::string name) {
@@ -120,8 +120,8 @@ void expect_loss(pfrt_env* env, const std::string& path, const TempFile& data) {
   EXPECT_TRUE(fails(sum(first.get()), PFRT_CODE_DATA_LOSS, {data.path()}));
   EXPECT_TRUE(fails(try_session(env, model.get()), PFRT_CODE_DATA_LOSS, {data.path()}));
   const TempFile target("target.pfm");
-  EXPECT_TRUE(fails(api().model->save(env, model.get(), str(target.path())), PFRT_CODE_DATA_LOSS,
-                    {data.path()}));
+  EXPECT_TRUE(fails(api().model->save(env, model.get(), str(target.path()), nullptr),
+                    PFRT_CODE_DATA_LOSS, {data.path()}));
   EXPECT_NE(access(target.path().c_str(), F_OK), 0);
   pfrt_graph* graph = nullptr;
   ASSERT_TRUE(ok(api().model->graph(model.get(), &graph)));

@@ -34,7 +34,7 @@ class ModelPath {
 std::string pfm_bytes(pfrt_env* env) {
   const ModelPath file("bytes.pfm");
   const auto model = make_model(env, add_graph());
-  EXPECT_TRUE(ok(api().model->save(env, model.get(), str(file.path()))));
+  EXPECT_TRUE(ok(api().model->save(env, model.get(), str(file.path()), nullptr)));
   return file.read();
 }
 
@@ -148,7 +148,7 @@ TEST(Model, saved_and_loaded_computes_the_same) {
   const auto model = make_model(env.get(), add_graph());
   for (const char* name : {"round.pfm", "round.onnx"}) {
     const ModelPath file(name);
-    ASSERT_TRUE(ok(api().model->save(env.get(), model.get(), str(file.path())))) << name;
+    ASSERT_TRUE(ok(api().model->save(env.get(), model.get(), str(file.path()), nullptr))) << name;
     pfrt_model* raw = nullptr;
     ASSERT_TRUE(ok(api().model->load_file(env.get(), str(file.path()), nullptr, &raw))) << name;
     const Handle<pfrt_model> loaded(raw);
@@ -163,18 +163,18 @@ TEST(Model, saved_and_loaded_computes_the_same) {
     EXPECT_EQ(info.parameter_bytes, 12u);
     EXPECT_EQ(std::string("round.") + text(info.format), name);
     // This saves over the mapped file: the old one stays until the new one is whole.
-    ASSERT_TRUE(ok(api().model->save(env.get(), raw, str(file.path()))));
+    ASSERT_TRUE(ok(api().model->save(env.get(), raw, str(file.path()), nullptr)));
     EXPECT_EQ(run(session.get(), {x})[0].as<float>(), (std::vector<float>{2, 4, 6, 5, 7, 9}));
   }
-  EXPECT_FALSE(ok(api().model->save(env.get(), model.get(), str("/nowhere/at/all.pfm"))));
-  EXPECT_FALSE(ok(api().model->save(env.get(), model.get(), str("model.unknown"))));
+  EXPECT_FALSE(ok(api().model->save(env.get(), model.get(), str("/nowhere/at/all.pfm"), nullptr)));
+  EXPECT_FALSE(ok(api().model->save(env.get(), model.get(), str("model.unknown"), nullptr)));
 }
 
 TEST(Model, loading_can_be_cancelled) {
   const auto env = make_env();
   const ModelPath file("cancel.onnx");
   const auto model = make_model(env.get(), add_graph());
-  ASSERT_TRUE(ok(api().model->save(env.get(), model.get(), str(file.path()))));
+  ASSERT_TRUE(ok(api().model->save(env.get(), model.get(), str(file.path()), nullptr)));
   const auto options = make_options(PFRT_OPTIONS_LOAD);
   api().options->cancel(options.get());
   pfrt_model* raw = nullptr;

@@ -160,7 +160,7 @@ struct Client {
     c.level = PFRT_PASS_EXTENDED;
     c.user = this;
     c.release = [](void* user) { ++static_cast<Client*>(user)->released; };
-    c.rewrite = [](void* user, pfrt_pass_call* call) -> pfrt_code {
+    c.run = [](void* user, pfrt_pass_call* call) -> pfrt_code {
       auto& self = *static_cast<Client*>(user);
       ++self.calls;
       if (self.answer != PFRT_CODE_OK)

@@ -50,7 +50,7 @@ GraphBuilder large_graph(size_t count) {
 std::string saved(pfrt_env* env, const GraphBuilder& g, const char* name) {
   const ReaderFile file(name);
   const auto model = make_model(env, g);
-  EXPECT_TRUE(ok(api().model->save(env, model.get(), str(file.path()))));
+  EXPECT_TRUE(ok(api().model->save(env, model.get(), str(file.path()), nullptr)));
   return file.read();
 }
 
@@ -252,7 +252,7 @@ TEST(Progress, of_a_load_rises_to_one) {
     Listener saving;
     const auto saving_options = saving.listen();
     ASSERT_TRUE(
-        ok(api().model->save_with(env.get(), model.get(), str(file.path()), saving_options.get())));
+        ok(api().model->save(env.get(), model.get(), str(file.path()), saving_options.get())));
     saving.expect_whole();
     EXPECT_GT(saving.fractions.size(), 3u);
 
@@ -283,7 +283,7 @@ TEST(Progress, is_for_load_options) {
   EXPECT_FALSE(ok(api().options->set_progress(nullptr, nullptr, nullptr)));
   const auto env = make_env();
   const auto model = make_model(env.get(), add_graph());
-  EXPECT_TRUE(fails(api().model->save_with(env.get(), model.get(), str("x.pfm"), others.get()),
+  EXPECT_TRUE(fails(api().model->save(env.get(), model.get(), str("x.pfm"), others.get()),
                     PFRT_CODE_INVALID_ARGUMENT, {"saving", "optimizer"}));
 }
 
@@ -348,12 +348,11 @@ TEST(Progress, a_cancelled_save_leaves_the_old_file) {
       Listener listener;
       listener.cancel_at = at;
       const auto options = listener.listen();
-      EXPECT_TRUE(
-          fails(api().model->save_with(env.get(), model.get(), str(file.path()), options.get()),
-                PFRT_CODE_CANCELLED, {"saving"}));
+      EXPECT_TRUE(fails(api().model->save(env.get(), model.get(), str(file.path()), options.get()),
+                        PFRT_CODE_CANCELLED, {"saving"}));
       EXPECT_EQ(file.read(), "the old one");
     }
-    EXPECT_TRUE(ok(api().model->save(env.get(), model.get(), str(file.path()))));
+    EXPECT_TRUE(ok(api().model->save(env.get(), model.get(), str(file.path()), nullptr)));
     EXPECT_GT(file.read().size(), size_t{16} << 20);
   }
 }

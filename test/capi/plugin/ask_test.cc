@@ -89,8 +89,10 @@ TEST_F(Ask, options_say_which_device_and_how_it_is_opened) {
 }
 
 TEST_F(Ask, says_who_takes_questions) {
+  EXPECT_TRUE(fails(ask("who", {}, nullptr, nullptr, {}, "null"), PFRT_CODE_UNSUPPORTED,
+                    {"NullExecutionProvider", "takes no questions", "VerbsExecutionProvider"}));
   EXPECT_TRUE(fails(ask("who", {}, nullptr, nullptr, {}, "cpu"), PFRT_CODE_UNSUPPORTED,
-                    {"CPUExecutionProvider", "takes no questions", "VerbsExecutionProvider"}));
+                    {"CPUExecutionProvider", "'who'", "it has measure"}));
   EXPECT_TRUE(
       fails(ask("who", {}, nullptr, nullptr, {}, "nobody"), PFRT_CODE_NOT_FOUND, {"'nobody'"}));
   EXPECT_TRUE(fails(ask("dance"), PFRT_CODE_UNSUPPORTED, {"'dance'", "it knows echo"}));

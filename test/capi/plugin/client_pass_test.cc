@@ -26,8 +26,8 @@ struct TestPass {
     c.after = str(after);
     c.level = level;
     if (run)
-      c.run = [](void* user, pfrt_graph* graph, const pfrt_sink* sink, uint32_t* changed) {
-        return static_cast<TestPass*>(user)->run(graph, sink, changed);
+      c.run = [](void* user, pfrt_pass_call* call) {
+        return static_cast<TestPass*>(user)->run(call->graph, call->sink, &call->stats.modified);
       };
     c.release = [](void* user) { ++static_cast<TestPass*>(user)->released; };
     c.user = this;

@@ -226,7 +226,7 @@ TEST(ClientProvider, runs_what_it_claims_and_is_released_at_the_end) {
         PFRT_OPTIONS_SESSION, {{"providers", "NegatorExecutionProvider,CPUExecutionProvider"}});
     auto session = make_session(env.get(), neg_graph(), options.get());
     ASSERT_TRUE(session);
-    EXPECT_EQ(text(api().session->provider_at(session.get(), 0)), "NegatorExecutionProvider");
+    EXPECT_EQ(providers_of(session.get())[0], "NegatorExecutionProvider");
     EXPECT_EQ(run(session.get(), {floats({3}, {-1, 2, 3})})[0].as<float>(),
               (std::vector<float>{-0.0f, -2, -3}));
     EXPECT_EQ(negator.ran, 1);

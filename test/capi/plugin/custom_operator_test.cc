@@ -43,7 +43,7 @@ TEST(CustomOperator, runs_between_built_in_ones) {
     EXPECT_EQ(rows[1].kernel, "registered_Scale");
     EXPECT_EQ(rows[0].provider, "CPUExecutionProvider");
     // The operator's provider is not in the list of the session's providers.
-    EXPECT_EQ(api().session->provider_count(session.get()), 1u);
+    EXPECT_EQ(providers_of(session.get()).size(), 1u);
     EXPECT_EQ(op->released, 0);
   }
   EXPECT_EQ(op->released, 1);

@@ -512,7 +512,7 @@ TEST(Thrown, by_a_listener_is_an_error) {
   const auto env = make_env();
   const auto model = make_model(env.get(), hooked_graph());
   const std::string path = testing::TempDir() + "pfrt_listener.pfm";
-  ASSERT_TRUE(ok(api().model->save(env.get(), model.get(), str(path))));
+  ASSERT_TRUE(ok(api().model->save(env.get(), model.get(), str(path), nullptr)));
   const auto options = make_options(PFRT_OPTIONS_LOAD);
   ASSERT_TRUE(ok(api().options->set_progress(
       options.get(), [](void*, double, pfrt_string) { throw 7; }, nullptr)));

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// env->measure: the providers that it asks, and the data that reaches them and comes back.
-#include <cmath>
-#include <stdexcept>
+// The verb "measure" of env->ask: what the question says of threads, and the CPU's answer.
+#include <sched.h>
+
+#include <algorithm>
 
 #include "pyflame_rt/custom.h"
 #include "test/capi/client.h"
@@ -10,34 +11,14 @@
 namespace pfrt_test {
 namespace {
 
-// A client's provider that reports made-up numbers.
+// A client's provider that answers every question by nothing.
 struct Meter {
-  uint32_t threads = 0;
-  double seconds = 0;
-  int asked = 0;
-  bool throws = false;
+  uint32_t threads = 0;  // of the last question
 };
 
-pfrt_code measure_meter(pfrt_provider* provider, const pfrt_measure_request* request,
-                        const pfrt_sink* sink) {
-  Meter& meter = *reinterpret_cast<Meter*>(provider);
-  ++meter.asked;
-  meter.threads = request->threads;
-  meter.seconds = request->seconds;
-  if (meter.throws) throw std::runtime_error("out of order");
-  for (const double fraction : {0.5, 1.0})
-    if (request->progress)
-      if (const pfrt_code code = request->progress(request->user, fraction)) return code;
-  if (meter.seconds == 7) return sink->fail(sink, PFRT_CODE_PROVIDER, 0, str("seven is too long"));
-  pfrt_measurement m{};
-  m.struct_size = sizeof m;
-  m.threads = 1;
-  m.name = str("ticks");
-  m.unit = str("GOP/s");
-  m.note = str("by hand");
-  m.median = 1;
-  m.best = 2;
-  request->report(request->user, &m);
+pfrt_code ask_meter(pfrt_provider* provider, const pfrt_question* question, const pfrt_answer*,
+                    const pfrt_sink*) {
+  reinterpret_cast<Meter*>(provider)->threads = question->threads;
   return PFRT_CODE_OK;
 }
 
@@ -55,18 +36,16 @@ const pfrt_provider_table kTable = [] {
   t.specialise = [](pfrt_executable*, const pfrt_shapes*, const pfrt_sink*,
                     pfrt_program*) -> pfrt_code { return PFRT_CODE_UNSUPPORTED; };
   t.release_program = [](pfrt_executable*, pfrt_program*) {};
-  t.measure = measure_meter;
+  t.ask = ask_meter;
   return t;
 }();
 
-Failure add(pfrt_env* env, Meter& meter, const char* name,
-            pfrt_provider_features features = PFRT_PROVIDER_MEASURE,
-            const pfrt_provider_table* table = &kTable) {
+Failure add(pfrt_env* env, Meter& meter, const pfrt_provider_table* table = &kTable) {
   pfrt_client_provider c{};
   c.struct_size = sizeof c;
   c.abi = PFRT_ABI_VERSION;
-  c.name = str(name);
-  c.features = features;
+  c.name = str("MeterExecutionProvider");
+  c.features = PFRT_PROVIDER_ASK;
   c.table = table;
   c.open = [](void* user, pfrt_string, const pfrt_key_value*, size_t, const pfrt_sink*,
               pfrt_provider** out) -> pfrt_code {
@@ -77,125 +56,127 @@ Failure add(pfrt_env* env, Meter& meter, const char* name,
   return take(api().env->register_provider(env, &c));
 }
 
-struct Heard {
-  std::vector<std::string> rows;
-  std::vector<double> fractions;
-  size_t stop_at = SIZE_MAX;
+struct ReplyReleaser {
+  void operator()(pfrt_reply* reply) const { api().env->reply_release(reply); }
 };
+using Reply = std::unique_ptr<pfrt_reply, ReplyReleaser>;
 
-pfrt_measure_request request_for(Heard& heard) {
-  pfrt_measure_request request{};
-  request.struct_size = sizeof request;
-  request.user = &heard;
-  request.report = [](void* user, const pfrt_measurement* m) {
-    static_cast<Heard*>(user)->rows.push_back(
-        text(m->provider) + "/" + text(m->name) + "/" + text(m->unit) + "/" + text(m->note) + "/" +
-        std::to_string(m->threads) + (m->median == 1 && m->best == 2 ? "" : "?"));
-  };
-  request.progress = [](void* user, double fraction) -> pfrt_code {
-    Heard& self = *static_cast<Heard*>(user);
-    self.fractions.push_back(fraction);
-    return self.fractions.size() > self.stop_at ? PFRT_CODE_CANCELLED : PFRT_CODE_OK;
-  };
-  return request;
+Failure measure(pfrt_env* env, std::string_view provider, std::string_view request,
+                Reply* out = nullptr, const pfrt_options* options = nullptr) {
+  pfrt_ask_desc desc{};
+  desc.struct_size = sizeof desc;
+  desc.provider = str(provider);
+  desc.verb = str("measure");
+  desc.request = str(request);
+  desc.options = options;
+  pfrt_reply* raw = nullptr;
+  const Failure failure = take(api().env->ask(env, &desc, &raw));
+  Reply reply(raw);
+  if (out) *out = std::move(reply);
+  return failure;
 }
 
-TEST(Measure, names_the_provider_and_fills_in_what_is_unset) {
-  Meter meter;
-  const auto env = make_env({{"threads", "1"}});
-  ASSERT_TRUE(add(env.get(), meter, "MeterExecutionProvider").ok());
-  Heard heard;
-  pfrt_measure_request request = request_for(heard);
-  ASSERT_TRUE(ok(api().env->measure(env.get(), str("MeterExecutionProvider"), &request)));
-  EXPECT_EQ(heard.rows, std::vector<std::string>{"MeterExecutionProvider/ticks/GOP/s/by hand/1"});
-  EXPECT_EQ(heard.fractions, (std::vector<double>{0.5, 1}));
-  EXPECT_EQ(meter.seconds, 10);
-  EXPECT_EQ(meter.threads, 1u) << "as the environment says";
-
-  request.threads = 3;
-  request.seconds = 2;
-  request.progress = nullptr;
-  ASSERT_TRUE(ok(api().env->measure(env.get(), str("MeterExecutionProvider"), &request)));
-  EXPECT_EQ(meter.threads, 3u);
-  EXPECT_EQ(meter.seconds, 2);
-}
-
-TEST(Measure, asks_every_provider_that_can) {
-  Meter first, second, third;
-  const auto env = make_env();
-  ASSERT_TRUE(add(env.get(), first, "FirstExecutionProvider").ok());
-  ASSERT_TRUE(add(env.get(), second, "SecondExecutionProvider").ok());
-  ASSERT_TRUE(add(env.get(), third, "ThirdExecutionProvider", 0).ok());
-  Heard heard;
-  pfrt_measure_request request = request_for(heard);
-  request.seconds = 0.01;
-  ASSERT_TRUE(ok(api().env->measure(env.get(), {}, &request)));
-  EXPECT_EQ(first.asked, 1);
-  EXPECT_EQ(second.asked, 1);
-  EXPECT_EQ(third.asked, 0);
-  EXPECT_TRUE(std::is_sorted(heard.fractions.begin(), heard.fractions.end()));
-  EXPECT_EQ(heard.fractions.back(), 1);
-  bool cpu = false;
-  for (const std::string& row : heard.rows)
-    cpu |= row.rfind("CPUExecutionProvider/read L1/", 0) == 0;
-  EXPECT_TRUE(cpu) << "the CPU's own measures too";
-}
-
-TEST(Measure, fails_with_the_reason) {
-  Meter meter;
-  const auto env = make_env();
-  ASSERT_TRUE(add(env.get(), meter, "MeterExecutionProvider").ok());
-  const auto measure = [&](const char* name, const pfrt_measure_request& request) {
-    return api().env->measure(env.get(), str(name), &request);
-  };
-  Heard heard;
-  const pfrt_measure_request good = request_for(heard);
-  EXPECT_TRUE(fails(measure("NullExecutionProvider", good), PFRT_CODE_UNSUPPORTED,
-                    {"NullExecutionProvider", "does not measure"}));
-  EXPECT_TRUE(fails(measure("NoneExecutionProvider", good), PFRT_CODE_NOT_FOUND,
-                    {"NoneExecutionProvider"}));
-  EXPECT_TRUE(fails(api().env->measure(nullptr, {}, &good), PFRT_CODE_INVALID_ARGUMENT, {"'env'"}));
-  EXPECT_TRUE(
-      fails(api().env->measure(env.get(), {}, nullptr), PFRT_CODE_INVALID_ARGUMENT, {"'request'"}));
-  pfrt_measure_request bad = good;
-  bad.report = nullptr;
-  EXPECT_TRUE(
-      fails(measure("MeterExecutionProvider", bad), PFRT_CODE_INVALID_ARGUMENT, {"report"}));
-  for (const double seconds : {-1.0, 3601.0, std::nan("")}) {
-    bad = good;
-    bad.seconds = seconds;
-    EXPECT_TRUE(
-        fails(measure("MeterExecutionProvider", bad), PFRT_CODE_INVALID_ARGUMENT, {"seconds"}));
+// Returns the tensor of that name; null, and a failure of the test, where there is none.
+const pfrt_value* tensor_of(const Reply& reply, std::string_view wanted) {
+  for (size_t i = 0; i < api().env->reply_count(reply.get()); ++i) {
+    pfrt_string name{};
+    pfrt_value* value = nullptr;
+    EXPECT_TRUE(ok(api().env->reply_at(reply.get(), i, &name, &value)));
+    if (text(name) == wanted) return value;
   }
-  EXPECT_EQ(meter.asked, 0);
-
-  bad = good;
-  bad.seconds = 7;
-  EXPECT_TRUE(fails(measure("MeterExecutionProvider", bad), PFRT_CODE_PROVIDER,
-                    {"measuring MeterExecutionProvider", "seven is too long"}));
-  meter.throws = true;
-  EXPECT_TRUE(fails(measure("MeterExecutionProvider", good), PFRT_CODE_PLUGIN, {"exception"}));
-  meter.throws = false;
-  heard = {};
-  heard.stop_at = 1;
-  EXPECT_TRUE(fails(measure("MeterExecutionProvider", good), PFRT_CODE_CANCELLED,
-                    {"MeterExecutionProvider"}));
-  EXPECT_EQ(heard.fractions.size(), 2u);
-  EXPECT_TRUE(heard.rows.empty());
+  ADD_FAILURE() << "no tensor " << wanted;
+  return nullptr;
 }
 
-TEST(Measure, is_refused_without_its_function) {
+std::vector<std::string> texts_of(const Reply& reply, std::string_view name) {
+  pfrt_tensor t{};
+  t.struct_size = sizeof t;
+  EXPECT_TRUE(ok(api().value->tensor(tensor_of(reply, name), &t)));
+  EXPECT_EQ(t.dtype, uint32_t{PFRT_DTYPE_STRING});
+  EXPECT_EQ(t.rank, 1u);
+  std::vector<std::string> out;
+  for (int64_t i = 0; t.rank == 1 && i < t.dims[0]; ++i)
+    out.push_back(text(static_cast<const pfrt_string*>(t.data)[i]));
+  return out;
+}
+
+TEST(Measure, the_question_says_how_many_threads_a_run_may_have) {
+  Meter meter;
+  const auto one = make_env({{"threads", "1"}});
+  ASSERT_TRUE(add(one.get(), meter).ok());
+  ASSERT_TRUE(ok(measure(one.get(), "meter", "")));
+  EXPECT_EQ(meter.threads, 1u);
+  const auto all = make_env();
+  ASSERT_TRUE(add(all.get(), meter).ok());
+  ASSERT_TRUE(ok(measure(all.get(), "meter", "")));
+  cpu_set_t set;
+  ASSERT_EQ(sched_getaffinity(0, sizeof set, &set), 0);
+  EXPECT_GE(meter.threads, 1u);
+  EXPECT_LE(meter.threads, static_cast<uint32_t>(CPU_COUNT(&set)));
+}
+
+TEST(Measure, the_cpu_answers_with_vectors_and_text) {
+  const auto env = make_env({{"threads", "1"}});
+  Reply reply;
+  ASSERT_TRUE(ok(measure(env.get(), "cpu", "seconds=0.01 only=read L", &reply)));
+  EXPECT_EQ(texts_of(reply, "name"), (std::vector<std::string>{"read L1", "read L2", "read L3"}))
+      << "one thread, as the environment says: each name once";
+  EXPECT_EQ(texts_of(reply, "unit"), std::vector<std::string>(3, "GB/s"));
+  const std::vector<std::string> notes = texts_of(reply, "note");
+  const auto threads = array_of(tensor_of(reply, "threads")).as<int64_t>();
+  const auto medians = array_of(tensor_of(reply, "median")).as<double>();
+  const auto bests = array_of(tensor_of(reply, "best")).as<double>();
+  ASSERT_EQ(notes.size(), 3u);
+  ASSERT_EQ(threads.size(), 3u);
+  ASSERT_EQ(medians.size(), 3u);
+  ASSERT_EQ(bests.size(), 3u);
+  const std::string said = text(api().env->reply_text(reply.get()));
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_FALSE(notes[i].empty());
+    EXPECT_EQ(threads[i] == 1, medians[i] > 0);
+    EXPECT_LE(medians[i], bests[i]);
+    EXPECT_NE(said.find(notes[i] + "\n"), std::string::npos) << said;
+  }
+  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 3) << said;
+}
+
+TEST(Measure, tells_progress_and_is_cancelled) {
+  const auto env = make_env();
+  struct Heard {
+    pfrt_options* options;
+    std::vector<double> fractions;
+  };
+  const auto options = make_options(PFRT_OPTIONS_ASK);
+  Heard heard{options.get(), {}};
+  ASSERT_TRUE(ok(api().options->set_progress(
+      options.get(),
+      [](void* user, double fraction, pfrt_string) {
+        auto& self = *static_cast<Heard*>(user);
+        self.fractions.push_back(fraction);
+        if (self.fractions.size() == 3) api().options->cancel(self.options);
+      },
+      &heard)));
+  Reply reply;
+  EXPECT_TRUE(fails(measure(env.get(), "cpu", "threads=1 seconds=3600", &reply, options.get()),
+                    PFRT_CODE_CANCELLED, {"CPUExecutionProvider", "'measure'"}));
+  EXPECT_FALSE(reply);
+  EXPECT_EQ(heard.fractions.size(), 3u);
+  EXPECT_TRUE(std::is_sorted(heard.fractions.begin(), heard.fractions.end()));
+
+  const auto soon = make_options(PFRT_OPTIONS_ASK, {{"timeout_ms", "1"}});
+  EXPECT_TRUE(fails(measure(env.get(), "cpu", "threads=1 seconds=3600", nullptr, soon.get()),
+                    PFRT_CODE_DEADLINE, {"CPUExecutionProvider"}));
+}
+
+TEST(Measure, who_answers_has_the_function) {
   Meter meter;
   pfrt_provider_table without = kTable;
-  without.measure = nullptr;
+  without.ask = nullptr;
   const auto env = make_env();
-  EXPECT_TRUE(
-      fails(add(env.get(), meter, "MeterExecutionProvider", PFRT_PROVIDER_MEASURE, &without),
-            PFRT_CODE_INVALID_ARGUMENT, {"'measure'"}));
+  EXPECT_TRUE(fails(add(env.get(), meter, &without), PFRT_CODE_INVALID_ARGUMENT, {"'ask'"}));
   pfrt_provider_table older = kTable;
-  older.struct_size = offsetof(pfrt_provider_table, measure);
-  EXPECT_TRUE(fails(add(env.get(), meter, "MeterExecutionProvider", PFRT_PROVIDER_MEASURE, &older),
-                    PFRT_CODE_INVALID_ARGUMENT, {"'measure'"}));
+  older.struct_size = offsetof(pfrt_provider_table, ask);
+  EXPECT_TRUE(fails(add(env.get(), meter, &older), PFRT_CODE_INVALID_ARGUMENT, {"'ask'"}));
 }
 
 }  // namespace

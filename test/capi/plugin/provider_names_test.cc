@@ -18,13 +18,6 @@ GraphBuilder relu() {
   return g;
 }
 
-std::vector<std::string> providers_of(const pfrt_session* session) {
-  std::vector<std::string> out;
-  for (size_t i = 0; i < api().session->provider_count(session); ++i)
-    out.push_back(text(api().session->provider_at(session, i)));
-  return out;
-}
-
 TEST(ProviderNames, sessions_take_any) {
   const auto env = make_env();
   const GraphBuilder g = relu();

@@ -93,7 +93,7 @@ TEST(Bounds, paths_and_names_are_not_cut_at_a_NUL) {
   g.output("y");
   const auto model = make_model(env.get(), g);
   const std::string path = testing::TempDir() + std::string("pfrt_cut.pfm\0.pfm", 17);
-  EXPECT_TRUE(fails(api().model->save(env.get(), model.get(), str(path)),
+  EXPECT_TRUE(fails(api().model->save(env.get(), model.get(), str(path), nullptr),
                     PFRT_CODE_INVALID_ARGUMENT, {"NUL"}));
   pfrt_model* loaded = nullptr;
   EXPECT_TRUE(fails(api().model->load_file(env.get(), str(path), nullptr, &loaded),

@@ -266,8 +266,8 @@ class SaveOnnx : public ImportOnnx {
     EXPECT_TRUE(ok(load(env.get(), message, &made)));
     if (by_way_of) {
       const std::string path = folder_ / by_way_of;
-      EXPECT_TRUE(ok(
-          take(api().model->save(env.get(), made.get(), pfrt_string{path.data(), path.size()}))));
+      EXPECT_TRUE(ok(take(api().model->save(env.get(), made.get(),
+                                            pfrt_string{path.data(), path.size()}, nullptr))));
       pfrt_model* read = nullptr;
       EXPECT_TRUE(ok(take(api().model->load_file(env.get(), pfrt_string{path.data(), path.size()},
                                                  nullptr, &read))));
@@ -290,8 +290,8 @@ class SaveOnnx : public ImportOnnx {
  private:
   int64_t written(pfrt_model* model) {
     const std::string path = folder_ / "saved.onnx";
-    EXPECT_TRUE(
-        ok(take(api().model->save(env.get(), model, pfrt_string{path.data(), path.size()}))));
+    EXPECT_TRUE(ok(
+        take(api().model->save(env.get(), model, pfrt_string{path.data(), path.size()}, nullptr))));
     std::ifstream file(path, std::ios::binary);
     const int tag = file.get(), version = file.get();
     EXPECT_EQ(tag, 1 << 3);

@@ -200,6 +200,47 @@ pfrt_code echo(const pfrt_question& question, const pfrt_answer* answer) {
   return PFRT_CODE_OK;
 }
 
+// Answers with a made-up rate, in an answer that is damaged where the request says so.
+pfrt_code measure(const pfrt_question& question, const pfrt_answer* answer, const pfrt_sink* sink) {
+  const std::string_view request = view(question.request);
+  for (const double done : {0.5, 1.0}) {
+    sink->progress(sink, done);
+    if (const pfrt_code code = sink->stop(sink)) return code;
+  }
+  const pfrt_string name = text("ticks"), unit = text("GOP/s"), note = question.request;
+  const int64_t one = 1, threads = question.threads;
+  const double median = 1, best = 2;
+  const auto give = [&](const char* key, pfrt_dtype dtype, const void* data, size_t bytes) {
+    pfrt_tensor t{};
+    t.struct_size = sizeof t;
+    t.dtype = dtype;
+    t.rank = 1;
+    t.data = const_cast<void*>(data);
+    t.bytes = bytes;
+    t.dims = &one;
+    if (request != std::string("only=no ") + key) answer->tensor(answer, text(key), &t);
+  };
+  give("name", PFRT_DTYPE_STRING, &name, sizeof name);
+  give("unit", PFRT_DTYPE_STRING, &unit, sizeof unit);
+  give("note", PFRT_DTYPE_STRING, &note, sizeof note);
+  give("threads", PFRT_DTYPE_INT64, &threads, sizeof threads);
+  give("median", PFRT_DTYPE_FLOAT64, &median, sizeof median);
+  if (request == "only=other type") {
+    give("best", PFRT_DTYPE_INT64, &one, sizeof one);
+  } else if (request == "only=too short") {
+    pfrt_tensor none{};
+    none.struct_size = sizeof none;
+    none.dtype = PFRT_DTYPE_FLOAT64;
+    none.rank = 1;
+    const int64_t zero = 0;
+    none.dims = &zero;
+    answer->tensor(answer, text("best"), &none);
+  } else {
+    give("best", PFRT_DTYPE_FLOAT64, &best, sizeof best);
+  }
+  return PFRT_CODE_OK;
+}
+
 // Waits until it is told to stop.
 pfrt_code wait(const pfrt_sink* sink) {
   double done = 0;
@@ -217,6 +258,7 @@ pfrt_code ask(pfrt_provider* p, const pfrt_question* question, const pfrt_answer
   if (verb == "echo") return echo(*question, answer);
   if (verb == "who") return answer->text(answer, text(of(p).fingerprint)), PFRT_CODE_OK;
   if (verb == "wait") return wait(sink);
+  if (verb == "measure") return measure(*question, answer, sink);
   if (verb == "answer") return answer_tensor(view(question->request), answer), PFRT_CODE_OK;
   if (verb == "bytes") return answer->text(answer, text("\xff\xfe\x80")), PFRT_CODE_OK;
   if (verb == "refuse") return fail(sink, PFRT_CODE_INVALID_ARGUMENT, "not like this");

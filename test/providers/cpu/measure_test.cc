@@ -9,7 +9,9 @@
 #include <cstdlib>
 #include <map>
 #include <set>
+#include <sstream>
 #include <thread>
+#include <vector>
 
 #include "core/base/os/cpu.h"
 #include "core/base/status.h"
@@ -32,7 +34,7 @@ struct Measured {
   std::map<std::pair<std::string, uint32_t>, Row> rows;  // by name and threads
   size_t reports = 0;
   double fraction = 0;
-  int calls = 0, stop_at = -1;  // of the progress callback
+  int calls = 0, stop_at = -1;  // of stop
 
   const Row* row(const std::string& name, uint32_t threads) const {
     const auto found = rows.find({name, threads});
@@ -40,25 +42,62 @@ struct Measured {
   }
 };
 
-void measure(uint32_t threads, double seconds, Measured& out, const char* only = "") {
-  pfrt_measure_request request{};
-  request.struct_size = sizeof request;
-  request.threads = threads;
-  request.seconds = seconds;
-  request.only = to_c(std::string_view(only));
-  request.user = &out;
-  request.report = [](void* user, const pfrt_measurement* m) {
-    auto& self = *static_cast<Measured*>(user);
-    ++self.reports;
-    self.rows[{std::string(view(m->name)), m->threads}] = {
-        std::string(view(m->unit)), std::string(view(m->note)), m->median, m->best};
+// Takes the vectors of an answer, whose rows read() puts together.
+struct Vectors {
+  std::map<std::string, std::vector<std::string>> texts;
+  std::map<std::string, std::vector<int64_t>> wholes;
+  std::map<std::string, std::vector<double>> numbers;
+  std::string text;
+
+  static void take(const pfrt_answer* answer, pfrt_string name, const pfrt_tensor* tensor) {
+    auto& self = *static_cast<Vectors*>(answer->host);
+    const std::string key(view(name));
+    ASSERT_EQ(tensor->rank, 1u) << key;
+    const auto count = static_cast<size_t>(tensor->dims[0]);
+    if (tensor->dtype == PFRT_DTYPE_STRING) {
+      const auto* from = static_cast<const pfrt_string*>(tensor->data);
+      for (size_t i = 0; i < count; ++i) self.texts[key].emplace_back(view(from[i]));
+    } else if (tensor->dtype == PFRT_DTYPE_INT64) {
+      const auto* from = static_cast<const int64_t*>(tensor->data);
+      self.wholes[key].assign(from, from + count);
+    } else {
+      ASSERT_EQ(tensor->dtype, uint32_t{PFRT_DTYPE_FLOAT64}) << key;
+      const auto* from = static_cast<const double*>(tensor->data);
+      self.numbers[key].assign(from, from + count);
+    }
+  }
+  void read(Measured& out) {
+    const std::vector<std::string>& names = texts["name"];
+    out.reports = names.size();
+    for (const auto& column : {texts["unit"], texts["note"]})
+      ASSERT_EQ(column.size(), names.size());
+    ASSERT_EQ(wholes["threads"].size(), names.size());
+    for (const auto& column : {numbers["median"], numbers["best"]})
+      ASSERT_EQ(column.size(), names.size());
+    for (size_t i = 0; i < names.size(); ++i) {
+      EXPECT_NE(text.find(names[i]), std::string::npos) << text;
+      out.rows[{names[i], static_cast<uint32_t>(wholes["threads"][i])}] = {
+          texts["unit"][i], texts["note"][i], numbers["median"][i], numbers["best"][i]};
+    }
+  }
+};
+
+void ask(std::string_view verb, std::string_view request, Measured& out, uint32_t threads = 1) {
+  pfrt_question question{};
+  question.struct_size = sizeof question;
+  question.abi = PFRT_ABI_VERSION;
+  question.verb = to_c(verb);
+  question.request = to_c(request);
+  question.tensor_size = sizeof(pfrt_tensor);
+  question.threads = threads;
+  Vectors vectors;
+  pfrt_answer answer{};
+  answer.struct_size = sizeof answer;
+  answer.host = &vectors;
+  answer.text = [](const pfrt_answer* a, pfrt_string text) {
+    static_cast<Vectors*>(a->host)->text += view(text);
   };
-  request.progress = [](void* user, double fraction) -> pfrt_code {
-    auto& self = *static_cast<Measured*>(user);
-    EXPECT_GT(fraction, self.fraction);
-    self.fraction = fraction;
-    return self.calls++ == self.stop_at ? PFRT_CODE_CANCELLED : PFRT_CODE_OK;
-  };
+  answer.tensor = Vectors::take;
   pfrt_sink sink{};
   sink.struct_size = sizeof sink;
   sink.host = &out;
@@ -66,7 +105,24 @@ void measure(uint32_t threads, double seconds, Measured& out, const char* only =
     static_cast<Measured*>(s->host)->message = view(text);
     return code;
   };
-  out.code = cpu::provider_table().measure(nullptr, &request, &sink);
+  sink.progress = [](const pfrt_sink* s, double fraction) {
+    auto& self = *static_cast<Measured*>(s->host);
+    EXPECT_GT(fraction, self.fraction);
+    self.fraction = fraction;
+  };
+  sink.stop = [](const pfrt_sink* s) -> pfrt_code {
+    auto& self = *static_cast<Measured*>(s->host);
+    return self.calls++ == self.stop_at ? PFRT_CODE_CANCELLED : PFRT_CODE_OK;
+  };
+  out.code = cpu::provider_table().ask(nullptr, &question, &answer, &sink);
+  vectors.read(out);
+}
+
+void measure(uint32_t threads, double seconds, Measured& out, const char* only = "") {
+  std::ostringstream request;
+  request << "threads=" << threads << " seconds=" << seconds;
+  if (*only != '\0') request << " only=" << only;
+  ask("measure", request.str(), out);
 }
 
 uint32_t some_threads() { return os::allowed_processors().size() > 1 ? 2 : 1; }
@@ -199,7 +255,7 @@ TEST(Measure, leaves_the_callers_thread_where_it_may_run) {
 TEST(Measure, refuses_what_it_cannot_do) {
   const auto count = static_cast<uint32_t>(os::allowed_processors().size());
   const std::pair<uint32_t, double> wrong[] = {
-      {count + 1, 1}, {0, 1}, {1, 0}, {1, -1}, {1, 1e300}, {1, std::nan("")}, {UINT32_MAX, 1}};
+      {count + 1, 1}, {0, 1}, {1, -1}, {1, 1e300}, {1, std::nan("")}, {UINT32_MAX, 1}};
   for (const auto& [threads, seconds] : wrong) {
     Measured measured;
     measure(threads, seconds, measured);
@@ -208,6 +264,49 @@ TEST(Measure, refuses_what_it_cannot_do) {
         << measured.message;
     EXPECT_EQ(measured.reports, 0u);
   }
+}
+
+TEST(Measure, takes_the_threads_of_the_question_and_words_in_any_order) {
+  Measured measured;
+  ask("measure", "  seconds=0.01\nonly=read L1", measured, some_threads());
+  ASSERT_EQ(measured.code, PFRT_CODE_OK) << measured.message;
+  const Row* alone = measured.row("read L1", 1);
+  EXPECT_EQ(alone != nullptr, measured.row("read L1", some_threads()) != nullptr);
+  Measured fewer;
+  ask("measure", "seconds=0.01 threads=1 only=read L1", fewer, some_threads());
+  ASSERT_EQ(fewer.code, PFRT_CODE_OK) << fewer.message;
+  EXPECT_EQ(fewer.reports, 1u);
+}
+
+TEST(Measure, tells_the_names_in_no_time) {
+  Measured measured;
+  measure(some_threads(), 0, measured);
+  ASSERT_EQ(measured.code, PFRT_CODE_OK) << measured.message;
+  EXPECT_EQ(measured.reports, std::size(kNames));
+  EXPECT_EQ(measured.calls, 0);
+  for (const auto& [name, level] : kNames) {
+    const Row* row = measured.row(name, 0);
+    ASSERT_NE(row, nullptr) << name;
+    EXPECT_FALSE(row->note.empty()) << name;
+    EXPECT_EQ(row->best, 0) << name;
+  }
+}
+
+TEST(Measure, says_what_a_request_may_have) {
+  for (const char* request : {"threads", "threads=", "threads=x", "threads=-1", "seconds=1s",
+                              "colour=red", "seconds=1,threads=1", "threads=4294967296"}) {
+    Measured measured;
+    ask("measure", request, measured);
+    EXPECT_EQ(measured.code, PFRT_CODE_INVALID_ARGUMENT) << request;
+    EXPECT_NE(measured.message.find("'" + std::string(request) + "'"), std::string::npos)
+        << measured.message;
+    EXPECT_NE(measured.message.find("threads=NUMBER"), std::string::npos) << measured.message;
+  }
+  Measured other;
+  ask("weigh", "", other);
+  EXPECT_EQ(other.code, PFRT_CODE_UNSUPPORTED);
+  EXPECT_NE(other.message.find("'weigh'"), std::string::npos) << other.message;
+  EXPECT_NE(other.message.find("measure"), std::string::npos) << other.message;
 }
 
 // Does not return. A signal stack that is too small makes the system refuse tiles.

@@ -29,7 +29,7 @@ def write_pfm(path, model):
     """Writes the bytes of an ONNX model in the runtime's own format."""
     env = lib.default_env().address
     loaded = lib.make(lib.model.load_memory, lib.model.release, env, model, len(model), abi.COPY, None, None, None)
-    lib.check(lib.model.save(env, loaded.address, lib.text(str(path))))
+    lib.check(lib.model.save(env, loaded.address, lib.text(str(path)), None))
 
 
 @pytest.fixture(autouse=True)

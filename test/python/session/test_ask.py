@@ -15,9 +15,18 @@ needs_verbs = pytest.mark.skipif(not VERBS.exists(), reason="the test plug-ins a
 
 def test_who_takes_no_questions():
     with pytest.raises(pyflame_rt.UnsupportedError, match="takes no questions"):
+        Environment.instance().ask("null", "selftest")
+    with pytest.raises(pyflame_rt.UnsupportedError, match="it has measure"):
         Environment.instance().ask("cpu", "selftest")
     with pytest.raises(pyflame_rt.NotFoundError, match="nobody"):
         Environment.instance().ask("nobody", "selftest")
+
+
+def test_the_cpu_measures():
+    answer = Environment.instance().ask("cpu", "measure", "threads=1 seconds=0.01 only=read L1")
+    assert answer.tensors["name"].tolist() == ["read L1"] and answer.tensors["unit"].tolist() == ["GB/s"]
+    assert (answer.tensors["median"][0] > 0) == (answer.tensors["threads"][0] == 1)
+    assert answer.text.startswith("read L1") and answer.tensors["note"][0] in answer.text
 
 
 @needs_verbs

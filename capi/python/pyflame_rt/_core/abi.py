@@ -352,31 +352,6 @@ class ThreadHooks(Structure):
     ]
 
 
-class Measurement(Structure):
-    _fields_ = [
-        ("struct_size", c_uint32),
-        ("threads", c_uint32),
-        ("provider", String),
-        ("name", String),
-        ("unit", String),
-        ("note", String),
-        ("median", c_double),
-        ("best", c_double),
-    ]
-
-
-class MeasureRequest(Structure):
-    _fields_ = [
-        ("struct_size", c_uint32),
-        ("threads", c_uint32),
-        ("seconds", c_double),
-        ("only", String),
-        ("user", c_void_p),
-        ("report", CFUNCTYPE(None, c_void_p, c_void_p)),
-        ("progress", CFUNCTYPE(c_uint32, c_void_p, c_double)),
-    ]
-
-
 class AskDesc(Structure):
     _fields_ = [
         ("struct_size", c_uint32),
@@ -421,7 +396,6 @@ class EnvApi(Structure):
         ("set_allocator", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
         ("set_executor", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
         ("set_thread_hooks", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
-        ("measure", CFUNCTYPE(c_void_p, c_void_p, String, c_void_p)),
         ("ask", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_void_p)),
         ("reply_release", CFUNCTYPE(None, c_void_p)),
         ("reply_text", CFUNCTYPE(String, c_void_p)),
@@ -617,7 +591,7 @@ class ModelApi(Structure):
         ("from_graph", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),
         ("retain", CFUNCTYPE(None, c_void_p)),
         ("release", CFUNCTYPE(None, c_void_p)),
-        ("save", CFUNCTYPE(c_void_p, c_void_p, c_void_p, String)),
+        ("save", CFUNCTYPE(c_void_p, c_void_p, c_void_p, String, c_void_p)),
         ("graph", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
         ("info", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
         ("metadata_count", CFUNCTYPE(c_size_t, c_void_p)),
@@ -625,7 +599,6 @@ class ModelApi(Structure):
         ("warning_count", CFUNCTYPE(c_size_t, c_void_p)),
         ("warning_at", CFUNCTYPE(c_void_p, c_void_p, c_size_t, c_void_p)),
         ("load_reader", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),
-        ("save_with", CFUNCTYPE(c_void_p, c_void_p, c_void_p, String, c_void_p)),
     ]
 
 
@@ -761,8 +734,6 @@ class SessionApi(Structure):
         ("output_at", CFUNCTYPE(c_void_p, c_void_p, c_size_t, c_void_p)),
         ("input_index", CFUNCTYPE(c_void_p, c_void_p, String, c_void_p)),
         ("output_index", CFUNCTYPE(c_void_p, c_void_p, String, c_void_p)),
-        ("provider_count", CFUNCTYPE(c_size_t, c_void_p)),
-        ("provider_at", CFUNCTYPE(String, c_void_p, c_size_t)),
         ("run", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_size_t, c_void_p, c_size_t, c_void_p)),
         ("run_named", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_void_p, c_size_t, c_void_p, c_void_p, c_size_t, c_void_p)),
         ("explain", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
@@ -1378,7 +1349,6 @@ PROVIDER_KERNELS = 8
 PROVIDER_OPTIONS = 16
 PROVIDER_MEMORY = 32
 PROVIDER_FENCES = 64
-PROVIDER_MEASURE = 128
 PROVIDER_DEFERRED = 256
 PROVIDER_NO_FOLD = 512
 PROVIDER_OWN_THREADS = 1024
@@ -1424,6 +1394,8 @@ class Question(Structure):
         ("tensors", c_void_p),
         ("tensor_size", c_size_t),
         ("tensor_count", c_size_t),
+        ("threads", c_uint32),
+        ("reserved", c_uint32),
     ]
 
 
@@ -1470,7 +1442,6 @@ class ProviderTable(Structure):
         ("signal", CFUNCTYPE(c_uint32, c_void_p, c_uint64, c_void_p, c_void_p)),
         ("wait", CFUNCTYPE(c_uint32, c_void_p, c_void_p, c_void_p)),
         ("release_fence", CFUNCTYPE(None, c_void_p, c_void_p)),
-        ("measure", CFUNCTYPE(c_uint32, c_void_p, c_void_p, c_void_p)),
         ("run_begin", CFUNCTYPE(c_uint32, c_void_p, c_uint64, c_void_p)),
         ("run_end", CFUNCTYPE(None, c_void_p, c_uint64)),
         ("report", CFUNCTYPE(c_uint32, c_void_p, c_void_p, c_void_p, c_void_p)),
@@ -1674,10 +1645,9 @@ class CustomPass(Structure):
         ("after", String),
         ("level", c_uint32),
         ("reserved", c_uint32),
-        ("run", CFUNCTYPE(c_uint32, c_void_p, c_void_p, c_void_p, c_void_p)),
+        ("run", CFUNCTYPE(c_uint32, c_void_p, c_void_p)),
         ("release", CFUNCTYPE(None, c_void_p)),
         ("user", c_void_p),
-        ("rewrite", CFUNCTYPE(c_uint32, c_void_p, c_void_p)),
     ]
 
 

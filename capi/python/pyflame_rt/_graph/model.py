@@ -59,8 +59,8 @@ def model_of_graph(graph: GraphHandle, call: Optional[LoadCall] = None) -> lib.H
 
 
 def write_model(model: lib.Handle, path: Any, call: LoadCall) -> None:
-    call(lambda options: lib.check(lib.model.save_with(lib.default_env().address, model.address,
-                                                       lib.text(os.fspath(path)), options)))
+    call(lambda options: lib.check(lib.model.save(lib.default_env().address, model.address,
+                                                  lib.text(os.fspath(path)), options)))
 
 
 def graph_to_bytes(graph: GraphHandle) -> bytes:

@@ -8,7 +8,7 @@ from typing import Any, List
 from .._core import abi, library as lib
 from .._core.errors import NotFoundError, PyFlameRTError
 from .._values.info import PortInfo, read_info
-from .providers import word_of
+from .providers import provider_states, word_of
 
 
 class SessionHandle:
@@ -27,8 +27,7 @@ class SessionHandle:
 
     def get_providers(self) -> List[str]:
         """The execution providers in use, in the order of ``providers``."""
-        session = self._alive()
-        return [lib.read(lib.session.provider_at(session, i)) for i in range(lib.session.provider_count(session))]
+        return [state.name for state in provider_states(self._alive()) if state.condition != "failed"]
 
     def _provider_of(self, device: str) -> str:
         """The name of the provider in use whose device has this word."""

@@ -124,7 +124,7 @@ def name_of(one: Pass) -> str:
 # ------------------------------------------------------------------ the library calls
 
 
-def _rewrite(user: int, address: int) -> int:
+def _run(user: int, address: int) -> int:
     call = abi.PassCall.from_address(address)
     sink = abi.Sink.from_address(call.sink)
 
@@ -151,7 +151,7 @@ def _rewrite(user: int, address: int) -> int:
     return callbacks.guard(fail, work)
 
 
-_REWRITE = callbacks.permanent(abi.CustomPass, "rewrite", shutdown.callback(_rewrite))
+_RUN = callbacks.permanent(abi.CustomPass, "run", shutdown.callback(_run))
 
 
 def custom_pass(one: Pass, after: str = "") -> Any:
@@ -163,7 +163,7 @@ def custom_pass(one: Pass, after: str = "") -> Any:
     shutdown.count_calls()
     texts = lib.text(name), lib.text(after)
     out = abi.CustomPass(struct_size=ctypes.sizeof(abi.CustomPass), abi=abi.ABI_VERSION, name=texts[0],
-                         after=texts[1], level=int(levels[0]), release=callbacks.RELEASE, rewrite=_REWRITE,
+                         after=texts[1], level=int(levels[0]), release=callbacks.RELEASE, run=_RUN,
                          user=callbacks.hold(one))
     out.kept = texts
     return out
