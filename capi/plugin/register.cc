@@ -45,12 +45,15 @@ pfrt_status* custom_operator_at(pfrt_env* env, size_t index, pfrt_operator_info*
     const size_t count = set ? set->all().size() : 0;
     if (index >= count)
       return error(Code::kINVALID_ARGUMENT, "registered operator ", index, " of ", count);
-    const OperatorDef& row = set->all()[index]->row();
+    const CustomOperator& op = *set->all()[index];
+    const OperatorDef& row = op.row();
     pfrt_operator_info info{};
     info.since = static_cast<uint32_t>(row.since);
+    info.until = static_cast<uint32_t>(row.until);
     info.op = to_c(row.name);
     info.domain = to_c(row.domain);
     info.runs_in = to_c("host");
+    if (op.types() != OperatorTypes()) info.types = to_c(op.types_text());
     write(out, info);
     return {};
   });

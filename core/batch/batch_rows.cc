@@ -345,7 +345,7 @@ class Proof {
     const OperatorDef* const def = find_canonical(graph_, n);
     const bool drops_nothing = n.op == "Dropout" && n.inputs.size() == 1;
     if (!def || ((def->flags & kOpRandom) && !drops_nothing) ||
-        (graph_.operators && graph_.operators->find(n.domain, n.op)))
+        (graph_.operators && graph_.operators->knows(n.domain, n.op)))
       return;
     for (const Attribute& attr : n.attrs)
       if (attr.graph || !attr.graphs.empty()) return;

@@ -54,8 +54,11 @@ OperatorSet::Ptr Registry::operators() const {
 
 Result<OperatorSet::Ptr> Registry::operators_for(const Graph& graph) {
   const OperatorSet::Ptr set = operators();
-  const bool unknown = any_node(graph, [&](const Node& node) {
-    return !is_built_in(node.domain, node.op) && !(set && set->find(node.domain, node.op));
+  // Types that the graph does not declare may be whatever an operator takes.
+  const bool unknown = any_node(graph, [&](const Graph& own, const Node& node) {
+    return !is_built_in(node.domain, node.op) &&
+           !(set &&
+             set->choose(node.domain, node.op, graph.opset(node.domain), types_of(own, node)).op);
   });
   if (!unknown) return set;
   PFRT_TRY(open_operators());
@@ -73,11 +76,11 @@ Status Registry::add_operator(const pfrt_custom_op& op, std::shared_ptr<void> ke
 Status Registry::remove_operator(std::string_view domain, std::string_view name) {
   OperatorSet::Ptr before;
   std::lock_guard lock(mutex_);
-  const CustomOperator* found = operators_ ? operators_->find(domain, name) : nullptr;
-  if (!found)
+  OperatorSet::Ptr after = OperatorSet::without(operators_, domain, name);
+  if (!after)
     return error(Code::kNOT_FOUND, "unregistering operator '", domain.empty() ? "ai.onnx" : domain,
                  ".", name, "': no operator of that name is registered");
-  before = std::exchange(operators_, OperatorSet::without(operators_, *found));
+  before = std::exchange(operators_, std::move(after));
   return {};
 }
 

@@ -28,6 +28,7 @@ class Registry {
   Result<OperatorSet::Ptr> operators_for(const Graph& graph);
   // |keep| is released with the operator.
   Status add_operator(const pfrt_custom_op& op, std::shared_ptr<void> keep);
+  // Removes all operators of that name, of any version and types.
   Status remove_operator(std::string_view domain, std::string_view name);
   // Registers the operators of plug-ins of kind ops, once each.
   Status open_operators();

@@ -66,7 +66,9 @@ void CompiledGraph::enter(const Segment& segment, const std::vector<ValuePtr>& s
     const Tensor& t = slots[slot_of_[v]]->tensor;
     state.types[v] = Type::tensor(t.dtype, Shape(t.dims.begin(), t.dims.end()));
     state.data[v].reset();
-    if (!segment.contents_key[i] || t.count() > kMaxContents) continue;
+    // Texts are not in the signature, so that no plan may follow from them.
+    if (!segment.contents_key[i] || t.count() > kMaxContents || t.dtype == PFRT_DTYPE_STRING)
+      continue;
     state.contents[v] = t;
     const std::vector<int64_t> contents = to_int64s(t);
     if (static_cast<int64_t>(contents.size()) == t.count())

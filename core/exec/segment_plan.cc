@@ -129,6 +129,33 @@ struct SegmentPlan::Call {
       return PFRT_CODE_OUT_OF_MEMORY;
     }
   }
+  static pfrt_code set_strings(const pfrt_step_context* context, uint32_t buffer, uint64_t first,
+                               const pfrt_string* texts, uint64_t count) {
+    Call& call = of(context);
+    if (count && !texts) return PFRT_CODE_INVALID_ARGUMENT;
+    const std::lock_guard lock(call.mutex);
+    try {
+      return call.set(buffer, first, {texts, static_cast<size_t>(count)});
+    } catch (const std::bad_alloc&) {
+      return PFRT_CODE_OUT_OF_MEMORY;
+    }
+  }
+  pfrt_code set(uint32_t buffer, uint64_t first, std::span<const pfrt_string> texts) {
+    const SegmentPlan& plan = *frame->plan;
+    const Program& p = plan.programs_[program];
+    if (buffer >= p.program.buffer_count) return PFRT_CODE_INVALID_ARGUMENT;
+    const Entry& entry = plan.entries_[p.first_entry + buffer];
+    const bool output = entry.place == Place::kOutput || entry.place == Place::kAllocated;
+    const ValuePtr value = output ? (*frame->slots)[entry.slot] : nullptr;
+    if (!value || value->tensor.dtype != PFRT_DTYPE_STRING) return PFRT_CODE_INVALID_ARGUMENT;
+    const auto elements = static_cast<uint64_t>(value->tensor.count());
+    if (first > elements || texts.size() > elements - first) return PFRT_CODE_INVALID_ARGUMENT;
+    for (size_t i = 0; i < texts.size(); ++i)
+      if (const Status status = value->tensor.buffer->set_string(first + i, view(texts[i]));
+          !status.ok())
+        return static_cast<pfrt_code>(status.code());
+    return PFRT_CODE_OK;
+  }
   pfrt_code allocate(uint32_t buffer, Dims dims, void** out) {
     const SegmentPlan& plan = *frame->plan;
     const Program& p = plan.programs_[program];
@@ -414,6 +441,7 @@ Status SegmentPlan::run_step(Frame& frame, uint32_t at, uint32_t workers, uint32
   context.scratch = &Call::scratch_of;
   context.alloc_output = &Call::alloc_output;
   context.fail = &Call::fail;
+  context.set_strings = &Call::set_strings;
   if (frame.dimensions) context.dims = frame.dimensions->by_value.data();
   // Reading the clock takes a good part of the time of a small step.
   uint64_t started = 0;

@@ -78,6 +78,9 @@ struct Node {
   std::vector<ValueId> outputs;  // kNoId = unwanted optional output
   std::vector<Attribute> attrs;
   bool canonical = false;  // set by canonicalise: has the meaning of canonical form 1
+  // Set by canonicalise, for an operator that is not built in: the opset of the domain in the
+  // model, by which the operator is chosen. 0: the graph's.
+  int64_t opset = 0;
   // The node whose step should do this node's work too, as its epilogue (core/pass); kNoId = none.
   // That node may be gone.
   NodeId epilogue_of = kNoId;

@@ -2,6 +2,7 @@
 #include "core/model/canonical.h"
 
 #include <algorithm>
+#include <map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -63,17 +64,19 @@ void copy_types(const Graph& from, Graph& to) {
 }
 
 void default_opsets(Graph& graph) {
+  std::map<std::string, int64_t> missing;  // by domain
   for (NodeId id : graph.node_ids()) {
     const Node& node = *graph.node(id);
     const std::string domain = node.domain == "ai.onnx" ? "" : node.domain;
-    const OperatorDef* row = find_operator(graph, node, 0);
-    const int64_t opset = newest_opset(domain) ? newest_opset(domain) : row ? row->since : 0;
-    if (graph.opset(domain) == 0 && opset > 0) graph.opsets[domain] = opset;
+    int64_t opset = newest_opset(domain);
+    if (opset == 0 && graph.operators) opset = graph.operators->newest(domain, node.op);
+    if (graph.opset(domain) == 0 && opset > 0) missing[domain] = std::max(missing[domain], opset);
     for (const Attribute& a : node.attrs) {
       if (a.graph) default_opsets(*a.graph);
       for (const auto& g : a.graphs) default_opsets(*g);
     }
   }
+  for (const auto& [domain, opset] : missing) graph.opsets[domain] = opset;
   if (graph.opsets.empty()) graph.opsets[""] = newest_opset("");
 }
 

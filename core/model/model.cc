@@ -51,7 +51,8 @@ Result<std::shared_ptr<Model>> Model::create(std::shared_ptr<Graph> graph, Model
   model->info_ = std::move(info);
   model->warnings_ = std::move(warnings);
   const Graph& g = *model->graph_;
-  model->built_in_only_ = !any_node(g, [](const Node& n) { return !is_built_in(n.domain, n.op); });
+  model->built_in_only_ =
+      !any_node(g, [](const Graph&, const Node& n) { return !is_built_in(n.domain, n.op); });
   const GraphCounts counts = count(g);
   model->info_.node_count = counts.nodes;
   model->info_.initializer_count = counts.initializers;

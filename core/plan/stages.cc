@@ -30,6 +30,14 @@ bool data_dependent(const Graph& graph, const Node& node) {
   return def && (def->flags & kOpDataDependent) != 0;
 }
 
+// Whether outputs hold strings: a step can give these to a value only, not to working memory.
+bool gives_strings(const Graph& graph, const Node& node) {
+  return std::ranges::any_of(node.outputs, [&](ValueId out) {
+    return out != kNoId && graph.at(out).type.is_tensor() &&
+           graph.at(out).type.dtype == PFRT_DTYPE_STRING;
+  });
+}
+
 std::string types_text(const Graph& graph, const Node& node) {
   std::string text;
   for (ValueId in : node.inputs)
@@ -155,7 +163,7 @@ Result<Partition> partition(const Graph& graph, const std::vector<NodeId>& order
     const Node& node = *graph.node(order[i]);
     host[i] = runs_in_host(graph, node);
     starts[i] = needs_contents(graph, node, known);
-    ends[i] = data_dependent(graph, node);
+    ends[i] = data_dependent(graph, node) || (!host[i] && gives_strings(graph, node));
     splits[i] = starts[i] || ends[i];
   }
   PFRT_TRY(look(progress));

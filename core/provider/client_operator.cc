@@ -5,6 +5,8 @@
 #include <cstring>
 #include <deque>
 
+#include "core/base/dtype.h"
+#include "core/base/foreign.h"
 #include "core/base/lock.h"
 #include "core/base/rank.h"
 #include "core/provider/snapshot.h"
@@ -19,10 +21,21 @@ Code failure(pfrt_code code) {
   return known && !stopped ? static_cast<Code>(code) : Code::kPROVIDER;
 }
 
+// What a callback with |context| that ended with |code| makes of it: a stop counts only where the
+// host wants one.
+template <typename Context>
+pfrt_code checked(const Context& context, pfrt_code code) {
+  if (code == PFRT_CODE_OK) return code;
+  const bool stopped = code == PFRT_CODE_CANCELLED || code == PFRT_CODE_DEADLINE;
+  if (stopped && context.stop(&context) != PFRT_CODE_OK) return context.stop(&context);
+  return static_cast<pfrt_code>(failure(code));
+}
+
 // A call of a shape callback: its arguments and its answer.
 class InferCall {
  public:
-  explicit InferCall(Inference& inference) : inference_(inference) {
+  InferCall(Inference& inference, const OperatorTypes& types)
+      : inference_(inference), types_(types) {
     for (size_t i = 0; i < inference.input_count(); ++i) inputs_.push_back(input(i));
     const Node& node = inference.node();
     for (ValueId out : node.outputs)
@@ -36,6 +49,7 @@ class InferCall {
     node_.domain = to_c(node.domain);
     node_.id = node.id;
     node_.canonical = 1;
+    node_.opset = snapshot_opset(inference.graph(), node);
     node_.inputs = node.inputs.data();
     node_.input_count = static_cast<uint32_t>(node.inputs.size());
     node_.outputs = node.outputs.data();
@@ -140,8 +154,9 @@ class InferCall {
     };
     if (index >= set_.size()) return wrong(" exists; the node has ", set_.size());
     if (!dtype_known(dtype)) return wrong(" has element type ", dtype, ", which is none");
-    if (dtype == PFRT_DTYPE_STRING)
-      return wrong(" holds strings; registered operators give numbers and bools");
+    if (const pfrt_dtype named = types_.output(index); named && named != dtype)
+      return wrong(" is ", dtype_name(dtype), "; the operator is registered for ",
+                   dtype_name(named));
     if (rank < -1 || rank > static_cast<int32_t>(kMaxRank)) return wrong(" has rank ", rank);
     if (rank > 0 && !dims) return wrong(" has rank ", rank, ", and gives no dimensions");
     const ValueId out = inference_.node().outputs[index];
@@ -173,6 +188,7 @@ class InferCall {
   }
 
   Inference& inference_;
+  const OperatorTypes& types_;
   pfrt_op_infer context_{};
   pfrt_snapshot_node node_{};
   std::vector<pfrt_snapshot_value> inputs_;
@@ -203,6 +219,21 @@ bool inputs_are_known(const Inference& inference, const OperatorDef& row) {
   return true;
 }
 
+// Reads the types of at most |most| inputs or outputs (PFRT_ANY_NUMBER = any number). The text says
+// what is wrong with them; it is empty when nothing is.
+std::string read_types(const pfrt_dtype* given, uint32_t count, uint32_t most,
+                       std::string_view what, std::vector<pfrt_dtype>& out) {
+  if (count && !given) return message("it counts types of ", count, " ", what, "s and lists none");
+  if (count > std::max(most, 1u))
+    return message("it names types of ", count, " ", what, "s and has at most ", most);
+  out.assign(given, given + count);
+  const auto wrong = std::ranges::find_if(
+      out, [](pfrt_dtype type) { return type != PFRT_DTYPE_UNSET && !dtype_known(type); });
+  if (wrong == out.end()) return {};
+  return message("the type of ", what, " ", wrong - out.begin(), " is ", *wrong,
+                 ", which is no element type");
+}
+
 }  // namespace
 
 Result<std::shared_ptr<const ClientOperator>> ClientOperator::create(const pfrt_custom_op& op,
@@ -217,9 +248,15 @@ Result<std::shared_ptr<const ClientOperator>> ClientOperator::create(const pfrt_
   if (!op.compute) return wrong("it has no compute function");
   if (op.flags & ~uint64_t{PFRT_OP_SERIAL | PFRT_OP_DATA_DEPENDENT})
     return wrong("flags ", op.flags, " are not all known to this runtime");
-  if (op.since_version > INT32_MAX) return wrong("it is known since version ", op.since_version);
+  if (op.release_state && !op.create_state)
+    return wrong("it has release_state and no create_state; set both or neither");
   OperatorDef row{};
-  row.since = static_cast<int>(std::max(op.since_version, 1u));
+  const uint32_t since = std::max(op.since_version, 1u);
+  if (since > INT32_MAX) return wrong("it is known since version ", since);
+  if (op.until_version && (op.until_version < since || op.until_version > INT32_MAX))
+    return wrong("it is known from version ", since, " to ", op.until_version);
+  row.since = static_cast<int>(since);
+  row.until = static_cast<int>(op.until_version);
   const auto range = [&](uint32_t least, uint32_t most, int& out_least, int& out_most) {
     if (most == 0) most = least;
     if (least > kMany || (most != PFRT_ANY_NUMBER && (most > kMany || most < least))) return false;
@@ -233,14 +270,23 @@ Result<std::shared_ptr<const ClientOperator>> ClientOperator::create(const pfrt_
     return wrong("it has ", op.min_outputs, " to ", op.max_outputs, " outputs");
   if (!op.infer || (op.flags & PFRT_OP_DATA_DEPENDENT)) row.flags = kOpDataDependent;
   row.shape_inputs = op.content_inputs;
-  return std::shared_ptr<const ClientOperator>(
-      std::make_shared<ClientOperator>(op, std::move(origin), row, std::move(keep)));
+  OperatorTypes types;
+  std::string fault = read_types(op.input_types, op.input_type_count,
+                                 row.max_inputs < 0 ? kMany : static_cast<uint32_t>(row.max_inputs),
+                                 "input", types.inputs);
+  if (fault.empty())
+    fault = read_types(op.output_types, op.output_type_count,
+                       row.max_outputs < 0 ? kMany : static_cast<uint32_t>(row.max_outputs),
+                       "output", types.outputs);
+  if (!fault.empty()) return wrong(fault);
+  return std::shared_ptr<const ClientOperator>(std::make_shared<ClientOperator>(
+      op, std::move(origin), row, std::move(types), std::move(keep)));
 }
 
 ClientOperator::ClientOperator(const pfrt_custom_op& op, std::string origin, OperatorDef row,
-                               std::shared_ptr<void> keep)
+                               OperatorTypes types, std::shared_ptr<void> keep)
     : CustomOperator(std::string(view(op.domain)), std::string(view(op.name)), std::move(origin),
-                     row),
+                     row, std::move(types)),
       keep_(std::move(keep)),
       op_(op) {}
 
@@ -252,7 +298,7 @@ Status ClientOperator::infer(Inference& inference) const {
                    attr.name,
                    "' is a graph, a type or a sparse tensor; registered operators take "
                    "numbers, texts, dense tensors and lists of numbers and texts");
-  InferCall call(inference);
+  InferCall call(inference, types());
   if (op_.infer) {
     pfrt_code code = PFRT_CODE_PROVIDER;
     try {
@@ -270,13 +316,10 @@ Status ClientOperator::infer(Inference& inference) const {
     if (!call.was_set(i)) {
       const Type& declared = inference.graph().at(node.outputs[i]).type;
       const bool typed = declared.is_tensor() && declared.dtype != PFRT_DTYPE_UNSET;
-      const pfrt_dtype dtype = typed ? declared.dtype : inference.input(0).dtype;
-      if (dtype == PFRT_DTYPE_STRING)
-        return call.fault(Code::kUNSUPPORTED,
-                          message("output ", i,
-                                  " would hold strings, as its graph or input 0 "
-                                  "says; registered operators give numbers and bools"));
-      inference.set_output_unknown_shape(i, dtype);
+      const pfrt_dtype named = types().output(i);
+      inference.set_output_unknown_shape(i, named   ? named
+                                            : typed ? declared.dtype
+                                                    : inference.input(0).dtype);
     }
     if (known && !(row().flags & kOpDataDependent) && !inference.output(i).fixed())
       return call.fault(Code::kPROVIDER,
@@ -293,19 +336,29 @@ pfrt_code ClientOperator::compute(const pfrt_op_compute& context) const {
     lock = lock_unless(serial_, [&] { return context.stop(&context) != PFRT_CODE_OK; });
     if (!lock.owns_lock()) return context.stop(&context);
   }
-  pfrt_code code = PFRT_CODE_OK;
   try {
-    code = op_.compute(op_.user, &context);
+    return checked(context, op_.compute(op_.user, &context));
   } catch (const std::bad_alloc&) {
     return PFRT_CODE_OUT_OF_MEMORY;
   } catch (...) {
     return context.fail(&context, PFRT_CODE_PROVIDER,
                         to_c("its compute callback threw an exception"));
   }
-  if (code == PFRT_CODE_OK) return code;
-  const bool stopped = code == PFRT_CODE_CANCELLED || code == PFRT_CODE_DEADLINE;
-  if (stopped && context.stop(&context) != PFRT_CODE_OK) return context.stop(&context);
-  return static_cast<pfrt_code>(failure(code));
+}
+
+pfrt_code ClientOperator::create_state(const pfrt_op_create& context, void** out_state) const {
+  try {
+    return checked(context, op_.create_state(op_.user, &context, out_state));
+  } catch (const std::bad_alloc&) {
+    return PFRT_CODE_OUT_OF_MEMORY;
+  } catch (...) {
+    return context.fail(&context, PFRT_CODE_PROVIDER,
+                        to_c("its create_state callback threw an exception"));
+  }
+}
+
+void ClientOperator::release_state(void* state) const noexcept {
+  if (state && op_.release_state) call_foreign([&] { op_.release_state(op_.user, state); });
 }
 
 }  // namespace pfrt

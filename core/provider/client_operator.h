@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An operator whose shape and compute functions are C callbacks (custom.h), and the provider that
-// runs such operators: each node becomes a step of its own, so that it takes part in plans like any
-// other. Thread-safe.
+// An operator whose functions are C callbacks (custom.h), and the provider that runs such
+// operators: each node becomes a step of its own, so that it takes part in plans like any other.
+// Thread-safe.
 #pragma once
 
 #include <memory>
@@ -22,12 +22,16 @@ class ClientOperator final : public CustomOperator {
   static Result<std::shared_ptr<const ClientOperator>> create(const pfrt_custom_op& op,
                                                               std::string origin,
                                                               std::shared_ptr<void> keep);
-  ClientOperator(const pfrt_custom_op& op, std::string origin, OperatorDef row,
+  ClientOperator(const pfrt_custom_op& op, std::string origin, OperatorDef row, OperatorTypes types,
                  std::shared_ptr<void> keep);
 
   Status infer(Inference& inference) const override;
+  bool has_states() const { return op_.create_state != nullptr; }
   // OK or a code of the ABI's table, never CANCELLED or DEADLINE unless |context| says stop. An
   // exception of the callback becomes PROVIDER.
+  pfrt_code create_state(const pfrt_op_create& context, void** out_state) const;
+  void release_state(void* state) const noexcept;
+  // The same for the compute callback.
   pfrt_code compute(const pfrt_op_compute& context) const;
 
  private:

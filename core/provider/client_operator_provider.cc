@@ -9,6 +9,7 @@
 #include <map>
 
 #include "core/provider/client_operator.h"
+#include "core/provider/client_operator_state.h"
 
 namespace pfrt {
 namespace {
@@ -24,9 +25,22 @@ const Registered& of(pfrt_provider* provider) {
   return *reinterpret_cast<const Registered*>(provider);
 }
 
-const ClientOperator* find(const OperatorSet& set, const pfrt_snapshot_node& node) {
-  // Sets that reach a session hold ClientOperators only.
-  return static_cast<const ClientOperator*>(set.find(view(node.domain), view(node.op)));
+NodeTypes types_of(const pfrt_snapshot& snapshot, const pfrt_snapshot_node& node) {
+  NodeTypes out;
+  const auto list = [&](const uint32_t* values, uint32_t count, auto& to) {
+    while (count && values[count - 1] == PFRT_NO_INDEX) --count;
+    for (uint32_t i = 0; i < count; ++i)
+      to.push_back(values[i] == PFRT_NO_INDEX ? std::nullopt
+                                              : std::optional(snapshot.values[values[i]].dtype));
+  };
+  list(node.inputs, node.input_count, out.inputs);
+  list(node.outputs, node.output_count, out.outputs);
+  return out;
+}
+
+OperatorChoice choose(const OperatorSet& set, const pfrt_snapshot& snapshot,
+                      const pfrt_snapshot_node& node) {
+  return set.choose(view(node.domain), view(node.op), node.opset, types_of(snapshot, node));
 }
 
 std::string label_of(const pfrt_snapshot& snapshot, const pfrt_snapshot_node& node) {
@@ -39,10 +53,10 @@ std::string label_of(const pfrt_snapshot& snapshot, const pfrt_snapshot_node& no
 }
 
 struct Executable {
-  const OperatorSet& set;
   uint64_t max_pixels;
   const pfrt_snapshot& snapshot;
   std::vector<uint32_t> nodes, inputs, outputs;
+  std::vector<OperatorState> states;  // by position in |nodes|
 };
 
 constexpr uint32_t kNoBuffer = UINT32_MAX;
@@ -57,7 +71,7 @@ struct Port {
 };
 
 struct Step {
-  const ClientOperator* op = nullptr;
+  const OperatorState* state = nullptr;
   const pfrt_snapshot_node* node = nullptr;
   std::string label, kernel;
   std::vector<Port> inputs, outputs;
@@ -109,10 +123,15 @@ class Call {
       return of(c).fail(code, view(text));
     };
     context_.max_pixels = step.max_pixels;
+    context_.state = step.state->get();
+    context_.set_strings = [](const pfrt_op_compute* c, uint32_t index, uint64_t first,
+                              const pfrt_string* texts, uint64_t count) {
+      return of(c).set_strings(index, first, texts, count);
+    };
   }
 
   pfrt_code run() {
-    const pfrt_code code = step_.op->compute(context_);
+    const pfrt_code code = step_.state->op().compute(context_);
     if (code == PFRT_CODE_CANCELLED || code == PFRT_CODE_DEADLINE) return code;
     if (code != PFRT_CODE_OK)
       return fail(code,
@@ -177,6 +196,29 @@ class Call {
     return {};
   }
 
+  pfrt_code set_strings(uint32_t index, uint64_t first, const pfrt_string* texts, uint64_t count) {
+    const bool there = index < outputs_.size();
+    if (there && step_.outputs[index].buffer == kNoBuffer) return PFRT_CODE_OK;
+    pfrt_code code = PFRT_CODE_INVALID_ARGUMENT;
+    if (there) code = host_.set_strings(&host_, step_.outputs[index].buffer, first, texts, count);
+    if (code == PFRT_CODE_OK || code == PFRT_CODE_OUT_OF_MEMORY) return code;
+    try {
+      return fail(code, message("its compute callback set ", count, " texts from ", first,
+                                " on of output ", index, ", which ", why_no_texts(index)));
+    } catch (const std::bad_alloc&) {
+      return PFRT_CODE_OUT_OF_MEMORY;
+    }
+  }
+
+  std::string why_no_texts(uint32_t index) const {
+    if (index >= outputs_.size()) return message("is not there: it has ", outputs_.size());
+    const Port& port = step_.outputs[index];
+    if (port.tensor.dtype != PFRT_DTYPE_STRING)
+      return message("is of ", dtype_name(port.tensor.dtype));
+    if (port.late && !given_[index]) return "has no memory yet: call alloc_output first";
+    return "has fewer elements, or no texts were given";
+  }
+
   static std::string text_of(const int64_t* dims, uint32_t rank) {
     std::string text = "[";
     for (uint32_t i = 0; i < rank; ++i) text += (i ? "," : "") + std::to_string(dims[i]);
@@ -207,7 +249,8 @@ class Program {
   Status build() {
     for (uint32_t i = 0; i < executable_.inputs.size(); ++i)
       add(executable_.inputs[i], PFRT_BUFFER_IN, i, 0);
-    for (uint32_t n : executable_.nodes) PFRT_TRY(add_node(n));
+    for (size_t i = 0; i < executable_.nodes.size(); ++i)
+      PFRT_TRY(add_node(executable_.nodes[i], executable_.states[i]));
     for (Step& step : steps_) {
       pfrt_step out{};
       out.run = run_step;
@@ -262,13 +305,13 @@ class Program {
     return true;
   }
 
-  Status add_node(uint32_t n) {
+  Status add_node(uint32_t n, const OperatorState& state) {
     const pfrt_snapshot& snapshot = executable_.snapshot;
     Step& step = steps_.emplace_back();
     step.index = n;
     step.max_pixels = executable_.max_pixels;
     step.node = &snapshot.nodes[n];
-    step.op = find(executable_.set, *step.node);
+    step.state = &state;
     step.label = label_of(snapshot, *step.node);
     step.kernel = message("registered_", view(step.node->op));
     const auto fault = [&](const auto&... parts) {
@@ -302,6 +345,8 @@ class Program {
         port.late = !describe(v, &port.tensor);
         const auto& outputs = executable_.outputs;
         const auto outside = std::find(outputs.begin(), outputs.end(), v);
+        if (port.tensor.dtype == PFRT_DTYPE_STRING && outside == outputs.end())
+          return fault("output ", i, " holds strings and does not leave its region");
         if (port.late && outside == outputs.end())
           return fault("dimensions of output ", i, " are not known where the next node needs them");
         const uint64_t bytes = port.late ? PFRT_BYTES_UNKNOWN : port.tensor.bytes;
@@ -325,6 +370,37 @@ class Program {
   std::vector<pfrt_step> list_;
 };
 
+// A sentence on a node for which types that are not known decide among operators.
+std::string unsure(const OperatorSet& set, const pfrt_snapshot& snapshot,
+                   const pfrt_snapshot_node& node) {
+  std::string open, there;
+  const auto add = [&](const char* what, const uint32_t* values, uint32_t count) {
+    for (uint32_t i = 0; i < count; ++i)
+      if (values[i] != PFRT_NO_INDEX && snapshot.values[values[i]].dtype == PFRT_DTYPE_UNSET)
+        open += message(open.empty() ? "" : ", ", what, " ", i, " ('",
+                        view(snapshot.values[values[i]].name), "')");
+  };
+  add("input", node.inputs, node.input_count);
+  add("output", node.outputs, node.output_count);
+  for (const CustomOperator* op : set.versions(view(node.domain), view(node.op), node.opset))
+    there += message(there.empty() ? "'" : ", '", op->types_text(), "'");
+  return message("the element type of ", open, " is not known and decides among operators for ",
+                 there, "; let the graph declare it");
+}
+
+// A sentence on an output whose type nobody knows; empty when there is none.
+std::string untyped(const pfrt_snapshot& snapshot, const pfrt_snapshot_node& node) {
+  for (uint32_t o = 0; o < node.output_count; ++o) {
+    if (node.outputs[o] == PFRT_NO_INDEX) continue;
+    const pfrt_snapshot_value& value = snapshot.values[node.outputs[o]];
+    if (value.consumer_count == 0 || value.dtype != PFRT_DTYPE_UNSET) continue;
+    return message("the element type of output ", o, " ('", view(value.name),
+                   "') is not known; let the graph declare it, or give the operator a shape "
+                   "callback or output_types");
+  }
+  return {};
+}
+
 // ---- the table ----
 
 pfrt_code open(void* user, pfrt_string, const pfrt_key_value*, size_t, const pfrt_sink*,
@@ -338,7 +414,7 @@ void close(pfrt_provider*) {}
 pfrt_code claim(pfrt_provider* provider, const pfrt_snapshot* snapshot, const pfrt_claims* claims,
                 const pfrt_sink*) {
   for (uint32_t n = 0; n < snapshot->node_count; ++n) {
-    if (find(*of(provider).set, snapshot->nodes[n])) {
+    if (choose(*of(provider).set, *snapshot, snapshot->nodes[n]).op) {
       claims->accept(claims, n, 0, 0);
     } else {
       claims->refuse(claims, n, to_c(""));  // it is not expected to run other operators
@@ -350,25 +426,31 @@ pfrt_code claim(pfrt_provider* provider, const pfrt_snapshot* snapshot, const pf
 pfrt_code compile_one(pfrt_provider* provider, const pfrt_region* region, const pfrt_sink* sink,
                       pfrt_executable** out) {
   const pfrt_snapshot* snapshot = region->snapshot;
+  auto made = std::make_unique<Executable>(
+      Executable{of(provider).max_pixels,
+                 *snapshot,
+                 {region->nodes, region->nodes + region->node_count},
+                 {region->inputs, region->inputs + region->input_count},
+                 {region->outputs, region->outputs + region->output_count},
+                 {}});
+  made->states.reserve(region->node_count);
+  const OperatorSet& set = *of(provider).set;
   for (uint32_t i = 0; i < region->node_count; ++i) {
     const pfrt_snapshot_node& node = snapshot->nodes[region->nodes[i]];
-    for (uint32_t o = 0; o < node.output_count; ++o) {
-      if (node.outputs[o] == PFRT_NO_INDEX) continue;
-      const pfrt_snapshot_value& value = snapshot->values[node.outputs[o]];
-      if (value.consumer_count == 0 || value.dtype != PFRT_DTYPE_UNSET) continue;
-      const std::string text = message("the element type of output ", o, " ('", view(value.name),
-                                       "') is not known; let the graph declare it, or give the "
-                                       "operator a shape callback");
-      return sink->fail(sink, PFRT_CODE_UNSUPPORTED_OPERATOR, region->nodes[i], to_c(text));
-    }
+    const OperatorChoice choice = choose(set, *snapshot, node);
+    const std::string fault =
+        !choice.op || !choice.sure ? unsure(set, *snapshot, node) : untyped(*snapshot, node);
+    if (!fault.empty())
+      return sink->fail(sink, PFRT_CODE_UNSUPPORTED_OPERATOR, region->nodes[i], to_c(fault));
+    // Sets that reach a session hold ClientOperators only.
+    auto state = OperatorState::create(static_cast<const ClientOperator&>(*choice.op), *snapshot,
+                                       region->nodes[i], label_of(*snapshot, node), *sink);
+    // The error is the session's: without a node, it does not send the node to another provider.
+    if (!state.ok())
+      return sink->fail(sink, static_cast<pfrt_code>(state.status().code()), PFRT_NO_INDEX,
+                        to_c(state.status().message()));
+    made->states.push_back(state.take());
   }
-  auto made = std::unique_ptr<Executable>(
-      new Executable{*of(provider).set,
-                     of(provider).max_pixels,
-                     *snapshot,
-                     {region->nodes, region->nodes + region->node_count},
-                     {region->inputs, region->inputs + region->input_count},
-                     {region->outputs, region->outputs + region->output_count}});
   *out = reinterpret_cast<pfrt_executable*>(made.release());
   return PFRT_CODE_OK;
 }

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "core/op/engine/lookup.h"
+#include "core/op/engine/operator_set.h"
+
 namespace pfrt {
 namespace {
 
@@ -12,6 +15,10 @@ constexpr uint64_t kDeferredAbove = 64 << 10;  // the limit that PFRT_PROVIDER_D
 }  // namespace
 
 static_assert(kNoId == PFRT_NO_INDEX, "absent values are the same number on both sides");
+
+uint32_t snapshot_opset(const Graph& graph, const Node& node) {
+  return static_cast<uint32_t>(std::clamp<int64_t>(custom_opset(graph, node), 0, UINT32_MAX));
+}
 
 bool view_attribute(const Attribute& from, std::deque<std::vector<pfrt_string>>& strings,
                     pfrt_snapshot_attr* out) {
@@ -132,6 +139,7 @@ void Snapshot::add_nodes(const std::vector<uint32_t>& index_of) {
     to.domain = to_c(from.domain);
     to.id = id;
     to.canonical = 1;
+    if (!is_built_in(from.domain, from.op)) to.opset = snapshot_opset(g, from);
     if (from.epilogue_of < index_of.size() && index_of[from.epilogue_of] != PFRT_NO_INDEX)
       to.tail_of = index_of[from.epilogue_of] + 1;
     to.inputs = from.inputs.data();

@@ -18,6 +18,9 @@ namespace pfrt {
 bool view_attribute(const Attribute& from, std::deque<std::vector<pfrt_string>>& strings,
                     pfrt_snapshot_attr* to);
 
+// The opset that callbacks and providers are told for a node whose operator is not built in.
+uint32_t snapshot_opset(const Graph& graph, const Node& node);
+
 class Snapshot {
  public:
   // Nodes are in |order|. Value indices are the graph's value ids. |deferred|: constants whose

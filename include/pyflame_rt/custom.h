@@ -36,13 +36,32 @@ typedef struct pfrt_op_infer {
   /* Describes output |index|. A negative number among |dims| is that dimension of an input, or
    * unknown when no input has it; |rank| -1 says that nothing is known of the shape. Once all
    * inputs' dimensions (and content inputs) are numbers, dims must be too, unless the operator
-   * is PFRT_OP_DATA_DEPENDENT. An output that is not set has the dtype that the graph declares,
-   * or that of input 0. */
+   * is PFRT_OP_DATA_DEPENDENT. An output that is not set has the dtype that the operator names in
+   * |output_types|, else that which the graph declares, else that of input 0. */
   pfrt_code (*set_output)(const struct pfrt_op_infer* context, uint32_t index, pfrt_dtype dtype, int32_t rank,
                           const int64_t* dims);
   /* Keeps the message for the caller, with node and operator before it; returns |code|. */
   pfrt_code (*fail)(const struct pfrt_op_infer* context, pfrt_code code, pfrt_string message);
 } pfrt_op_infer;
+
+/* Arguments of the create_state callback: the node, its types, and the values of its constant inputs. */
+typedef struct pfrt_op_create {
+  uint32_t struct_size;
+  uint32_t abi;
+  void* host;
+  const pfrt_snapshot_node* node; /* its attributes are |attr_size| bytes apart; inputs and outputs are as below */
+  uint32_t attr_size, value_size; /* strides of the arrays */
+  uint32_t input_count, output_count;
+  /* An entry for each input and output of the node; one that is absent or not wanted has no name, dtype 0 and rank -1.
+   * Dimensions that differ from run to run are negative, as in snapshots. |data| is set for constants alone and, unlike
+   * all else here, lives until release_state. An input that a graph around the node's passes into its body is no
+   * constant there. */
+  const pfrt_snapshot_value *inputs, *outputs;
+  /* Returns 0 to go on, or the reason to stop, which create_state then returns. Ask every few milliseconds. */
+  pfrt_code (*stop)(const struct pfrt_op_create* context);
+  /* Keeps the message for the caller, with node and operator before it; returns |code|. */
+  pfrt_code (*fail)(const struct pfrt_op_create* context, pfrt_code code, pfrt_string message);
+} pfrt_op_create;
 
 /* Arguments of the compute callback. */
 typedef struct pfrt_op_compute {
@@ -54,13 +73,14 @@ typedef struct pfrt_op_compute {
   uint32_t input_count, output_count;
   const pfrt_tensor* inputs; /* row-major, read-only; absent: dtype 0 */
   /* Row-major. dtype 0: nobody wants it. data NULL with rank 0 and dims NULL: ask alloc_output. Otherwise write |bytes|
-   * bytes at |data|, for the dimensions that the shape callback gave. */
+   * bytes at |data|, for the dimensions that the shape callback gave; texts are set by set_strings alone. */
   const pfrt_tensor* outputs;
   /* Names, [input_count] and [output_count]; empty where absent or not wanted. */
   const pfrt_string *input_names, *output_names;
   /* Gives memory for output |index|, once for each output: needed where the dimensions were not
    * known before. Where they were, |dtype| and |dims| must agree with them (SHAPE_MISMATCH,
-   * DTYPE_MISMATCH). For an output nobody wants it succeeds and gives NULL. */
+   * DTYPE_MISMATCH). For an output nobody wants it succeeds and gives NULL. Strings are empty, and
+   * read as an array of pfrt_string. */
   pfrt_code (*alloc_output)(const struct pfrt_op_compute* context, uint32_t index, pfrt_dtype dtype,
                             const int64_t* dims, uint32_t rank, void** out_data);
   /* Runs fn(arg, i, worker) for every i < n, as pfrt_step_context's parallel does. */
@@ -73,6 +93,13 @@ typedef struct pfrt_op_compute {
   pfrt_code (*fail)(const struct pfrt_op_compute* context, pfrt_code code, pfrt_string message);
   /* Most pixels of an image that an operator decodes: the session's option "image.max_pixels". */
   uint64_t max_pixels;
+  /* What create_state made for this node, NULL without it. Other calls, on other threads, may have the same. */
+  void* state;
+  /* Copies |count| texts to output |index|, which holds strings and has its memory, from element |first| on, row-major;
+   * elements that are not set stay empty. Any thread, and functions under parallel. INVALID_ARGUMENT beyond the last
+   * element; OK and without effect for an output nobody wants. */
+  pfrt_code (*set_strings)(const struct pfrt_op_compute* context, uint32_t index, uint64_t first,
+                           const pfrt_string* texts, uint64_t count);
 } pfrt_op_compute;
 
 /* Flags of an operator. */
@@ -85,17 +112,31 @@ enum {
 /* Any number of inputs or outputs, for max_inputs and max_outputs. */
 #define PFRT_ANY_NUMBER UINT32_MAX
 
-/* An operator on dense tensors. Outputs hold numbers or bools; inputs may hold strings. Attributes reach it as in
- * snapshots: a node with a graph, type or sparse tensor among its attributes is refused. */
+/* An operator on dense tensors of numbers, bools or strings. Attributes reach it as in snapshots: a node with a graph,
+ * type or sparse tensor among its attributes is refused.
+ *
+ * Operators of one name and domain stand side by side if they differ in versions or types. A node gets one that is
+ * known at the opset that its model imports of the domain (node->opset; the newest where it imports none), takes as
+ * many inputs and outputs as the node has, and names no other type than the node has. Of several, the one that names
+ * more types of inputs is taken, then more of outputs, then the one registered first. Where none fits, the session's
+ * error lists the types there are; where a type that is not known decides, it says which. Two with the same types
+ * whose versions overlap cannot be registered. */
 typedef struct pfrt_custom_op {
   uint32_t struct_size;
   uint32_t abi;
   pfrt_string name; /* without the domain */
   pfrt_string domain;     /* "" and "ai.onnx" are ONNX's own domain, where built-in names are taken */
-  uint32_t since_version; /* first opset of the domain in which the operator is known; 0 = 1 */
+  /* First and last opset of the domain in which the operator is known; since 0 = 1; until 0 = still current. */
+  uint32_t since_version, until_version;
   uint32_t min_inputs, max_inputs;   /* max 0 = min; PFRT_ANY_NUMBER; trailing optional inputs count as absent */
   uint32_t min_outputs, max_outputs; /* min 0 = 1; max 0 = min; PFRT_ANY_NUMBER */
-  uint32_t content_inputs; /* bit i: infer wants the contents of input i (a shape, axes); i < 32 */
+  /* Element types that it is for, by position; the last one is that of all further inputs or outputs. UNSET, and an
+   * empty list, are any type. */
+  const pfrt_dtype *input_types, *output_types; /* [input_type_count], [output_type_count] */
+  uint32_t input_type_count, output_type_count;
+  /* Bit i: infer wants the contents of input i (a shape, axes); i < 32. Texts are known only of constants. */
+  uint32_t content_inputs;
+  uint32_t reserved;
   pfrt_custom_op_flags flags; /* PFRT_OP_SERIAL and the like, or 0 */
   /* Infers types and shapes of the outputs. May be NULL: the operator is then
    * PFRT_OP_DATA_DEPENDENT. It must be pure: equal arguments give equal answers. */
@@ -104,6 +145,13 @@ typedef struct pfrt_custom_op {
   pfrt_code (*compute)(void* user, const pfrt_op_compute* context);
   void (*release)(void* user); /* may be NULL */
   void* user;
+  /* Prepares what all runs of a node share: a compiled pattern, a table, a vocabulary. May be NULL. Called once for
+   * each node of a plan, before its first run: when a session is made, and when it plans its graph anew for another
+   * kind of request or because a provider failed. An error is that of the session, or of the run that needed the plan,
+   * and names the node. */
+  pfrt_code (*create_state)(void* user, const pfrt_op_create* context, void** out_state);
+  /* Releases a state, once, after the last run that uses it. May be NULL; not called for a state that is NULL. */
+  void (*release_state)(void* user, void* state);
 } pfrt_custom_op;
 
 /* The table of a plug-in of kind ops. Its operators are registered when a model needs an operator that nobody knows. */

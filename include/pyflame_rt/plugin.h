@@ -210,7 +210,7 @@ typedef struct pfrt_snapshot_node {
    * LayerNormalization or RMSNormalization of the last dimension, whose input others may use as well. Only a wish: run
    * on its own the node means the same. 0 = none. */
   uint32_t tail_of;
-  uint32_t reserved;
+  uint32_t opset; /* that the model imports of the domain, for operators that are not built in; 0 = built in, or none */
 } pfrt_snapshot_node;
 
 /* A read-only graph in flat arrays, nodes in topological order. |node_size| and the like are the strides of the
@@ -373,6 +373,11 @@ typedef struct pfrt_step_context {
    * the snapshot, those of each value that has |least|, within these bounds; NULL for others.
    * Buffers hold the run's elements without gaps. NULL for other programs. */
   const int64_t* const* dims;
+  /* Copies |count| texts into an OUT buffer of strings that has its memory, from element |first| on. The buffer is an
+   * array of pfrt_string, which is not written otherwise; elements that are not set are empty. Any thread.
+   * INVALID_ARGUMENT for another buffer, and beyond the last element. */
+  pfrt_code (*set_strings)(const struct pfrt_step_context* context, uint32_t buffer, uint64_t first,
+                           const pfrt_string* texts, uint64_t count);
 } pfrt_step_context;
 
 /* Properties of a step that the host should know. */

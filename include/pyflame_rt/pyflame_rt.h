@@ -169,6 +169,7 @@ typedef struct pfrt_operator_info {
   pfrt_string op, domain; /* its name and domain ("" is ai.onnx) */
   pfrt_string runs_in; /* provider or host */
   pfrt_string note;    /* choice where the standard and its implementations differ, or empty */
+  pfrt_string types;   /* element types that a registered operator is for, "float32, any -> float32"; empty = any */
 } pfrt_operator_info;
 
 /* Takes a line of the log, without its end. May be called from any thread, several at once. It may use the client
@@ -324,12 +325,14 @@ typedef struct pfrt_env_api {
   pfrt_string (*service_address)(const pfrt_service* service);
   /* The structs are those of custom.h, which says how long they live. Models and sessions that exist keep what
    * they have; those made later see the change.
-   * INVALID_ARGUMENT naming both when there is an operator of that name and domain already, built in or registered. */
+   * INVALID_ARGUMENT naming both when an operator of that name and domain is built in, or registered for the same types
+   * and some of the same opsets. */
   pfrt_status* (*register_operator)(pfrt_env* env, const struct pfrt_custom_op* op);
-  /* Removes an operator. NOT_FOUND when none of that name is registered. */
+  /* Removes all operators of that name, of any version and types and whoever brought them. NOT_FOUND when there is
+   * none. */
   pfrt_status* (*unregister_operator)(pfrt_env* env, pfrt_string domain, pfrt_string name);
-  /* The registered operators, those of plug-ins of kind ops included (which are opened). Indices stay valid until one
-   * is registered or unregistered. */
+  /* The registered operators, those of plug-ins of kind ops included (which are opened), one for each version and each
+   * list of types. Indices and strings stay valid until one is registered or unregistered. */
   pfrt_status* (*custom_operator_count)(pfrt_env* env, size_t* out_count);
   pfrt_status* (*custom_operator_at)(pfrt_env* env, size_t index, pfrt_operator_info* out_info);
   /* A provider that sessions can name. INVALID_ARGUMENT naming both when there is one of that name, in a plug-in too. */

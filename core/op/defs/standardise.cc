@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <set>
 
 #include "core/op/defs/common/lowest_opset.h"
@@ -148,10 +149,21 @@ Status standard_attentions(Graph& graph) {
   return {};
 }
 
+// An operator that is not built in may be another one at the opset that its domain gets.
+Status check_same(const Graph& graph, const Node& node,
+                  const std::map<std::string, int64_t>& opsets) {
+  const int64_t opset = opsets.at(node.domain);
+  if (node.opset == 0 || find_operator(graph, node, opset) == find_canonical(graph, node))
+    return {};
+  return error(Code::kUNSUPPORTED, describe(graph, node), ": the model has it as of opset ",
+               node.opset, ", but the other nodes need opset ", opset,
+               ", where it is another operator; register it for that opset too");
+}
+
 }  // namespace
 
 bool is_canonical(const Graph& graph) {
-  return !any_node(graph, [](const Node& n) { return !n.canonical; });
+  return !any_node(graph, [](const Graph&, const Node& n) { return !n.canonical; });
 }
 
 Status check_sayable(const Graph& graph) {
@@ -183,11 +195,13 @@ Status standardise(Graph& graph) {
     return {};
   }));
   return for_each_graph(graph, [&](Graph& g) -> Status {
+    for (const NodeId id : g.node_ids()) PFRT_TRY(check_same(g, *g.node(id), opsets));
     g.opsets = opsets;
     for (const NodeId id : g.node_ids()) {
       Node& node = *g.node(id);
       drop_newer_attributes(node, opsets[node.domain]);
       node.canonical = false;
+      node.opset = 0;
     }
     return {};
   });

@@ -190,6 +190,7 @@ class Canonicaliser {
       after = rewriter.take_after();
       if (rewriter.gone()) return {};
       node.canonical = true;
+      if (!is_built_in(node.domain, node.op)) node.opset = opset;
     }
     if (repeats) PFRT_TRY(run_bodies(graph, node, state));
     PFRT_TRY(settle(graph, node, state));

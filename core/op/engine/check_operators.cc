@@ -40,14 +40,16 @@ std::string what_is_known(const Graph& graph, std::string_view domain, std::stri
   if (domain == "com.microsoft.nchwc")
     return "a blocked layout that ONNX Runtime makes for one machine; save the optimised model "
            "before layout optimisation (level 'extended' or below), or use the original one";
-  std::string ranges, elsewhere, nearest;
+  std::vector<std::string> ranges;
+  std::string elsewhere, nearest;
   size_t best = 4;
   bool known_domain = newest_opset(domain) > 0;
   const auto consider = [&](const OperatorDef& row) {
     known_domain |= row.domain == domain;
     if (row.name == name && row.domain == domain) {
-      ranges += message(ranges.empty() ? "" : ", ", row.since, row.until ? " to " : " on");
-      if (row.until) ranges += std::to_string(row.until);
+      const std::string range = message(row.since, row.until ? " to " : " on",
+                                        row.until ? std::to_string(row.until) : std::string());
+      if (std::ranges::find(ranges, range) == ranges.end()) ranges.push_back(range);
     } else if (row.name == name) {
       elsewhere = domain_name(row.domain);
     } else if (row.domain == domain && name.size() <= kLongestName) {
@@ -62,7 +64,9 @@ std::string what_is_known(const Graph& graph, std::string_view domain, std::stri
     for (const OperatorDef& row : family) consider(row);
   if (graph.operators)
     for (const auto& op : graph.operators->all()) consider(op->row());
-  if (!ranges.empty()) return "known only for opsets " + ranges;
+  for (std::string& range : ranges)
+    if (&range != &ranges.front()) ranges.front() += ", " + range;
+  if (!ranges.empty()) return "known only for opsets " + ranges.front();
   if (!elsewhere.empty()) return "known only in domain '" + elsewhere + "'";
   if (!nearest.empty()) return "unknown; the nearest known name is '" + nearest + "'";
   return known_domain ? "unknown" : "unknown domain";
@@ -104,7 +108,9 @@ class Checker {
  private:
   void check(const Graph& graph, const Node& node) {
     const int64_t newest = newest_opset(node.domain);
-    int64_t opset = node.canonical ? newest : root_.opset(node.domain);
+    int64_t opset = node.opset                     ? node.opset
+                    : node.canonical && newest > 0 ? newest
+                                                   : root_.opset(node.domain);
     if (newest && opset > newest) {
       if (too_new_.insert(node.domain).second)
         fault(Code::kUNSUPPORTED_OPERATOR, "opset ", opset, " of domain '",

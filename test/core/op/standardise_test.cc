@@ -11,6 +11,7 @@
 
 #include "core/ir/verify.h"
 #include "core/op/engine/canonicalise.h"
+#include "core/op/engine/operator_set.h"
 #include "test/core/op/dtypes.h"
 
 namespace pfrt {
@@ -276,6 +277,56 @@ TEST(Standardise, numbers_of_strings_that_went_another_way_are_refused) {
   const Status back = standardise(*graph);
   EXPECT_EQ(back.code(), Code::kUNSUPPORTED);
   EXPECT_NE(std::string(back.message()).find("Add"), std::string::npos) << back.message();
+}
+
+// Gives output 0 the type of input 0.
+class Registered final : public CustomOperator {
+ public:
+  Registered(int since, int until)
+      : CustomOperator("", "Mine", "the test", row(since, until), {}) {}
+  Status infer(Inference& inference) const override {
+    inference.set_output(0, inference.input(0));
+    return {};
+  }
+
+ private:
+  static OperatorDef row(int since, int until) {
+    OperatorDef out{};
+    out.since = since;
+    out.until = until;
+    out.min_inputs = out.max_inputs = out.min_outputs = out.max_outputs = 1;
+    return out;
+  }
+};
+
+// An operator of ONNX's own domain that a client registered has its meaning by the model's opset;
+// the graph gets another.
+TEST(Standardise, does_not_make_another_of_a_registered_operator) {
+  OperatorSet::Ptr set;
+  for (const auto& [since, until] : {std::pair(1, 15), std::pair(16, 0)}) {
+    auto more = OperatorSet::with(set, std::make_shared<const Registered>(since, until));
+    ASSERT_TRUE(more.ok());
+    set = more.take();
+  }
+  for (const int64_t opset : {13, 20}) {
+    auto graph = one("Mine", {{PFRT_DTYPE_FLOAT32, {2}}});
+    graph->opsets[""] = opset;
+    use_operators(*graph, set);
+    ASSERT_TRUE(graph->bind_captures().ok());
+    ASSERT_TRUE(canonicalise(*graph).ok());
+    const Node& node = *graph->node(graph->node_ids().front());
+    EXPECT_EQ(node.opset, opset);
+    EXPECT_EQ(find_canonical(*graph, node)->since, opset == 13 ? 1 : 16);
+    const Status status = standardise(*graph);
+    if (opset == 13) {
+      EXPECT_EQ(status.code(), Code::kUNSUPPORTED);
+      EXPECT_NE(status.message().find("opset 13"), std::string::npos) << status.message();
+      continue;
+    }
+    ASSERT_TRUE(status.ok()) << status.message();
+    EXPECT_EQ(node.opset, 0);
+    EXPECT_EQ(find_canonical(*graph, node)->since, 16);
+  }
 }
 
 }  // namespace

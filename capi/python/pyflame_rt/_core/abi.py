@@ -277,6 +277,7 @@ class OperatorInfo(Structure):
         ("domain", String),
         ("runs_in", String),
         ("note", String),
+        ("types", String),
     ]
 
 
@@ -1170,7 +1171,7 @@ class SnapshotNode(Structure):
         ("attrs", c_void_p),
         ("attr_count", c_uint64),
         ("tail_of", c_uint32),
-        ("reserved", c_uint32),
+        ("opset", c_uint32),
     ]
 
 
@@ -1300,6 +1301,7 @@ class StepContext(Structure):
         ("alloc_output", CFUNCTYPE(c_uint32, c_void_p, c_uint32, c_void_p, c_uint32, c_void_p)),
         ("fail", CFUNCTYPE(c_uint32, c_void_p, c_uint32, String)),
         ("dims", c_void_p),
+        ("set_strings", CFUNCTYPE(c_uint32, c_void_p, c_uint32, c_uint64, c_void_p, c_uint64)),
     ]
 
 
@@ -1552,6 +1554,23 @@ class OpInfer(Structure):
     ]
 
 
+class OpCreate(Structure):
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("abi", c_uint32),
+        ("host", c_void_p),
+        ("node", c_void_p),
+        ("attr_size", c_uint32),
+        ("value_size", c_uint32),
+        ("input_count", c_uint32),
+        ("output_count", c_uint32),
+        ("inputs", c_void_p),
+        ("outputs", c_void_p),
+        ("stop", CFUNCTYPE(c_uint32, c_void_p)),
+        ("fail", CFUNCTYPE(c_uint32, c_void_p, c_uint32, String)),
+    ]
+
+
 class OpCompute(Structure):
     _fields_ = [
         ("struct_size", c_uint32),
@@ -1571,6 +1590,8 @@ class OpCompute(Structure):
         ("stop", CFUNCTYPE(c_uint32, c_void_p)),
         ("fail", CFUNCTYPE(c_uint32, c_void_p, c_uint32, String)),
         ("max_pixels", c_uint64),
+        ("state", c_void_p),
+        ("set_strings", CFUNCTYPE(c_uint32, c_void_p, c_uint32, c_uint64, c_void_p, c_uint64)),
     ]
 
 
@@ -1585,16 +1606,24 @@ class CustomOp(Structure):
         ("name", String),
         ("domain", String),
         ("since_version", c_uint32),
+        ("until_version", c_uint32),
         ("min_inputs", c_uint32),
         ("max_inputs", c_uint32),
         ("min_outputs", c_uint32),
         ("max_outputs", c_uint32),
+        ("input_types", c_void_p),
+        ("output_types", c_void_p),
+        ("input_type_count", c_uint32),
+        ("output_type_count", c_uint32),
         ("content_inputs", c_uint32),
+        ("reserved", c_uint32),
         ("flags", c_uint64),
         ("infer", CFUNCTYPE(c_uint32, c_void_p, c_void_p)),
         ("compute", CFUNCTYPE(c_uint32, c_void_p, c_void_p)),
         ("release", CFUNCTYPE(None, c_void_p)),
         ("user", c_void_p),
+        ("create_state", CFUNCTYPE(c_uint32, c_void_p, c_void_p, c_void_p)),
+        ("release_state", CFUNCTYPE(None, c_void_p, c_void_p)),
     ]
 
 
