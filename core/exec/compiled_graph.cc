@@ -153,7 +153,8 @@ Status CompiledGraph::run_host(Segment& segment, std::vector<ValuePtr>& slots,
       PFRT_ASSIGN(std::vector<ValuePtr> inputs, inputs_of(node, slots, control));
       for (const uint32_t slot : segment.last_read) slots[slot].reset();
       PFRT_TRY(runs_bodies(node) ? run_control_flow(node, inputs, slots, control, made)
-                                 : run_host_op(segment.host_op, g, node, inputs, made, control));
+                                 : run_host_op(segment.host_op, g, node, inputs, made, control,
+                                               segment.prepared));
       for (size_t i = 0; i < made.size(); ++i)
         if (node.outputs[i] != kNoId && made[i])
           PFRT_TRY(check_planned(g, node.outputs[i], *made[i]));

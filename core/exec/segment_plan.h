@@ -15,6 +15,7 @@
 #include "core/base/made_once.h"
 #include "core/exec/block_pool.h"
 #include "core/exec/host/host_ops.h"
+#include "core/exec/host/prepared.h"
 #include "core/exec/run/run_types.h"
 #include "core/op/engine/inference.h"
 #include "core/plan/levels.h"
@@ -39,6 +40,7 @@ struct Segment {
   bool host = false;
   uint32_t host_node = 0;                 // snapshot index
   const host::HostOp* host_op = nullptr;  // of that node; null where it has bodies instead
+  host::Prepared prepared;                // by that operator
   std::vector<StageExecutable> stages;
   std::vector<NodeId> order;
   std::vector<ValueId> live_in;    // values with a slot that it reads

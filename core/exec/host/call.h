@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/exec/host/prepared.h"
 #include "core/exec/run/control.h"
 #include "core/ir/graph.h"
 
@@ -21,6 +22,7 @@ struct Call {
   const std::vector<ValuePtr>& in;  // null where absent
   std::vector<ValuePtr>& out;       // one for each output of the node, at least one
   const RunControl& control;
+  Prepared& prepared;  // the node's
   mutable BytePace pace{control};
 
   const Value* input(size_t i) const { return i < in.size() ? in[i].get() : nullptr; }

@@ -47,11 +47,11 @@ const host::HostOp* find_host_op(const Node& node) {
 
 Status run_host_op(const host::HostOp* op, const Graph& graph, const Node& node,
                    const std::vector<ValuePtr>& inputs, std::vector<ValuePtr>& outputs,
-                   const RunControl& control) {
+                   const RunControl& control, host::Prepared& prepared) {
   if (outputs.empty()) return {};
   if (op == nullptr)
     return error(Code::kUNSUPPORTED_OPERATOR, "the host has no operator of this name");
-  return op->run({graph, node, inputs, outputs, control});
+  return op->run({graph, node, inputs, outputs, control, prepared});
 }
 
 }  // namespace pfrt

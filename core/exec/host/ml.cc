@@ -51,26 +51,40 @@ std::string key_of(pfrt_dtype dtype, std::string_view bytes) {
   return key;
 }
 
+// Positions of keys; a longer text is no key, and is not hashed.
+template <typename Key>
+struct Positions {
+  std::unordered_map<Key, int64_t> of;
+  size_t longest = 0;
+};
+
+Result<std::shared_ptr<const Positions<std::string>>> read_keys(const Call& call,
+                                                                const Tensor& keys) {
+  auto made = std::make_shared<Positions<std::string>>();
+  for (int64_t i = 0; i < keys.count(); ++i) {
+    const std::string_view key = bytes_at(keys, i);
+    PFRT_TRY(call.walked(key.size()));
+    made->longest = std::max(made->longest, key.size());
+    made->of[key_of(keys.dtype, key)] = i;
+  }
+  return std::shared_ptr<const Positions<std::string>>(std::move(made));
+}
+
 Status label_encoder(const Call& call) {
   PFRT_ASSIGN(const Tensor keys, tensor_attribute(call, "keys_tensor"));
   PFRT_ASSIGN(const Tensor values, tensor_attribute(call, "values_tensor"));
   PFRT_ASSIGN(const Tensor fallback, tensor_attribute(call, "default_tensor"));
   PFRT_ASSIGN(const Tensor* x, need_tensor(call, 0, keys.dtype));
-  std::unordered_map<std::string, int64_t> positions;
-  size_t longest = 0;  // a longer text is no key, and is not hashed
-  for (int64_t i = 0; i < keys.count(); ++i) {
-    const std::string_view key = bytes_at(keys, i);
-    PFRT_TRY(call.walked(key.size()));
-    longest = std::max(longest, key.size());
-    positions[key_of(keys.dtype, key)] = i;
-  }
+  PFRT_ASSIGN(const auto positions, call.prepared.get<Positions<std::string>>(
+                                        call.control, [&] { return read_keys(call, keys); }));
   PFRT_ASSIGN(Tensor y, Tensor::allocate(values.dtype, x->dims));
+  const size_t longest = positions->longest;
   for (int64_t i = 0; i < x->count(); ++i) {
     const std::string_view text = bytes_at(*x, i);
     const auto found =
-        text.size() > longest ? positions.end() : positions.find(key_of(x->dtype, text));
+        text.size() > longest ? positions->of.end() : positions->of.find(key_of(x->dtype, text));
     const std::string_view label =
-        found == positions.end() ? bytes_at(fallback, 0) : bytes_at(values, found->second);
+        found == positions->of.end() ? bytes_at(fallback, 0) : bytes_at(values, found->second);
     PFRT_TRY(call.walked(std::min(text.size(), longest) + label.size()));
     PFRT_TRY(set_at(y, i, label));
   }
@@ -78,18 +92,27 @@ Status label_encoder(const Call& call) {
   return {};
 }
 
+// |cats| outlives the result.
+Result<std::shared_ptr<const Positions<std::string_view>>> read_categories(
+    const Call& call, const std::vector<std::string>& cats) {
+  auto made = std::make_shared<Positions<std::string_view>>();
+  for (size_t i = 0; i < cats.size(); ++i) {
+    PFRT_TRY(call.walked(cats[i].size()));
+    made->longest = std::max(made->longest, cats[i].size());
+    made->of[cats[i]] = static_cast<int64_t>(i);
+  }
+  return std::shared_ptr<const Positions<std::string_view>>(std::move(made));
+}
+
 Status one_hot_encoder(const Call& call) {
   PFRT_ASSIGN(const Tensor* x, need_tensor(call, 0, PFRT_DTYPE_STRING));
   const Attribute* cats = call.node.attr("cats_strings");
   if (!cats || cats->strings.empty())
     return error(Code::kINVALID_MODEL, "attribute 'cats_strings' is empty or absent");
-  std::unordered_map<std::string_view, int64_t> positions;
-  size_t longest = 0;  // a longer text is no category, and is not hashed
-  for (size_t i = 0; i < cats->strings.size(); ++i) {
-    PFRT_TRY(call.walked(cats->strings[i].size()));
-    longest = std::max(longest, cats->strings[i].size());
-    positions[cats->strings[i]] = static_cast<int64_t>(i);
-  }
+  PFRT_ASSIGN(const auto positions,
+              call.prepared.get<Positions<std::string_view>>(
+                  call.control, [&] { return read_categories(call, cats->strings); }));
+  const size_t longest = positions->longest;
   const auto width = static_cast<int64_t>(cats->strings.size());
   Dims dims = x->dims;
   dims.push_back(width);
@@ -97,8 +120,8 @@ Status one_hot_encoder(const Call& call) {
   for (int64_t i = 0; i < x->count(); ++i) {
     const std::string_view text = view(x->as<const pfrt_string>()[i]);
     PFRT_TRY(call.walked(std::min(text.size(), longest)));
-    const auto found = text.size() > longest ? positions.end() : positions.find(text);
-    if (found != positions.end())
+    const auto found = text.size() > longest ? positions->of.end() : positions->of.find(text);
+    if (found != positions->of.end())
       y.as<float>()[i * width + found->second] = 1;
     else if (call.node.attr_int("zeros", 1) == 0)
       return error(Code::kINVALID_ARGUMENT, "'", text.substr(0, 40),

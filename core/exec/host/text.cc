@@ -26,6 +26,24 @@ Result<std::string> change_case(BytePace& pace, std::string_view text, std::stri
   return out;
 }
 
+struct StopWords {
+  std::unordered_set<std::string> words;
+  size_t longest = 0;
+};
+
+Result<std::shared_ptr<const StopWords>> read_stop_words(const Call& call, const Attribute* list,
+                                                         bool sensitive) {
+  auto made = std::make_shared<StopWords>();
+  for (size_t i = 0; list && i < list->strings.size(); ++i) {
+    PFRT_TRY(call.walked(list->strings[i].size()));
+    PFRT_ASSIGN(std::string word,
+                change_case(call.pace, list->strings[i], sensitive ? "NONE" : "LOWER"));
+    made->longest = std::max(made->longest, word.size());
+    made->words.insert(std::move(word));
+  }
+  return std::shared_ptr<const StopWords>(std::move(made));
+}
+
 Status string_normalizer(const Call& call) {
   PFRT_ASSIGN(const Tensor* input, need_tensor(call, 0, PFRT_DTYPE_STRING));
   const Tensor& t = *input;
@@ -34,23 +52,16 @@ Status string_normalizer(const Call& call) {
     return error(Code::kSHAPE_MISMATCH, "input must be [C] or [1,C], its rank is ", t.dims.size());
   const std::string_view action = call.node.attr_string("case_change_action", "NONE");
   const bool sensitive = call.node.attr_int("is_case_sensitive", 0) != 0;
-  const Attribute* list = call.node.attr("stopwords");
-  std::unordered_set<std::string> stop;
-  size_t longest = 0;
-  for (size_t i = 0; list && i < list->strings.size(); ++i) {
-    PFRT_TRY(call.walked(list->strings[i].size()));
-    PFRT_ASSIGN(std::string word,
-                change_case(call.pace, list->strings[i], sensitive ? "NONE" : "LOWER"));
-    longest = std::max(longest, word.size());
-    stop.insert(std::move(word));
-  }
+  PFRT_ASSIGN(const auto stop, call.prepared.get<StopWords>(call.control, [&] {
+    return read_stop_words(call, call.node.attr("stopwords"), sensitive);
+  }));
   std::vector<std::string> kept;
   for (const pfrt_string& s : t.strings()) {
     PFRT_TRY(call.walked(s.size));
     // A text longer than every stop word, in any case, is not looked up.
     PFRT_ASSIGN(const std::string compared,
                 change_case(call.pace, view(s), sensitive ? "NONE" : "LOWER"));
-    if (compared.size() <= longest && stop.count(compared) != 0) continue;
+    if (compared.size() <= stop->longest && stop->words.count(compared) != 0) continue;
     PFRT_ASSIGN(std::string changed, change_case(call.pace, view(s), action));
     kept.push_back(std::move(changed));
   }

@@ -22,7 +22,8 @@ class Grams {
  public:
   // |least| and |most| bound the lengths to be found; all n-grams of the pool are numbered in its
   // order.
-  Status read(const Call& call, const std::vector<T>& pool, const std::vector<int64_t>& counts,
+  template <typename Item>
+  Status read(const Call& call, const std::vector<Item>& pool, const std::vector<int64_t>& counts,
               int64_t least, int64_t most) {
     int64_t gram = 0;
     for (size_t n = 0; n < counts.size(); ++n) {
@@ -80,22 +81,27 @@ struct Rows {
   int64_t count = 1, length = 1;
 };
 
-template <typename T>
-Status count_all(const Call& call, const std::vector<T>& pool, std::span<const T> items,
+// |pool| has items of type T, or texts that outlive the result.
+template <typename T, typename Item>
+Status count_all(const Call& call, const std::vector<Item>& pool, std::span<const T> items,
                  const Rows& rows, size_t width, float* out) {
   const Node& node = call.node;
   const int64_t least = node.attr_int("min_gram_length", 1),
                 most = node.attr_int("max_gram_length", 1),
                 skips = node.attr_int("max_skip_count", 0);
   const std::vector<int64_t>& columns = *node.attr_ints("ngram_indexes");
-  Grams<T> grams;
-  PFRT_TRY(grams.read(call, pool, *node.attr_ints("ngram_counts"), least, most));
+  const auto read = [&]() -> Result<std::shared_ptr<const Grams<T>>> {
+    auto made = std::make_shared<Grams<T>>();
+    PFRT_TRY(made->read(call, pool, *node.attr_ints("ngram_counts"), least, most));
+    return std::shared_ptr<const Grams<T>>(std::move(made));
+  };
+  PFRT_ASSIGN(const auto grams, call.prepared.get<Grams<T>>(call.control, read));
   for (int64_t r = 0; r < rows.count; ++r) {
     const auto row =
         items.subspan(static_cast<size_t>(r * rows.length), static_cast<size_t>(rows.length));
     float* const counts = out + static_cast<size_t>(r) * width;
-    PFRT_TRY(grams.find(call, row, least, most, skips,
-                        [&](size_t gram) { counts[static_cast<size_t>(columns[gram])] += 1; }));
+    PFRT_TRY(grams->find(call, row, least, most, skips,
+                         [&](size_t gram) { counts[static_cast<size_t>(columns[gram])] += 1; }));
   }
   return {};
 }
@@ -130,11 +136,11 @@ Status tf_idf(const Call& call) {
   float* const counts = out.as<float>();
   if (const Attribute* texts = node.attr("pool_strings")) {
     PFRT_ASSIGN(const Tensor* strings, need_tensor(call, 0, PFRT_DTYPE_STRING));
-    const std::vector<std::string_view> pool(texts->strings.begin(), texts->strings.end());
     std::vector<std::string_view> items;
     items.reserve(strings->strings().size());
     for (const pfrt_string& s : strings->strings()) items.push_back(view(s));
-    PFRT_TRY(count_all(call, pool, std::span<const std::string_view>(items), rows, width, counts));
+    PFRT_TRY(count_all(call, texts->strings, std::span<const std::string_view>(items), rows, width,
+                       counts));
   } else {
     const bool wide = t.dtype == PFRT_DTYPE_INT64;
     const std::vector<int64_t> widened = wide ? std::vector<int64_t>() : to_int64s(t);
