@@ -29,6 +29,13 @@ inline pfrt_custom_op onnx_op(std::string_view name, uint32_t since, uint32_t in
   return op;
 }
 
+// Says which element types all inputs and all outputs have; both live as long as the plug-in.
+inline void set_types(pfrt_custom_op& op, const pfrt_dtype& inputs, const pfrt_dtype& outputs) {
+  op.input_types = &inputs;
+  op.output_types = &outputs;
+  op.input_type_count = op.output_type_count = 1;
+}
+
 // The attribute of that name and type, or nullptr. |size| is the distance between attributes.
 inline const pfrt_snapshot_attr* attribute(const pfrt_snapshot_node& node, uint32_t size,
                                            std::string_view name, pfrt_attr_type type) {

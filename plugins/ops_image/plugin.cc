@@ -30,8 +30,6 @@ Pixels pixels_of(const pfrt_snapshot_node& node, uint32_t attr_size) {
 
 pfrt_code infer(void*, const pfrt_op_infer* context) {
   const pfrt_snapshot_value& x = context->inputs[0];
-  if (x.dtype != PFRT_DTYPE_UINT8 && x.dtype != PFRT_DTYPE_UNSET)
-    return context->fail(context, PFRT_CODE_DTYPE_MISMATCH, text("the stream must be uint8"));
   if (x.rank >= 0 && x.rank != 1)
     return context->fail(context, PFRT_CODE_SHAPE_MISMATCH, text("the stream must have rank 1"));
   const Pixels pixels = pixels_of(*context->node, context->attr_size);
@@ -105,8 +103,16 @@ pfrt_code compute(void*, const pfrt_op_compute* context) {
   }
 }
 
-const pfrt_custom_op kImageDecoder =
-    pfrt::ops::onnx_op("ImageDecoder", 20, 1, PFRT_OP_DATA_DEPENDENT, infer, compute);
+constexpr pfrt_dtype kBytes = PFRT_DTYPE_UINT8;
+
+pfrt_custom_op image_decoder() {
+  pfrt_custom_op op =
+      pfrt::ops::onnx_op("ImageDecoder", 20, 1, PFRT_OP_DATA_DEPENDENT, infer, compute);
+  pfrt::ops::set_types(op, kBytes, kBytes);
+  return op;
+}
+
+const pfrt_custom_op kImageDecoder = image_decoder();
 const pfrt_custom_op* const kOps[] = {&kImageDecoder};
 const pfrt_ops_table kTable = {sizeof(pfrt_ops_table), PFRT_ABI_VERSION, kOps, 1};
 
