@@ -5,6 +5,7 @@
  * folder.
  */
 #include <pyflame_rt/custom.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define TEXT(literal) \
@@ -28,16 +29,36 @@ static float attribute(const pfrt_snapshot_node* node, uint32_t attr_size, const
   return otherwise;
 }
 
+typedef struct limits {
+  float lo, hi;
+} limits;
+
+/* Called once for each node, when a session is made. What it prepares is given to all runs of the
+ * node, which may be under way on several threads at once. */
+static pfrt_code create_limits(void* user, const pfrt_op_create* call, void** out_state) {
+  (void)user;
+  limits* made = malloc(sizeof *made);
+  if (!made) return PFRT_CODE_OUT_OF_MEMORY;
+  made->lo = attribute(call->node, call->attr_size, "lo", -1);
+  made->hi = attribute(call->node, call->attr_size, "hi", 1);
+  if (made->lo > made->hi) {
+    free(made);
+    return call->fail(call, PFRT_CODE_INVALID_MODEL, text("attribute 'lo' is above 'hi'"));
+  }
+  *out_state = made;
+  return PFRT_CODE_OK;
+}
+
+static void release_limits(void* user, void* state) {
+  (void)user;
+  free(state);
+}
+
 /* The output is what the input is. Called when a model is loaded, and for each new set of
  * dimensions. */
 static pfrt_code infer(void* user, const pfrt_op_infer* call) {
   (void)user;
   const pfrt_snapshot_value* x = &call->inputs[0];
-  if (x->dtype != PFRT_DTYPE_FLOAT32 && x->dtype != PFRT_DTYPE_UNSET)
-    return call->fail(call, PFRT_CODE_DTYPE_MISMATCH, text("only float32 can be clamped"));
-  if (attribute(call->node, call->attr_size, "lo", -1) >
-      attribute(call->node, call->attr_size, "hi", 1))
-    return call->fail(call, PFRT_CODE_INVALID_MODEL, text("attribute 'lo' is above 'hi'"));
   return call->set_output(call, 0, PFRT_DTYPE_FLOAT32, x->rank, x->dims);
 }
 
@@ -45,14 +66,13 @@ enum { CHUNK = 4096 };
 
 static void clamp_chunk(void* arg, uint64_t chunk, uint32_t worker) {
   const pfrt_op_compute* call = (const pfrt_op_compute*)arg;
+  const limits* limit = (const limits*)call->state;
   (void)worker;
-  const float lo = attribute(call->node, call->attr_size, "lo", -1);
-  const float hi = attribute(call->node, call->attr_size, "hi", 1);
   const float* x = (const float*)call->inputs[0].data;
   float* y = (float*)call->outputs[0].data;
   const uint64_t count = call->outputs[0].bytes / sizeof(float);
   for (uint64_t i = chunk * CHUNK; i < count && i < (chunk + 1) * CHUNK; ++i)
-    y[i] = x[i] < lo ? lo : x[i] > hi ? hi : x[i];
+    y[i] = x[i] < limit->lo ? limit->lo : x[i] > limit->hi ? limit->hi : x[i];
 }
 
 /* The runtime's threads share the work; memory for the output is there, for infer said how much. */
@@ -63,6 +83,10 @@ static pfrt_code compute(void* user, const pfrt_op_compute* call) {
   return call->stop(call);
 }
 
+/* Nodes of other types are refused. An operator of the same name for float64 would stand beside
+ * this one, in the same list. */
+static const pfrt_dtype kFloat32[] = {PFRT_DTYPE_FLOAT32};
+
 static const pfrt_custom_op kClamp = {
     .struct_size = sizeof(pfrt_custom_op),
     .abi = PFRT_ABI_VERSION,
@@ -70,8 +94,14 @@ static const pfrt_custom_op kClamp = {
     .domain = TEXT("sample"),
     .since_version = 1,
     .min_inputs = 1,
+    .input_types = kFloat32,
+    .output_types = kFloat32,
+    .input_type_count = 1,
+    .output_type_count = 1,
     .infer = infer,
     .compute = compute,
+    .create_state = create_limits,
+    .release_state = release_limits,
 };
 static const pfrt_custom_op* const kOps[] = {&kClamp};
 static const pfrt_ops_table kTable = {

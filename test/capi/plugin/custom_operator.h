@@ -34,6 +34,20 @@ struct TestOperator {
       c.infer = [](void* user, const pfrt_op_infer* call) {
         return static_cast<TestOperator*>(user)->infer(call);
       };
+    if (create_state) {
+      c.create_state = [](void* user, const pfrt_op_create* call, void** out_state) {
+        return static_cast<TestOperator*>(user)->create_state(call, out_state);
+      };
+      c.release_state = [](void* user, void* state) {
+        auto& self = *static_cast<TestOperator*>(user);
+        ++self.states_released;
+        if (self.release_state) self.release_state(state);
+      };
+    }
+    c.input_types = input_types.data();
+    c.input_type_count = static_cast<uint32_t>(input_types.size());
+    c.output_types = output_types.data();
+    c.output_type_count = static_cast<uint32_t>(output_types.size());
     return take(api().env->register_operator(env, &c));
   }
 
@@ -41,13 +55,23 @@ struct TestOperator {
   pfrt_custom_op c{};
   std::function<pfrt_code(const pfrt_op_infer*)> infer;  // empty: none
   std::function<pfrt_code(const pfrt_op_compute*)> compute;
-  std::atomic<int> released{0};
+  std::function<pfrt_code(const pfrt_op_create*, void**)> create_state;  // empty: none
+  std::function<void(void*)> release_state;                              // empty: only counted
+  std::vector<pfrt_dtype> input_types, output_types;
+  std::atomic<int> released{0}, states_released{0};
 };
 
 // Gives output 0 the type and shape of input 0.
 inline pfrt_code infer_like_input(const pfrt_op_infer* call) {
   return call->set_output(call, 0, call->inputs[0].dtype, call->inputs[0].rank,
                           call->inputs[0].dims);
+}
+
+// Gives output 0 the shape of input 0 and |dtype|.
+inline auto infer_shape_as(pfrt_dtype dtype) {
+  return [dtype](const pfrt_op_infer* call) {
+    return call->set_output(call, 0, dtype, call->inputs[0].rank, call->inputs[0].dims);
+  };
 }
 
 inline uint64_t count_of(const pfrt_tensor& tensor) {
@@ -92,6 +116,12 @@ inline std::unique_ptr<TestOperator> scale_operator(bool with_infer = true) {
 GraphBuilder scale_graph(const std::vector<Attr>& attrs = {});
 // A graph of a single node of |op|, called "n1", on x float32[N,3].
 GraphBuilder one_node(const TestOperator& op, const std::vector<Attr>& attrs = {});
+// Runs with values, those of a string included, and gives the first output.
+Failure try_run_values(pfrt_session* session, const std::vector<pfrt_value*>& inputs,
+                       Handle<pfrt_value>* output);
+Handle<pfrt_value> texts_value(const std::vector<int64_t>& dims,
+                               const std::vector<std::string>& texts);
+std::vector<std::string> texts_of(const pfrt_value* value);
 inline const Array kRow = floats({1, 3}, {-3, 0, 1});
 
 }  // namespace pfrt_test

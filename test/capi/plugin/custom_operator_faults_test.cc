@@ -76,7 +76,6 @@ TEST(CustomOperatorFaults, shape_callbacks_that_fail_or_talk_nonsense) {
           {"threw an exception"});
   refused(PFRT_CODE_PROVIDER, says(1, PFRT_DTYPE_FLOAT32, 0, {}), {"output 1", "has 1"});
   refused(PFRT_CODE_PROVIDER, says(0, 77, 0, {}), {"element type 77"});
-  refused(PFRT_CODE_PROVIDER, says(0, PFRT_DTYPE_STRING, 0, {}), {"strings"});
   refused(PFRT_CODE_PROVIDER, says(0, PFRT_DTYPE_FLOAT32, 1 << 20, {1}), {"rank 1048576"});
   refused(PFRT_CODE_PROVIDER, says(0, PFRT_DTYPE_FLOAT32, -9, {}), {"rank -9"});
   refused(PFRT_CODE_PROVIDER, says(0, PFRT_DTYPE_FLOAT32, 2, {}), {"no dimensions"});

@@ -79,6 +79,7 @@ TEST(OpsPlugin, reports_like_a_built_in_operator) {
 TEST(OpsPlugin, conflicts_name_both_sides) {
   TestOperator op("Clamp", "sample");
   op.compute = compute_scaled;
+  op.input_types = op.output_types = {PFRT_DTYPE_FLOAT32};
   const auto env = make_env({{"plugin_path", folder("clamp")}});
   ASSERT_TRUE(ok(op.add_to(env.get())));
   // A model that needs no further operator opens no plug-in.
@@ -100,6 +101,47 @@ TEST(OpsPlugin, brings_all_its_operators_or_none) {
   for (int i = 0; i < 2; ++i)
     EXPECT_TRUE(fails(try_model(env.get(), g), PFRT_CODE_INVALID_ARGUMENT,
                       {"'ai.onnx.Relu'", "libpyflamert_ops_bad_name.so", "built-in"}));
+}
+
+GraphBuilder tag_graph(pfrt_dtype dtype, int64_t opset) {
+  GraphBuilder g;
+  g.input("x", dtype, {1});
+  g.node("Tag", {"x"}, {"y"}, {}, "n1", "test");
+  g.output("y");
+  g.opset(opset, "test");
+  return g;
+}
+
+std::string tag_of(pfrt_env* env, pfrt_dtype dtype, int64_t opset) {
+  const auto session = make_session(env, tag_graph(dtype, opset));
+  if (!session) return {};
+  const auto x = value_of(dtype == PFRT_DTYPE_FLOAT32 ? floats({1}, {0}) : int64s({1}, {0}));
+  Handle<pfrt_value> y;
+  EXPECT_TRUE(ok(try_run_values(session.get(), {x.get()}, &y)));
+  return y ? texts_of(y.get())[0] : std::string();
+}
+
+TEST(OpsPlugin, brings_versions_types_states_and_strings) {
+  const auto env = make_env({{"plugin_path", folder("overloads")}});
+  EXPECT_EQ(tag_of(env.get(), PFRT_DTYPE_FLOAT32, 1), "first float32 at opset 1");
+  EXPECT_EQ(tag_of(env.get(), PFRT_DTYPE_FLOAT32, 2), "second float32 at opset 2");
+  EXPECT_EQ(tag_of(env.get(), PFRT_DTYPE_INT64, 3), "second int64 at opset 3");
+  EXPECT_TRUE(fails(try_session(env.get(), tag_graph(PFRT_DTYPE_INT64, 1)),
+                    PFRT_CODE_DTYPE_MISMATCH, {"Tag 'n1'", "there is 'float32 -> string'"}));
+}
+
+TEST(OpsPlugin, is_opened_for_types_and_versions_that_nobody_else_has) {
+  TestOperator own("Tag", "test");
+  own.input_types = {PFRT_DTYPE_FLOAT64};
+  own.c.since_version = 2;
+  own.infer = infer_like_input;
+  own.compute = compute_scaled;
+  const auto env = make_env({{"plugin_path", folder("overloads")}});
+  ASSERT_TRUE(ok(own.add_to(env.get())));
+  EXPECT_TRUE(make_session(env.get(), tag_graph(PFRT_DTYPE_FLOAT64, 2)));
+  EXPECT_EQ(tag_of(env.get(), PFRT_DTYPE_FLOAT32, 2), "second float32 at opset 2");
+  EXPECT_EQ(tag_of(env.get(), PFRT_DTYPE_FLOAT32, 1), "first float32 at opset 1");
+  EXPECT_TRUE(make_session(env.get(), tag_graph(PFRT_DTYPE_FLOAT64, 2)));
 }
 
 TEST(OpsPlugin, is_rejected_with_a_short_table) {
