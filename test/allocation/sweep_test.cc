@@ -16,7 +16,7 @@
 #include <fstream>
 #include <string>
 
-#include "pyflame_rt/pyflame_rt.h"
+#include "pyflame_rt/custom.h"
 #include "test/allocation/failing_allocator.h"
 #include "test/hosts/models.h"
 
@@ -48,7 +48,78 @@ struct Port {
   }
 };
 
+// ---- operators of the model "registered" ----
+
+pfrt_code infer_texts(void*, const pfrt_op_infer* call) {
+  const bool marks = call->input_count == 1;
+  return call->set_output(call, 0, PFRT_DTYPE_STRING, marks ? call->inputs[0].rank : -1,
+                          call->inputs[0].dims);
+}
+
+// The state of Repeat is a number, that of Mark the length and bytes of a text.
+pfrt_code create_state(void*, const pfrt_op_create* call, void** out_state) {
+  const bool marks = call->input_count == 1;
+  auto* const state = static_cast<int64_t*>(std::malloc(64));
+  if (!state) return PFRT_CODE_OUT_OF_MEMORY;
+  *state = marks ? static_cast<int64_t>(call->node->attrs[0].s.size)
+                 : *static_cast<const int64_t*>(call->inputs[1].data);
+  if (marks) std::memcpy(state + 1, call->node->attrs[0].s.data, static_cast<size_t>(*state));
+  *out_state = state;
+  return PFRT_CODE_OK;
+}
+
+void release_state(void*, void* state) { std::free(state); }
+
+pfrt_code repeat(void*, const pfrt_op_compute* call) {
+  const int64_t words = call->inputs[0].dims[0], times = *static_cast<int64_t*>(call->state);
+  const int64_t count = words * times;
+  void* out = nullptr;
+  pfrt_code code = call->alloc_output(call, 0, PFRT_DTYPE_STRING, &count, 1, &out);
+  const auto* const texts = static_cast<const pfrt_string*>(call->inputs[0].data);
+  for (int64_t i = 0; i < times && code == PFRT_CODE_OK; ++i)
+    code = call->set_strings(call, 0, static_cast<uint64_t>(i * words), texts,
+                             static_cast<uint64_t>(words));
+  return code;
+}
+
+pfrt_code mark(void*, const pfrt_op_compute* call) {
+  const auto* const state = static_cast<const int64_t*>(call->state);
+  for (int64_t i = 0; i < call->inputs[0].dims[0]; ++i) {
+    const pfrt_string text = static_cast<const pfrt_string*>(call->inputs[0].data)[i];
+    std::array<char, 64> marked;
+    std::memcpy(marked.data(), text.data, text.size);
+    std::memcpy(marked.data() + text.size, state + 1, static_cast<size_t>(*state));
+    const pfrt_string whole = {marked.data(), text.size + static_cast<size_t>(*state)};
+    if (const pfrt_code code = call->set_strings(call, 0, static_cast<uint64_t>(i), &whole, 1))
+      return code;
+  }
+  return PFRT_CODE_OK;
+}
+
+pfrt_status* register_operators(pfrt_env* env) {
+  static constexpr pfrt_dtype kTypes[] = {PFRT_DTYPE_STRING, PFRT_DTYPE_INT64};
+  pfrt_custom_op op{};
+  op.struct_size = sizeof op;
+  op.name = str("Repeat");
+  op.domain = str("acme");
+  op.min_inputs = op.input_type_count = 2;
+  op.input_types = op.output_types = kTypes;
+  op.output_type_count = 1;
+  op.flags = PFRT_OP_DATA_DEPENDENT;
+  op.infer = infer_texts;
+  op.compute = repeat;
+  op.create_state = create_state;
+  op.release_state = release_state;
+  if (pfrt_status* status = api().env->register_operator(env, &op)) return status;
+  op.name = str("Mark");
+  op.min_inputs = op.input_type_count = 1;
+  op.flags = 0;
+  op.compute = mark;
+  return api().env->register_operator(env, &op);
+}
+
 struct Case {
+  bool operators = false;  // the environment needs those above
   const char* name;
   std::string path, save_to;
   std::vector<Port> inputs;
@@ -135,7 +206,8 @@ Outcome work_alone(const Case& c, const pfrt_options* env_options, const pfrt_op
   Outcome out;
   pfrt_env* env = nullptr;
   if (out.failed("environment", api().env->create(env_options, &env))) return out;
-  out = work(env, c, options);
+  if (!c.operators || !out.failed("operators", register_operators(env)))
+    out = work(env, c, options);
   api().env->release(env);
   return out;
 }
@@ -160,10 +232,12 @@ class AllocationFailure : public testing::TestWithParam<const char*> {
     case_.name = GetParam();
     const bool control = GetParam() == std::string_view("control");
     const bool tuned = GetParam() == std::string_view("tuned");
+    case_.operators = GetParam() == std::string_view("registered");
     const std::string onnx = folder_ / "model.onnx";
-    std::ofstream(onnx, std::ios::binary) << (control ? pfrt_models::control()
-                                              : tuned ? pfrt_models::divided()
-                                                      : pfrt_models::layers());
+    std::ofstream(onnx, std::ios::binary) << (control           ? pfrt_models::control()
+                                              : tuned           ? pfrt_models::divided()
+                                              : case_.operators ? pfrt_models::registered()
+                                                                : pfrt_models::layers());
     case_.path = onnx;
     case_.save_to = folder_ / (control ? "saved.pfm" : "saved.onnx");
     if (control) {
@@ -171,6 +245,9 @@ class AllocationFailure : public testing::TestWithParam<const char*> {
                       {PFRT_DTYPE_BOOL, {}, 0, &flag_, 1},
                       {PFRT_DTYPE_STRING, {2}, 1, words_, sizeof words_}};
       case_.outputs = 3;
+    } else if (case_.operators) {
+      case_.inputs = {{PFRT_DTYPE_STRING, {2}, 1, words_, sizeof words_}};
+      case_.outputs = 1;
     } else {
       const auto side = tuned ? 24 : 8, channels = tuned ? 16 : 3;
       x_ = pfrt_models::numbers(static_cast<size_t>(channels * side * side), 9);
@@ -233,6 +310,9 @@ class AllocationFailure : public testing::TestWithParam<const char*> {
     const uint64_t step = std::getenv("PFRT_ALLOCATION_ALL") ? 1 : 3;
     pfrt_env* env = nullptr;
     ASSERT_EQ(api().env->create(env_options_, &env), nullptr);
+    if (case_.operators) {
+      ASSERT_EQ(register_operators(env), nullptr);
+    }
     // Everything that is made once and kept is made here.
     failing::arm(1, false);
     EXPECT_EQ(work(env, case_, options_).code, PFRT_CODE_OUT_OF_MEMORY);
@@ -307,7 +387,8 @@ TEST_P(AllocationFailure, that_lasts_is_an_error) { sweep_warm(true); }
 TEST_P(AllocationFailure, of_one_request_while_everything_is_opened) { sweep_cold(false, 7); }
 TEST_P(AllocationFailure, that_lasts_from_the_opening) { sweep_cold(true, 7); }
 
-INSTANTIATE_TEST_SUITE_P(Models, AllocationFailure, testing::Values("layers", "control", "pfm"),
+INSTANTIATE_TEST_SUITE_P(Models, AllocationFailure,
+                         testing::Values("layers", "control", "pfm", "registered"),
                          [](const auto& row) { return std::string(row.param); });
 
 // Each process measures its steps anew, which takes long.

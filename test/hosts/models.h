@@ -66,6 +66,21 @@ inline std::string divided() {
   return model(g).bytes();
 }
 
+// Takes words string[2] and gives texts string[M], by acme.Repeat, whose constant says how often it
+// repeats each word, and acme.Mark, whose attribute it puts behind each.
+inline std::string registered() {
+  using namespace onnx_writer;
+  Graph g;
+  g.inputs = {value_info("words", kString, {2})};
+  g.outputs = {value_info("texts", kString, {-1})};
+  g.initializers = {tensor("times", kInt64, {1}, raw_bytes(std::vector<int64_t>{3}))};
+  g.nodes = {
+      node("Repeat", {"words", "times"}, {"many"}, {}, "n1", "acme"),
+      node("Mark", {"many"}, {"texts"}, {string_attribute("mark", "!")}, "n2", "acme"),
+  };
+  return model(g, {{"", 17}, {"acme", 1}}).bytes();
+}
+
 // Takes x float32[N,3], flag bool[] and words string[2]: chosen = flag ? x + x : x * x, y is chosen
 // above x, n the number of pieces, and small the words in lower case.
 inline std::string control() {
