@@ -119,7 +119,8 @@ int ops_command(const ListArgs& args) {
     json.object().key("operators").list();
     for (const OperatorInfo& op : operators) {
       json.object().field("op", op.op).field("domain", op.domain).field("since", op.since);
-      json.field("until", op.until).field("runs_in", op.runs_in).field("note", op.note).end();
+      json.field("until", op.until).field("runs_in", op.runs_in).field("note", op.note);
+      json.field("types", op.types).end();
     }
     json.end().end().print();
     return 0;
@@ -128,9 +129,10 @@ int ops_command(const ListArgs& args) {
     print_notes(operators);
     return 0;
   }
-  Table table({"operator", "domain", "opsets", "runs in"});
+  Table table({"operator", "domain", "opsets", "runs in", "types"});
   for (const OperatorInfo& op : operators) {
-    table.add({op.op, domain_text(op.domain), range_text(op.since, op.until), op.runs_in});
+    table.add(
+        {op.op, domain_text(op.domain), range_text(op.since, op.until), op.runs_in, op.types});
   }
   table.print();
   std::printf("%zu rows\n", operators.size());

@@ -130,7 +130,9 @@ INSTANTIATE_TEST_SUITE_P(
         Planted{PFRT_BROKEN("import_live_tensor"), {"unload-with-values"}, "1 value"},
         Planted{PFRT_BROKEN("import_releases_file_twice"), {"double-release"}, "the model's file"},
         Planted{PFRT_BROKEN("ops_same_op_twice"), {"operators"}, "there twice"},
-        Planted{PFRT_BROKEN("ops_op_writes_past"), {"writes-past-buffer"}, "an output"}),
+        Planted{PFRT_BROKEN("ops_op_writes_past"), {"writes-past-buffer"}, "an output"},
+        Planted{PFRT_BROKEN("ops_op_uses_state_up"), {"thread-count"}, "other bits"},
+        Planted{PFRT_BROKEN("ops_op_writes_strings"), {"writes-undeclared"}, "an output"}),
     [](const testing::TestParamInfo<Planted>& test) { return short_name(test.param.file); });
 
 #if !defined(PFRT_SANITIZE_ADDRESS) && !defined(PFRT_SANITIZE_THREAD)  // their heaps are their own

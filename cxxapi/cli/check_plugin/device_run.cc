@@ -165,6 +165,8 @@ bool DeviceRun::run_steps() {
     of(c).text_ = text_of(message);
     return code;
   };
+  context.set_strings = [](const pfrt_step_context*, uint32_t, uint64_t, const pfrt_string*,
+                           uint64_t) -> pfrt_code { return PFRT_CODE_INVALID_ARGUMENT; };
   context.scratch = [](const pfrt_step_context*, uint32_t) -> void* {
     alignas(64) static thread_local char memory[kScratch];
     return memory;

@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests of operators: their descriptions, infer with known and unknown inputs, and compute on small
-// tensors between guard pages. An operator may refuse the types that these tests use.
+// Tests of operators: their descriptions, infer with known and unknown inputs, create_state, and
+// compute on small tensors between guard pages, by several threads with one state. An operator may
+// refuse the types that these tests use.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <deque>
+#include <map>
+#include <mutex>
 #include <set>
 #include <thread>
 
 #include "cxxapi/cli/check_plugin/ages.h"
 #include "cxxapi/cli/check_plugin/cases.h"
 #include "cxxapi/cli/check_plugin/kinds.h"
+#include "cxxapi/cli/check_plugin/op_description.h"
 #include "cxxapi/cli/check_plugin/plugin_file.h"
 #include "pyflame_rt/custom.h"
 
@@ -31,10 +36,19 @@ struct Output {
   }
 };
 
-uint32_t input_count(const pfrt_custom_op& op) {
-  return op.min_inputs ? op.min_inputs : op.max_inputs == PFRT_ANY_NUMBER ? 1 : op.max_inputs;
+// Whether tensors of the type are made here.
+bool made_here(pfrt_dtype type) {
+  if (type == PFRT_DTYPE_STRING) return true;
+  try {
+    return element_bytes(type) > 0;
+  } catch (const std::logic_error&) {
+    return false;
+  }
 }
-uint32_t output_count(const pfrt_custom_op& op) { return std::max<uint32_t>(op.min_outputs, 1); }
+
+size_t bytes_of(pfrt_dtype type) {
+  return type == PFRT_DTYPE_STRING ? sizeof(pfrt_string) : element_bytes(type);
+}
 
 // A node of the operator without attributes.
 struct HostNode {
@@ -46,6 +60,7 @@ struct HostNode {
     node.op = op.name;
     node.domain = op.domain;
     node.canonical = 1;
+    node.opset = std::max(op.since_version, 1u);
     node.inputs = inputs.data();
     node.input_count = static_cast<uint32_t>(inputs.size());
     node.outputs = outputs.data();
@@ -55,8 +70,20 @@ struct HostNode {
   pfrt_snapshot_node node{};
 };
 
+// A value named |name|, which is no constant; |dims| may be null.
+pfrt_snapshot_value value_of(const char* name, pfrt_dtype dtype, const std::vector<int64_t>* dims) {
+  pfrt_snapshot_value v{};
+  v.name = {name, 1};
+  v.dtype = dtype;
+  v.rank = dims ? static_cast<int32_t>(dims->size()) : -1;
+  v.dims = dims ? dims->data() : nullptr;
+  v.producer = PFRT_NO_INDEX;
+  v.consumer_count = 1;
+  return v;
+}
+
 // Returns the outputs that infer describes; none when it refuses.
-std::vector<Output> infer(Trial& trial, const pfrt_custom_op& op, pfrt_dtype dtype,
+std::vector<Output> infer(Trial& trial, const pfrt_custom_op& op, const Types& types,
                           const std::vector<int64_t>* dims, Age age) {
   struct Collector {
     std::vector<Output> outputs;
@@ -68,12 +95,7 @@ std::vector<Output> infer(Trial& trial, const pfrt_custom_op& op, pfrt_dtype dty
   const size_t stride = sizeof(pfrt_snapshot_value) + (age == Age::kNewer ? kMore : 0);
   Guarded values(stride * node.inputs.size(), "the inputs", kHostStruct, 8);
   for (size_t i = 0; i < node.inputs.size(); ++i) {
-    pfrt_snapshot_value v{};
-    v.name = {"x", 1};
-    v.dtype = dtype;
-    v.rank = dims ? static_cast<int32_t>(dims->size()) : -1;
-    v.dims = dims ? dims->data() : nullptr;
-    v.producer = PFRT_NO_INDEX;
+    const pfrt_snapshot_value v = value_of("x", types[i], dims);
     std::memcpy(values.data() + i * stride, &v, sizeof v);
   }
   values.allow(Guarded::Access::kRead);
@@ -115,6 +137,60 @@ std::vector<Output> infer(Trial& trial, const pfrt_custom_op& op, pfrt_dtype dty
   return {};
 }
 
+// A node's state, until release.
+class State {
+ public:
+  State(Trial& trial, const pfrt_custom_op& op, const Types& types,
+        const std::vector<int64_t>& dims)
+      : trial_(trial), op_(op) {
+    if (!op.create_state) return;
+    const HostNode node(op);
+    std::vector<pfrt_snapshot_value> inputs, outputs;
+    for (const pfrt_dtype type : types) inputs.push_back(value_of("x", type, &dims));
+    for (size_t i = 0; i < node.outputs.size(); ++i)
+      outputs.push_back(value_of("y", output_type(op, types, i), nullptr));
+    pfrt_op_create context{};
+    context.host = this;
+    context.node = &node.node;
+    context.attr_size = sizeof(pfrt_snapshot_attr);
+    context.value_size = sizeof(pfrt_snapshot_value);
+    context.input_count = node.node.input_count;
+    context.output_count = node.node.output_count;
+    context.inputs = inputs.data();
+    context.outputs = outputs.data();
+    context.stop = [](const pfrt_op_create*) -> pfrt_code { return PFRT_CODE_OK; };
+    context.fail = [](const pfrt_op_create* c, pfrt_code code, pfrt_string message) {
+      static_cast<State*>(c->host)->text_ = text_of(message);
+      return code;
+    };
+    Sized<pfrt_op_create> sized(Age::kNow, context, "create_state's context");
+    sized.make_read_only();
+    const std::string name = "'" + text_of(op.name) + "'";
+    const pfrt_code code = call(trial, "struct-size-host", "create_state of " + name + " ran",
+                                [&] { return op.create_state(op.user, sized.get(), &state_); });
+    ok_ = code == PFRT_CODE_OK;
+    trial.expect(ok_ || !text_.empty(), "refusal",
+                 "create_state of " + name + " failed with " + code_text(code) + " and no message");
+    if (!ok_) state_ = nullptr;
+  }
+  void release() {
+    if (state_ && op_.release_state)
+      call(trial_, "operators", "release_state of '" + text_of(op_.name) + "' ran",
+           [&] { op_.release_state(op_.user, state_); });
+  }
+
+  bool ok() const { return ok_; }
+  const std::string& text() const { return text_; }
+  void* get() const { return state_; }
+
+ private:
+  Trial& trial_;
+  const pfrt_custom_op& op_;
+  void* state_ = nullptr;
+  bool ok_ = true;
+  std::string text_;
+};
+
 struct Computed {
   bool ok = false;
   std::string text;
@@ -123,30 +199,29 @@ struct Computed {
 
 class Compute {
  public:
-  Compute(Trial& trial, const pfrt_custom_op& op, pfrt_dtype dtype,
-          const std::vector<int64_t>& dims, const std::vector<Output>& inferred, Placed placed,
-          uint32_t workers)
-      : trial_(trial), op_(op), node_(op), placed_(placed), workers_(workers) {
+  Compute(Trial& trial, const pfrt_custom_op& op, const Types& types,
+          const std::vector<int64_t>& dims, const std::vector<Output>& inferred, void* state,
+          Placed placed, uint32_t workers)
+      : trial_(trial), op_(op), node_(op), state_(state), placed_(placed), workers_(workers) {
     size_t count = 1;
     for (int64_t d : dims) count *= static_cast<size_t>(d);
     for (size_t i = 0; i < node_.inputs.size(); ++i) {
-      std::vector<double> data;
-      for (size_t k = 0; k < count; ++k) data.push_back(static_cast<double>(k % 7 + i));
-      const std::vector<char> bytes = to_bytes(dtype, data);
-      Guarded& memory = *memory_.emplace_back(std::make_unique<Guarded>(
-          bytes.size(), "an input", kBuffer, element_bytes(dtype), placed));
+      const std::vector<char> bytes = input_bytes(types[i], count, i);
+      Guarded& memory = *memory_.emplace_back(
+          std::make_unique<Guarded>(bytes.size(), "an input", kBuffer, bytes_of(types[i]), placed));
       std::memcpy(memory.data(), bytes.data(), bytes.size());
       memory.allow(Guarded::Access::kRead);
-      inputs_.push_back(view(dtype, dims, memory));
+      inputs_.push_back(view(types[i], dims, memory));
     }
     outputs_.resize(node_.outputs.size());
     given_.resize(outputs_.size(), nullptr);
     shapes_.resize(outputs_.size());
+    texts_.resize(outputs_.size());
     for (size_t o = 0; o < outputs_.size(); ++o) {
       outputs_[o].struct_size = sizeof(pfrt_tensor);
-      outputs_[o].dtype = dtype;
+      outputs_[o].dtype = output_type(op, types, o);
       if (o >= inferred.size() || !inferred[o].known()) continue;
-      outputs_[o].dtype = inferred[o].dtype ? inferred[o].dtype : dtype;
+      if (inferred[o].dtype) outputs_[o].dtype = inferred[o].dtype;
       void* data = nullptr;
       if (give(static_cast<uint32_t>(o), outputs_[o].dtype, inferred[o].dims, &data))
         outputs_[o] = view(outputs_[o].dtype, shapes_[o], *given_[o]);
@@ -187,6 +262,11 @@ class Compute {
       for (std::thread& other : others) other.join();
     };
     context.stop = [](const pfrt_op_compute*) -> pfrt_code { return PFRT_CODE_OK; };
+    context.state = state_;
+    context.set_strings = [](const pfrt_op_compute* c, uint32_t index, uint64_t first,
+                             const pfrt_string* texts, uint64_t count) {
+      return static_cast<Compute*>(c->host)->set(index, first, texts, count);
+    };
     context.fail = [](const pfrt_op_compute* c, pfrt_code code, pfrt_string message) {
       static_cast<Compute*>(c->host)->text_ = text_of(message);
       return code;
@@ -206,10 +286,16 @@ class Compute {
     trial_.keep("writes-past-buffer");
     trial_.expect(result.ok || !text_.empty(), "refusal",
                   "compute of " + name + " failed with " + code_text(code) + " and no message");
-    for (const Guarded* memory : given_)
-      result.results.emplace_back(
-          memory ? std::vector<char>(memory->data(), memory->data() + memory->size())
-                 : std::vector<char>());
+    for (size_t o = 0; o < given_.size(); ++o) {
+      std::vector<char>& bytes = result.results.emplace_back();
+      const Guarded* const memory = given_[o];
+      if (memory && texts_[o].empty())
+        bytes.assign(memory->data(), memory->data() + memory->size());
+      for (const auto& [element, text] : texts_[o]) {
+        const std::string line = std::to_string(element) + " " + text + "\n";
+        bytes.insert(bytes.end(), line.begin(), line.end());
+      }
+    }
     trial_.expect(!result.ok || given_[0] != nullptr, "operators",
                   "compute of " + name + " succeeded without asking for memory for its output");
     return result;
@@ -226,18 +312,42 @@ class Compute {
     t.dims = dims.data();
     return t;
   }
+  // |count| elements of input |i|; texts are this object's.
+  std::vector<char> input_bytes(pfrt_dtype type, size_t count, size_t i) {
+    if (type != PFRT_DTYPE_STRING) {
+      std::vector<double> data;
+      for (size_t k = 0; k < count; ++k) data.push_back(static_cast<double>(k % 7 + i));
+      return to_bytes(type, data);
+    }
+    std::vector<char> bytes(count * sizeof(pfrt_string));
+    for (size_t k = 0; k < count; ++k) {
+      const std::string& text = own_.emplace_back("text " + std::to_string(k % 7 + i));
+      const pfrt_string one = {text.data(), text.size()};
+      std::memcpy(bytes.data() + k * sizeof one, &one, sizeof one);
+    }
+    return bytes;
+  }
+  pfrt_code set(uint32_t index, uint64_t first, const pfrt_string* texts, uint64_t count) {
+    if (index >= given_.size() || !given_[index] || outputs_[index].dtype != PFRT_DTYPE_STRING ||
+        (count && !texts))
+      return PFRT_CODE_INVALID_ARGUMENT;
+    const uint64_t elements = given_[index]->size() / sizeof(pfrt_string);
+    if (first > elements || count > elements - first) return PFRT_CODE_INVALID_ARGUMENT;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (uint64_t k = 0; k < count; ++k) texts_[index][first + k] = text_of(texts[k]);
+    return PFRT_CODE_OK;
+  }
   bool give(uint32_t index, pfrt_dtype dtype, std::vector<int64_t> dims, void** out) {
     constexpr size_t kMost = size_t{1} << 24;
     size_t count = 1;
     for (int64_t d : dims) count *= static_cast<size_t>(std::max<int64_t>(d, 0));
-    size_t size = 0;
-    try {
-      size = element_bytes(dtype);
-    } catch (const std::logic_error&) {
-      return false;
-    }
-    if (count > kMost) return false;
+    if (count > kMost || !made_here(dtype)) return false;
+    const size_t size = bytes_of(dtype);
     memory_.push_back(std::make_unique<Guarded>(count * size, "an output", kBuffer, size, placed_));
+    if (dtype == PFRT_DTYPE_STRING) {  // written by set_strings alone
+      std::memset(memory_.back()->data(), 0, count * size);
+      memory_.back()->allow(Guarded::Access::kRead);
+    }
     given_[index] = memory_.back().get();
     shapes_[index] = std::move(dims);
     *out = given_[index]->data();
@@ -247,48 +357,69 @@ class Compute {
   Trial& trial_;
   const pfrt_custom_op& op_;
   HostNode node_;
+  void* state_;
   Placed placed_;
   uint32_t workers_;
   std::vector<std::unique_ptr<Guarded>> memory_;
   std::vector<pfrt_tensor> inputs_, outputs_;
   std::vector<const Guarded*> given_;         // by output
   std::vector<std::vector<int64_t>> shapes_;  // by output
+  std::deque<std::string> own_;
+  std::mutex mutex_;
+  std::vector<std::map<uint64_t, std::string>> texts_;  // by output and element
   std::string text_;
 };
+
+// Computes on tensors of |types|, and again with other threads. False, with the reason in |why|,
+// when the operator does not take them.
+bool check_compute(Trial& trial, const pfrt_custom_op& op, const Types& types,
+                   const std::vector<int64_t>& dims, const std::vector<Output>& inferred,
+                   std::string* why) {
+  State state(trial, op, types, dims);
+  if (!state.ok()) {
+    *why = state.text();
+    return false;
+  }
+  const Computed first =
+      Compute(trial, op, types, dims, inferred, state.get(), Placed::kAtEnd, 1).run();
+  if (!first.ok) *why = first.text;
+  for (uint32_t workers : {1u, 3u}) {
+    if (!first.ok) break;
+    const Computed again =
+        Compute(trial, op, types, dims, inferred, state.get(), Placed::kAtStart, workers).run();
+    trial.expect(again.ok && again.results == first.results, "thread-count",
+                 "compute of '" + text_of(op.name) + "' gave other bits with " +
+                     std::to_string(workers) + " threads or at other addresses");
+  }
+  state.release();
+  return first.ok;
+}
 
 void check_operator(Trial& trial, const pfrt_custom_op& op) {
   const std::string name = "'" + text_of(op.name) + "'";
   const std::vector<int64_t> dims = {2, 3};
   bool computed = false;
   std::string why;
+  std::set<Types> tried;
   for (pfrt_dtype dtype : {PFRT_DTYPE_FLOAT32, PFRT_DTYPE_INT64, PFRT_DTYPE_FLOAT64}) {
+    const Types types = input_types(op, dtype);
+    if (!tried.insert(types).second || !std::all_of(types.begin(), types.end(), made_here))
+      continue;
     std::vector<Output> inferred;
     if (op.infer) {
-      (void)infer(trial, op, dtype, nullptr, Age::kNow);
-      inferred = infer(trial, op, dtype, &dims, Age::kNow);
-      trial.expect(inferred == infer(trial, op, dtype, &dims, Age::kNow), "claim-pure",
+      (void)infer(trial, op, types, nullptr, Age::kNow);
+      inferred = infer(trial, op, types, &dims, Age::kNow);
+      trial.expect(inferred == infer(trial, op, types, &dims, Age::kNow), "claim-pure",
                    "infer of " + name + " answers otherwise when asked again");
-      trial.expect(inferred == infer(trial, op, dtype, &dims, Age::kNewer), "struct-size-host",
+      trial.expect(inferred == infer(trial, op, types, &dims, Age::kNewer), "struct-size-host",
                    "infer of " + name + " answers otherwise " + age_text(Age::kNewer));
       if (inferred.empty()) continue;
     }
-    const Computed first = Compute(trial, op, dtype, dims, inferred, Placed::kAtEnd, 1).run();
-    if (!first.ok) {
-      why = first.text;
-      continue;
-    }
-    computed = true;
-    for (uint32_t workers : {1u, 3u}) {
-      const Computed again =
-          Compute(trial, op, dtype, dims, inferred, Placed::kAtStart, workers).run();
-      trial.expect(again.ok && again.results == first.results, "thread-count",
-                   "compute of " + name + " gave other bits with " + std::to_string(workers) +
-                       " threads or at other addresses");
-    }
+    computed |= check_compute(trial, op, types, dims, inferred, &why);
   }
   if (!computed)
-    trial.skip("compute of " + name + ": it takes no [2,3] tensors of float32, int64 or float64 (" +
-               why + ")");
+    trial.skip("compute of " + name + ": it takes no [2,3] tensors of float32, int64, float64 or " +
+               "the types that it names (" + why + ")");
 }
 
 void check_ops(Trial& trial, const std::string& path) {
@@ -303,23 +434,26 @@ void check_ops(Trial& trial, const std::string& path) {
   if (!trial.expect(table.count > 0 && table.count < 100000 && table.ops, "operators",
                     "it lists no operators"))
     return;
-  std::set<std::string> names;
+  std::vector<pfrt_custom_op> ops;
   for (size_t i = 0; i < table.count; ++i) {
-    const pfrt_custom_op* op = table.ops[i];
     const std::string which = "operator " + std::to_string(i);
-    if (!trial.expect(op != nullptr, "operators", which + " is NULL")) continue;
-    if (!trial.expect(op->struct_size >= offsetof(pfrt_custom_op, release), "struct-size-plugin",
-                      which + " has struct_size " + std::to_string(op->struct_size)))
+    if (!trial.expect(table.ops[i] != nullptr, "operators", which + " is NULL")) continue;
+    const uint32_t size = table.ops[i]->struct_size;
+    if (!trial.expect(size >= offsetof(pfrt_custom_op, release), "struct-size-plugin",
+                      which + " has struct_size " + std::to_string(size)))
       continue;
-    bool good = trial.expect(op->name.data && op->name.size, "operators", which + " has no name");
-    good &= trial.expect(op->compute != nullptr, "operators", which + " has no compute");
-    good &= trial.expect(op->max_inputs == 0 || op->max_inputs >= op->min_inputs, "operators",
-                         which + " takes from " + std::to_string(op->min_inputs) + " to " +
-                             std::to_string(op->max_inputs) + " inputs");
+    pfrt_custom_op op{};  // with the members that the plug-in's struct has
+    std::memcpy(&op, table.ops[i], std::min<size_t>(size, sizeof op));
+    const std::string fault = fault_of(op);
+    if (!trial.expect(fault.empty(), "operators", which + " " + fault)) continue;
+    const bool twice = std::any_of(ops.begin(), ops.end(),
+                                   [&](const pfrt_custom_op& other) { return clash(op, other); });
+    ops.push_back(op);
     const std::string key =
-        text_of(op->domain) + "::" + text_of(op->name) + "@" + std::to_string(op->since_version);
-    good &= trial.expect(names.insert(key).second, "operators", "'" + key + "' is there twice");
-    if (good && input_count(*op) <= 64 && output_count(*op) <= 64) check_operator(trial, *op);
+        text_of(op.domain) + "::" + text_of(op.name) + "@" + std::to_string(op.since_version);
+    if (trial.expect(!twice, "operators", "'" + key + "' is there twice") &&
+        input_count(op) <= 64 && output_count(op) <= 64)
+      check_operator(trial, op);
   }
   trial.expect(threads_are(threads), "starts-threads", "threads of its own run");
   const std::string changed = before.changed();

@@ -297,6 +297,9 @@ bool ProgramRun::run(Trial& trial) {
     of(c).text_ = text_of(message);
     return code;
   };
+  // No buffer here holds strings.
+  context.set_strings = [](const pfrt_step_context*, uint32_t, uint64_t, const pfrt_string*,
+                           uint64_t) -> pfrt_code { return PFRT_CODE_INVALID_ARGUMENT; };
   Sized<pfrt_step_context> sized(options_.age, context, "the step's context");
   sized.make_read_only();
   for (const pfrt_step& step : program_.steps)
