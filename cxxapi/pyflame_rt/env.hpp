@@ -68,6 +68,7 @@ struct OperatorInfo {
   std::string op, domain;
   std::string runs_in;  // "provider" or "host"
   std::string note;     // which was followed where standard and implementations differ
+  std::string types;    // that a registered operator is for, "float32, any -> bool"; empty = any
   // Range of opsets of the domain; |until| 0 means "still current".
   uint32_t since = 0, until = 0;
 };
@@ -357,6 +358,7 @@ inline OperatorInfo operator_from_c(const pfrt_operator_info& c) {
   info.domain = str(c.domain);
   info.runs_in = str(c.runs_in);
   info.note = str(c.note);
+  info.types = str(c.types);
   info.since = c.since;
   info.until = c.until;
   return info;

@@ -87,6 +87,23 @@ inline std::vector<std::string> strings_from_c(const pfrt_string* list, size_t c
   return out;
 }
 
+inline const pfrt_snapshot_value& value_at(const pfrt_snapshot_value* values, uint32_t value_size,
+                                           uint32_t index) {
+  return *static_cast<const pfrt_snapshot_value*>(pfrt_at(values, value_size, index));
+}
+
+// Returns a view of a constant, valid while it is; texts are copied.
+inline Tensor constant_from_c(const pfrt_snapshot_value& c) {
+  pfrt_tensor tensor{};
+  tensor.struct_size = sizeof(tensor);
+  tensor.dtype = c.dtype;
+  tensor.rank = static_cast<uint32_t>(c.rank);
+  tensor.data = const_cast<void*>(c.data);
+  tensor.bytes = c.bytes;
+  tensor.dims = c.dims;
+  return tensor_from_c(tensor);
+}
+
 // Returns the inputs of a compute callback; absent ones are invalid tensors.
 inline std::vector<Tensor> inputs_of(const pfrt_op_compute& call) {
   std::vector<Tensor> out(call.input_count);
@@ -109,7 +126,17 @@ inline pfrt_code give_outputs(const pfrt_op_compute& call, const std::vector<Ten
     const pfrt_code code = call.alloc_output(&call, i, to_c(result.dtype()), result.shape().data(),
                                              static_cast<uint32_t>(result.ndim()), &to);
     if (code != PFRT_CODE_OK) return code;
-    if (result.size_bytes() != 0) std::memcpy(to, result.data(), result.size_bytes());
+    if (result.dtype() == DType::String) {
+      pfrt_tensor view{};
+      view.struct_size = sizeof(view);
+      check(api().value->tensor(result.handle(), &view));
+      const pfrt_code set =
+          call.set_strings(&call, i, 0, static_cast<const pfrt_string*>(view.data),
+                           static_cast<uint64_t>(result.num_elements()));
+      if (set != PFRT_CODE_OK) return set;
+    } else if (result.size_bytes() != 0) {
+      std::memcpy(to, result.data(), result.size_bytes());
+    }
   }
   return PFRT_CODE_OK;
 }

@@ -6,9 +6,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
+#include <map>
 #include <pyflame_rt/graph.hpp>
 #include <pyflame_rt/model_io.hpp>
 #include <pyflame_rt/session.hpp>
+#include <set>
+#include <sstream>
 
 #include "test/cxxapi/floats.h"
 #include "test/cxxapi/temporary_folder.h"
@@ -230,7 +235,8 @@ TEST(CustomOpBuilder, checks_types_and_shapes) {
   };
   CustomOpBuilder("Honest").input("X", DType::Float32).output("Y").kernel(twice).build();
   EXPECT_SAYS(InferenceSession(graph_of("Honest", {"x"}, {}, "custom", DType::Int64)),
-              "Honest 'node_0': input 'X' is int64, expected float32");
+              "Honest 'node_0': no operator of that name takes the types 'int64 -> unknown'; "
+              "there is 'float32 -> any'");
   EXPECT_EQ(InferenceSession(graph_of("Honest", {"x"})).run({}, {{"x", row_of(1, 2)}})[0].shape(),
             (std::vector<int64_t>{4}));
 
@@ -368,6 +374,212 @@ TEST(GuideCustomOps, operator_with_gradient) {
           .build();
   EXPECT_SAYS(short_one.gradient({row_of(1, 1)}, {row_of(1, 1)}),
               "returned 0 tensors for 1 inputs");
+}
+
+// y = x, where it is one of the words of a constant, else the attribute "otherwise".
+struct InVocabulary {
+  explicit InVocabulary(const OpNode& node)
+      : otherwise(std::any_cast<std::string>(node.attributes.at("otherwise"))) {
+    ++made;
+    if (!node.constants[1].is_valid()) throw InputError("the vocabulary is no constant");
+    for (std::string& word : node.constants[1].strings()) words.insert(std::move(word));
+  }
+  ~InVocabulary() { --made; }
+  std::vector<Tensor> operator()(const std::vector<Tensor>& inputs) const {
+    Tensor y = inputs[0].clone();
+    for (int64_t i = 0; i < y.num_elements(); ++i)
+      if (words.count(y.string_at(i)) == 0) y.set_string(i, otherwise);
+    return {y};
+  }
+  std::string otherwise;
+  std::set<std::string> words;
+  static inline std::atomic<int> made{0};
+};
+
+Graph vocabulary_graph(bool constant = true) {
+  Graph graph("vocabulary");
+  graph.add_input(TensorInfo("x", {std::nullopt}, DType::String));
+  if (constant)
+    graph.add_initializer("words", Tensor::from_vector(std::vector<std::string>{"a", "b"}, {2}));
+  else
+    graph.add_input(TensorInfo("words", {std::nullopt}, DType::String));
+  graph.add_output(TensorInfo("y", {std::nullopt}, DType::String));
+  graph.add_node(std::make_shared<Node>("node_0", "InVocabulary",
+                                        std::vector<std::string>{"x", "words"},
+                                        std::vector<std::string>{"y"}, "custom"));
+  return graph;
+}
+
+TEST(CustomOpState, is_made_once_for_each_node_of_a_session) {
+  const CustomOp& op = CustomOpBuilder("InVocabulary")
+                           .input("X", DType::String)
+                           .input("words", DType::String)
+                           .output("Y", DType::String)
+                           .attr_string("otherwise", false, "?")
+                           .kernel_class<InVocabulary>()
+                           .build();
+  EXPECT_TRUE(op.supports_backend(BackendType::CPU));
+  const Tensor x = Tensor::from_vector(std::vector<std::string>{"a", "c", "", "b"}, {4});
+  const std::vector<std::string> expected = {"a", "?", "?", "b"};
+  {
+    const InferenceSession session(vocabulary_graph());
+    EXPECT_EQ(InVocabulary::made, 1);
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(session.run({}, {{"x", x}})[0].strings(), expected);
+    const InferenceSession other(vocabulary_graph());
+    EXPECT_EQ(InVocabulary::made, 2);
+  }
+  EXPECT_EQ(InVocabulary::made, 0);
+  EXPECT_SAYS(InferenceSession(vocabulary_graph(false)),
+              "InVocabulary 'node_0': the vocabulary is no constant");
+  // Without a session all inputs are constants.
+  const Tensor words = Tensor::from_vector(std::vector<std::string>{"c"}, {1});
+  EXPECT_EQ(op.execute({x, words}, {{"otherwise", std::string("-")}})[0].strings(),
+            (std::vector<std::string>{"-", "c", "-", "-"}));
+  EXPECT_EQ(InVocabulary::made, 0);
+}
+
+TEST(CustomOpState, is_what_a_kernel_captures) {
+  std::vector<OpNode> nodes;
+  CustomOpBuilder("Captures")
+      .version(2)
+      .input("X", DType::Float32)
+      .input("w")
+      .output("Y")
+      .attr_float("by", false, 2.0f)
+      .node_kernel([&](const OpNode& node) {
+        nodes.push_back(node);
+        nodes.back().constants.clear();
+        const float by =
+            std::any_cast<float>(node.attributes.at("by")) + node.constants[1].data_ptr<float>()[0];
+        return [by](const std::vector<Tensor>& inputs) {
+          Tensor y = inputs[0].clone();
+          for (int64_t i = 0; i < y.num_elements(); ++i) y.data_ptr<float>()[i] *= by;
+          return std::vector<Tensor>{y};
+        };
+      })
+      .shape_inference(
+          [](const std::vector<Shape>& shapes) { return std::vector<Shape>{shapes[0]}; })
+      .build();
+  Graph graph("captures");
+  graph.add_input(TensorInfo("x", {std::nullopt, 2}, DType::Float32));
+  graph.add_initializer("w", Tensor::from_vector(std::vector<float>{10}, {1}));
+  graph.add_output(TensorInfo("y", {std::nullopt, 2}, DType::Float32));
+  auto node = std::make_shared<Node>("node_0", "Captures", std::vector<std::string>{"x", "w"},
+                                     std::vector<std::string>{"y"}, "custom");
+  node->set_attr("by", 3.0f);
+  graph.add_node(node);
+  graph.set_opset("custom", 5);
+  const InferenceSession session(graph);
+  EXPECT_EQ(floats(session.run({}, {{"x", row_of(1, 2)}})[0]), (std::vector<float>{13, 26}));
+  ASSERT_EQ(nodes.size(), 1u);
+  EXPECT_EQ(nodes[0].name, "node_0");
+  EXPECT_EQ(nodes[0].opset, 5);
+  EXPECT_EQ(nodes[0].input_dtypes, (std::vector{DType::Float32, DType::Float32}));
+  EXPECT_EQ(nodes[0].output_dtypes, std::vector{DType::Float32});
+}
+
+TEST(CustomOpState, that_cannot_be_made_is_the_error_of_the_session) {
+  NodeKernelMaker maker;
+  CustomOpBuilder("Unmade")
+      .input("X")
+      .output("Y")
+      .node_kernel([&](const OpNode& node) { return maker(node); })
+      .build();
+  maker = [](const OpNode&) -> NodeKernelFn { throw InputError("no such file"); };
+  EXPECT_SAYS(InferenceSession(graph_of("Unmade", {"x"})), "Unmade 'node_0': no such file");
+  maker = [](const OpNode&) -> NodeKernelFn { throw 7; };
+  EXPECT_SAYS(InferenceSession(graph_of("Unmade", {"x"})), "Unmade 'node_0': an exception");
+  maker = [](const OpNode&) -> NodeKernelFn { throw std::bad_alloc(); };
+  EXPECT_THROW(InferenceSession(graph_of("Unmade", {"x"})), OutOfMemoryError);
+  maker = [](const OpNode&) { return NodeKernelFn(); };
+  EXPECT_SAYS(InferenceSession(graph_of("Unmade", {"x"})), "'node_0': it made no kernel");
+}
+
+TEST(CustomOpStrings, are_outputs_of_any_number) {
+  CustomOpBuilder("SplitWords")
+      .input("X", DType::String)
+      .output("Y", DType::String)
+      .kernel([](const std::vector<Tensor>& inputs, const AttributeMap&) {
+        std::vector<std::string> words;
+        for (const std::string& line : inputs[0].strings()) {
+          std::istringstream stream(line);
+          for (std::string word; stream >> word;) words.push_back(word);
+        }
+        const auto count = static_cast<int64_t>(words.size());
+        return std::vector<Tensor>{Tensor::from_vector(words, {count})};
+      })
+      .build();
+  const InferenceSession session(graph_of("SplitWords", {"x"}, {}, "custom", DType::String));
+  const Tensor x = Tensor::from_vector(std::vector<std::string>{"a bc", "d"}, {1, 2});
+  EXPECT_EQ(session.run({}, {{"x", x}})[0].strings(), (std::vector<std::string>{"a", "bc", "d"}));
+  const Tensor none = Tensor::from_vector(std::vector<std::string>{"", " "}, {1, 2});
+  EXPECT_TRUE(session.run({}, {{"x", none}})[0].strings().empty());
+}
+
+KernelFn gives(float value) {
+  return [value](const std::vector<Tensor>&, const AttributeMap&) {
+    return std::vector<Tensor>{row_of(value, value)};
+  };
+}
+
+float result_of(const Graph& graph, DType dtype = DType::Float32) {
+  const InferenceSession session(graph);
+  Tensor x({1, 2}, dtype);
+  return floats(session.run({}, {{"x", x}})[0])[0];
+}
+
+TEST(CustomOpOverloads, versions_stand_side_by_side) {
+  const CustomOp& first =
+      CustomOpBuilder("Versions").version(1, 2).input("X").output("Y").kernel(gives(1)).build();
+  const CustomOp& second =
+      CustomOpBuilder("Versions").version(3).input("X").output("Y").kernel(gives(2)).build();
+  EXPECT_EQ(first.until(), 2);
+  EXPECT_EQ(second.until(), 0);
+  for (const auto& [opset, expected] : std::map<int64_t, float>{{1, 1}, {2, 1}, {3, 2}, {9, 2}}) {
+    Graph graph = graph_of("Versions", {"x"});
+    graph.set_opset("custom", opset);
+    EXPECT_EQ(result_of(graph), expected) << opset;
+  }
+  EXPECT_EQ(result_of(graph_of("Versions", {"x"})), 2);
+  CustomOpRegistry& registry = CustomOpRegistry::instance();
+  EXPECT_EQ(registry.get("Versions"), &second);
+  EXPECT_EQ(registry.get("custom::Versions"), &second);
+  const std::vector<std::string> all = registry.list();
+  EXPECT_EQ(std::count(all.begin(), all.end(), "custom::Versions"), 1);
+  EXPECT_SAYS(
+      CustomOpBuilder("Versions").version(2, 2).input("X").output("Y").kernel(gives(3)).build(),
+      "'custom::Versions' is registered already");
+  EXPECT_SAYS(CustomOpBuilder("Versions").version(5, 4).output("Y").kernel(gives(3)).build(),
+              "from version 5 to 4");
+  registry.unregister("Versions");  // all of them
+  EXPECT_FALSE(registry.has("Versions"));
+  EXPECT_THROW(InferenceSession(graph_of("Versions", {"x"})), UnsupportedOperatorError);
+}
+
+TEST(CustomOpOverloads, types_are_chosen_by_the_graph) {
+  const auto add = [](DType dtype, float value) -> CustomOp& {
+    return CustomOpBuilder("Typed")
+        .input("X", dtype)
+        .output("Y", DType::Float32)
+        .kernel(gives(value))
+        .build();
+  };
+  add(DType::Float32, 1);
+  add(DType::Int64, 2);
+  const auto graph = [](DType dtype) { return graph_of("Typed", {"x"}, {}, "custom", dtype); };
+  EXPECT_EQ(result_of(graph(DType::Float32)), 1);
+  EXPECT_EQ(result_of(graph(DType::Int64), DType::Int64), 2);
+  EXPECT_SAYS(InferenceSession(graph(DType::Float64)),
+              "there are 'float32 -> float32', 'int64 -> float32'");
+  EXPECT_SAYS(add(DType::Int64, 3), "'custom::Typed' is registered already");
+  add(DType::Undefined, 4);  // for all other types
+  EXPECT_EQ(result_of(graph(DType::Float64), DType::Float64), 4);
+  EXPECT_EQ(result_of(graph(DType::Float32)), 1);
+  std::vector<std::string> types;
+  for (const OperatorInfo& op : Environment::instance().custom_operators())
+    if (op.op == "Typed") types.push_back(op.types);
+  EXPECT_EQ(types,
+            (std::vector<std::string>{"float32 -> float32", "int64 -> float32", "any -> float32"}));
 }
 
 TEST(CustomOpRegistry, clear_unregisters_all) {

@@ -2,7 +2,8 @@
 //
 // Operators described step by step: typed inputs and outputs, attributes, a kernel, rules for
 // shapes and types, and a gradient. Building one registers it, in static initialisers too; models
-// use it by its domain and name. Builders are for one thread; everything else is thread-safe.
+// use it by its domain and name. Several operators may have one name: those known at other opsets,
+// and those for other element types. Builders are for one thread; everything else is thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -34,6 +35,25 @@ using AttributeMap = std::unordered_map<std::string, std::any>;
 // before it.
 using KernelFn = std::function<std::vector<Tensor>(const std::vector<Tensor>& inputs,
                                                    const AttributeMap& attrs)>;
+// A node for which a kernel is made.
+struct OpNode {
+  // The node's name; may be empty.
+  std::string name;
+  // Opset of the domain in the model; 0 when the model imports none.
+  int64_t opset = 0;
+  // Attributes, with the defaults of those that the node leaves out.
+  AttributeMap attributes;
+  // Element types; Undefined for an absent input, and where they are not known.
+  std::vector<DType> input_dtypes, output_dtypes;
+  // Values of the inputs that are constants, invalid tensors for others. They live as long as the
+  // kernel.
+  std::vector<Tensor> constants;
+};
+// Computes the outputs of one node, as KernelFn does; its state is what it captured.
+using NodeKernelFn = std::function<std::vector<Tensor>(const std::vector<Tensor>& inputs)>;
+// Makes the kernel of a node, once for each node when a session is made: here a pattern is
+// compiled, a table built, a vocabulary read. An exception is the error of the session.
+using NodeKernelMaker = std::function<NodeKernelFn(const OpNode& node)>;
 // Returns shapes of the outputs; nullopt is a dimension that is not known yet. Once all dimensions
 // of the inputs are known, those of the outputs must be.
 using ShapeInferenceFn = std::function<std::vector<Shape>(const std::vector<Shape>& input_shapes)>;
@@ -73,8 +93,9 @@ struct OpSchema {
   std::string name;
   // Domain; "custom" unless the builder set it.
   std::string domain;
-  // First opset of the domain in which models may use the operator.
-  int version = 1;
+  // First and last opset of the domain in which models may use the operator; |until| 0 = it is
+  // still current.
+  int version = 1, until = 0;
   // Text of the builder's doc(); empty without one.
   std::string doc;
   // Inputs, in the order of a node's inputs.
@@ -98,6 +119,8 @@ class CustomOp {
   std::string full_name() const { return schema_.domain + "::" + schema_.name; }
   // First opset of the domain in which models may use the operator.
   int version() const noexcept { return schema_.version; }
+  // Last opset of the domain in which models may use the operator; 0 = it is still current.
+  int until() const noexcept { return schema_.until; }
   // Text of the builder's doc(); empty without one.
   const std::string& doc() const noexcept { return schema_.doc; }
   // Inputs, in the order of a node's inputs.
@@ -109,14 +132,22 @@ class CustomOp {
   // Whether the operator has a kernel for |backend|. Without one, models may use the operator, and
   // only a provider that knows it can run it.
   bool supports_backend(BackendType backend) const noexcept {
-    return backend == BackendType::CPU && kernel_ != nullptr;
+    return backend == BackendType::CPU && (kernel_ != nullptr || maker_ != nullptr);
   }
 
-  // Checks the arguments and calls the kernel, without a session.
+  // Checks the arguments and calls the kernel, without a session. A kernel for one node is made for
+  // the call, and all inputs count as constants.
   std::vector<Tensor> execute(const std::vector<Tensor>& inputs, AttributeMap attrs = {}) const {
     check_inputs(inputs);
     complete(attrs);
-    return compute(inputs, attrs);
+    if (!maker_) return compute(inputs, attrs);
+    OpNode node;
+    node.name = name();
+    node.attributes = std::move(attrs);
+    for (const Tensor& input : inputs) node.input_dtypes.push_back(input.dtype());
+    node.output_dtypes = output_dtypes(node.input_dtypes, outputs().size());
+    node.constants = inputs;
+    return make_kernel(node)(inputs);
   }
   // Calls execute.
   std::vector<Tensor> operator()(const std::vector<Tensor>& inputs, AttributeMap attrs = {}) const {
@@ -174,19 +205,41 @@ class CustomOp {
                                      "or use a provider that has one");
     return kernel_(inputs, attrs);
   }
+  NodeKernelFn make_kernel(const OpNode& node) const {
+    NodeKernelFn made = maker_(node);
+    if (!made) throw PyFlameRTError("it made no kernel for the node", PFRT_CODE_PROVIDER);
+    return made;
+  }
+  // Whether some opset and types of a node fit both operators equally well.
+  bool same_key(const CustomOp& other) const {
+    const auto at = [](const std::vector<OpPort>& ports, size_t i) {
+      return ports.empty() ? DType::Undefined : ports[std::min(i, ports.size() - 1)].dtype;
+    };
+    const auto same = [&](const std::vector<OpPort>& a, const std::vector<OpPort>& b) {
+      for (size_t i = 0; i < std::max(a.size(), b.size()); ++i)
+        if (at(a, i) != at(b, i)) return false;
+      return true;
+    };
+    return full_name() == other.full_name() && (until() == 0 || other.version() <= until()) &&
+           (other.until() == 0 || version() <= other.until()) && same(inputs(), other.inputs()) &&
+           same(outputs(), other.outputs());
+  }
   std::vector<DType> output_dtypes(const std::vector<DType>& input_dtypes, size_t count) const;
+  OpNode node_of(const pfrt_op_create& call) const;
   AttributeMap read_attributes(const pfrt_snapshot_node& node, uint32_t attr_size) const;
   pfrt_code infer(const pfrt_op_infer& call) const;
   void add_to(pfrt_env* env) const;
 
   OpSchema schema_;
   KernelFn kernel_;
+  NodeKernelMaker maker_;
   ShapeInferenceFn shape_inference_;
   TypeInferenceFn type_inference_;
   GradientFn gradient_;
 };
 
-// The operators that were built, by name ("MyOp") or full name ("custom::MyOp").
+// The operators that were built, by name ("MyOp") or full name ("custom::MyOp"). Where several have
+// the name, it stands for the one with the newest version, and the first built of those.
 class CustomOpRegistry {
  public:
   static CustomOpRegistry& instance() {
@@ -196,21 +249,22 @@ class CustomOpRegistry {
   CustomOpRegistry(const CustomOpRegistry&) = delete;
   CustomOpRegistry& operator=(const CustomOpRegistry&) = delete;
 
-  // Full names of all operators, sorted.
+  // Full names of all operators, sorted, each once.
   std::vector<std::string> list() const {
     const std::lock_guard<std::mutex> lock(mutex_);
     std::vector<std::string> names;
-    names.reserve(entries_.size());
-    for (const auto& [name, entry] : entries_) names.push_back(name);
+    for (const auto& [name, entry] : entries_)
+      if (names.empty() || names.back() != name) names.push_back(name);
     return names;
   }
-  // Number of operators.
+  // Number of operators; each version and each list of types counts.
   size_t size() const {
     const std::lock_guard<std::mutex> lock(mutex_);
     return entries_.size();
   }
   // Registers an operator without a kernel: models may use it, and a provider that knows it runs
-  // it. Throws InputError when its name is taken, or the description makes no sense.
+  // it. Throws InputError when its name is taken, for the same types and some of the same opsets,
+  // or the description makes no sense.
   CustomOp& register_op(OpSchema schema) {
     CustomOp op;
     op.schema_ = std::move(schema);
@@ -221,18 +275,18 @@ class CustomOpRegistry {
   // Returns the operator of that name or full name, null when there is none. The pointer stays
   // valid for good, also when the operator is unregistered.
   CustomOp* get(const std::string& name) const { return find_copy(name); }
-  // Unregisters an operator. Models loaded and sessions made later do not know it; existing ones
-  // keep it. Throws InputError when there is none.
+  // Unregisters the operators of a name, of all versions and types. Models loaded and sessions made
+  // later do not know them; existing ones keep them. Throws InputError when there is none.
   void unregister(const std::string& name) {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto it = find(name);
     if (it == entries_.end()) throw NotFoundError("unregister: no custom operator '" + name + "'");
-    remove(it);
+    remove_all(it->first);
   }
   // Unregisters all operators.
   void clear() {
     const std::lock_guard<std::mutex> lock(mutex_);
-    while (!entries_.empty()) remove(entries_.begin());
+    while (!entries_.empty()) remove_all(entries_.begin()->first);
   }
 
  private:
@@ -244,21 +298,34 @@ class CustomOpRegistry {
   };
   CustomOpRegistry() = default;
 
-  void remove(std::map<std::string, Entry>::const_iterator it) {
-    detail::Registrations::instance().remove(it->second.registration, [&](pfrt_env* env) {
-      const CustomOp& op = *it->second.op;
-      detail::check(
-          api().env->unregister_operator(env, detail::text(op.domain()), detail::text(op.name())));
-    });
-    retired_.push_back(it->second.op);
-    entries_.erase(it);
+  using Entries = std::multimap<std::string, Entry>;  // by full name
+
+  void remove_all(const std::string& name) {
+    const std::string full = name;  // |name| may be a key
+    bool first = true;              // the library unregisters all of the name at once
+    for (auto it = entries_.find(full); it != entries_.end() && it->first == full;) {
+      detail::Registrations::instance().remove(it->second.registration, [&](pfrt_env* env) {
+        const CustomOp& op = *it->second.op;
+        if (first)
+          detail::check(api().env->unregister_operator(env, detail::text(op.domain()),
+                                                       detail::text(op.name())));
+      });
+      first = false;
+      retired_.push_back(it->second.op);
+      it = entries_.erase(it);
+    }
   }
-  std::map<std::string, Entry>::const_iterator find(const std::string& name) const {
-    const auto full = entries_.find(name);
-    if (full != entries_.end()) return full;
-    for (auto it = entries_.begin(); it != entries_.end(); ++it)
-      if (it->second.op->name() == name) return it;
-    return entries_.end();
+  Entries::const_iterator find(const std::string& name) const {
+    auto best = entries_.end();
+    for (auto it = entries_.begin(); it != entries_.end(); ++it) {
+      if (it->first != name && it->second.op->name() != name) continue;
+      const bool full = best != entries_.end() && best->first == name;
+      const bool better =
+          best == entries_.end() || (it->first == name && !full) ||
+          (it->first == best->first && it->second.op->version() > best->second.op->version());
+      if (better) best = it;
+    }
+    return best;
   }
   CustomOp* find_copy(const std::string& name) const {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -269,6 +336,10 @@ class CustomOpRegistry {
     if (op.name().empty() || op.version() < 1)
       throw InvalidArgumentError("custom operator '" + op.name() +
                                  "' needs a name and a version above 0");
+    if (op.until() != 0 && op.until() < op.version())
+      throw InvalidArgumentError("custom operator '" + op.name() + "' is known from version " +
+                                 std::to_string(op.version()) + " to " +
+                                 std::to_string(op.until()));
     for (size_t i = 0; i < op.inputs().size(); ++i) {
       if (op.inputs()[i].variadic && i + 1 != op.inputs().size())
         throw InvalidArgumentError("custom operator '" + op.name() + "': input '" +
@@ -276,17 +347,20 @@ class CustomOpRegistry {
     }
     const std::lock_guard<std::mutex> lock(mutex_);
     const std::string full = op.full_name();
-    if (entries_.count(full) != 0)
-      throw InvalidArgumentError("custom operator '" + full + "' is registered already");
+    for (const auto& [name, entry] : entries_)
+      if (op.same_key(*entry.op))
+        throw InvalidArgumentError(
+            "custom operator '" + full +
+            "' is registered already, for the same types and some of the same versions");
     auto kept = std::make_unique<CustomOp>(std::move(op));
     const size_t registration = detail::Registrations::instance().add(
         [raw = kept.get()](pfrt_env* env) { raw->add_to(env); });
-    entries_[full] = {kept.get(), registration};
+    entries_.insert({full, {kept.get(), registration}});
     return *kept.release();
   }
 
   mutable std::mutex mutex_;
-  std::map<std::string, Entry> entries_;
+  Entries entries_;
   std::vector<CustomOp*> retired_;
 };
 
@@ -303,11 +377,18 @@ class CustomOpBuilder {
   CustomOpBuilder& domain(std::string value) {
     return op_.schema_.domain = std::move(value), *this;
   }
-  // Sets the first opset of the domain in which models may use the operator.
-  CustomOpBuilder& version(int value) { return op_.schema_.version = value, *this; }
+  // Sets the first and the last opset of the domain in which models may use the operator; |until| 0
+  // means that it is still current. So an operator changes its meaning: the old one ends where the
+  // new one, of the same name, begins.
+  CustomOpBuilder& version(int since, int until = 0) {
+    op_.schema_.version = since;
+    op_.schema_.until = until;
+    return *this;
+  }
   // Describes the operator for people.
   CustomOpBuilder& doc(std::string value) { return op_.schema_.doc = std::move(value), *this; }
-  // Adds the next input; Undefined takes any element type.
+  // Adds the next input; Undefined takes any element type. Operators of one name for other types
+  // stand beside each other, and each node gets the one for its types.
   CustomOpBuilder& input(std::string name, DType dtype = DType::Undefined) {
     return op_.schema_.inputs.push_back({std::move(name), dtype, false}), *this;
   }
@@ -348,7 +429,23 @@ class CustomOpBuilder {
     if (backend != BackendType::CPU)
       throw InvalidArgumentError("custom operator '" + op_.name() +
                                  "': kernels run on the CPU only");
+    op_.maker_ = nullptr;
     return op_.kernel_ = std::move(function), *this;
+  }
+  // Sets the function that makes a kernel for each node of a model, in place of kernel().
+  CustomOpBuilder& node_kernel(NodeKernelMaker maker) {
+    op_.kernel_ = nullptr;
+    return op_.maker_ = std::move(maker), *this;
+  }
+  // Makes a |Kernel| for each node, from the OpNode. It is called as NodeKernelFn is, as a const
+  // object from several threads at once, and destroyed after the last run.
+  template <class Kernel>
+  CustomOpBuilder& kernel_class() {
+    return node_kernel([](const OpNode& node) {
+      return [kernel = std::make_shared<const Kernel>(node)](const std::vector<Tensor>& inputs) {
+        return (*kernel)(inputs);
+      };
+    });
   }
   // Sets the function that infers output shapes; without it they are known only when the kernel has
   // run.
@@ -366,7 +463,7 @@ class CustomOpBuilder {
   }
 
   // Registers the operator, which lives as long as the process. Throws InputError when its name is
-  // taken, or the description makes no sense.
+  // taken, for the same types and some of the same opsets, or the description makes no sense.
   CustomOp& build() { return CustomOpRegistry::instance().add(op_); }
 
  private:
@@ -452,8 +549,7 @@ inline pfrt_code CustomOp::infer(const pfrt_op_infer& call) const {
   std::vector<DType> dtypes;
   bool ranked = true;
   for (uint32_t i = 0; i < call.input_count; ++i) {
-    const auto& value = *reinterpret_cast<const pfrt_snapshot_value*>(
-        reinterpret_cast<const char*>(call.inputs) + size_t{i} * call.value_size);
+    const pfrt_snapshot_value& value = detail::value_at(call.inputs, call.value_size, i);
     dtypes.push_back(dtype_from_c(value.dtype));
     check_dtype(i, dtypes.back());
     ranked = ranked && value.rank >= 0;
@@ -484,13 +580,42 @@ inline pfrt_code CustomOp::infer(const pfrt_op_infer& call) const {
   return PFRT_CODE_OK;
 }
 
+inline OpNode CustomOp::node_of(const pfrt_op_create& call) const {
+  OpNode node;
+  node.name = detail::str(call.node->name);
+  node.opset = call.node->opset;
+  node.attributes = read_attributes(*call.node, call.attr_size);
+  for (uint32_t i = 0; i < call.input_count; ++i) {
+    const pfrt_snapshot_value& value = detail::value_at(call.inputs, call.value_size, i);
+    node.input_dtypes.push_back(dtype_from_c(value.dtype));
+    const bool constant = (value.flags & PFRT_SNAPSHOT_CONSTANT) != 0;
+    node.constants.push_back(constant ? detail::constant_from_c(value) : Tensor());
+  }
+  for (uint32_t i = 0; i < call.output_count; ++i)
+    node.output_dtypes.push_back(
+        dtype_from_c(detail::value_at(call.outputs, call.value_size, i).dtype));
+  return node;
+}
+
 inline void CustomOp::add_to(pfrt_env* env) const {
+  const auto types_of = [](const std::vector<OpPort>& ports) {
+    std::vector<pfrt_dtype> types;
+    for (const OpPort& port : ports) types.push_back(to_c(port.dtype));
+    return types;
+  };
+  const std::vector<pfrt_dtype> input_types = types_of(inputs()),
+                                output_types = types_of(outputs());
   pfrt_custom_op c{};
   c.struct_size = sizeof(c);
   c.abi = PFRT_ABI_VERSION;
   c.name = detail::text(name());
   c.domain = detail::text(domain());
   c.since_version = static_cast<uint32_t>(version());
+  c.until_version = static_cast<uint32_t>(until());
+  c.input_types = input_types.data();
+  c.input_type_count = static_cast<uint32_t>(input_types.size());
+  c.output_types = output_types.data();
+  c.output_type_count = static_cast<uint32_t>(output_types.size());
   c.min_inputs = static_cast<uint32_t>(inputs().size());
   c.max_inputs = variadic() ? PFRT_ANY_NUMBER : c.min_inputs;
   c.min_outputs = 1;
@@ -506,6 +631,9 @@ inline void CustomOp::add_to(pfrt_env* env) const {
     return detail::no_exceptions(
         [&] {
           const CustomOp& op = *static_cast<const CustomOp*>(user);
+          if (call->state != nullptr)
+            return detail::give_outputs(
+                *call, (*static_cast<const NodeKernelFn*>(call->state))(detail::inputs_of(*call)));
           return detail::give_outputs(*call,
                                       op.compute(detail::inputs_of(*call),
                                                  op.read_attributes(*call->node, call->attr_size)));
@@ -514,6 +642,20 @@ inline void CustomOp::add_to(pfrt_env* env) const {
           return detail::fail_call(call, code, message);
         });
   };
+  if (maker_) {
+    c.create_state = [](void* user, const pfrt_op_create* call, void** out_state) {
+      return detail::no_exceptions(
+          [&]() -> pfrt_code {
+            const CustomOp& op = *static_cast<const CustomOp*>(user);
+            *out_state = new NodeKernelFn(op.make_kernel(op.node_of(*call)));
+            return PFRT_CODE_OK;
+          },
+          [&](pfrt_code code, std::string_view message) {
+            return detail::fail_call(call, code, message);
+          });
+    };
+    c.release_state = [](void*, void* state) { delete static_cast<NodeKernelFn*>(state); };
+  }
   c.user = const_cast<CustomOp*>(this);
   detail::check(api().env->register_operator(env, &c));
 }
