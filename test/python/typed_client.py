@@ -36,6 +36,16 @@ def square_gradient(inputs: List[pyflame_rt.Tensor], grads: List[pyflame_rt.Tens
     return [pyflame_rt.from_numpy(2 * inputs[0].numpy() * grads[0].numpy())]
 
 
+class Scaled:
+    """A kernel made for a node."""
+
+    def __init__(self, node: custom.OpNode) -> None:
+        self.factor: float = node.attributes["factor"]
+
+    def __call__(self, inputs: List[pyflame_rt.Tensor]) -> List[pyflame_rt.Tensor]:
+        return [pyflame_rt.from_numpy(self.factor * inputs[0].numpy())]
+
+
 def environment() -> None:
     pyflame_rt.BackendRegistry.instance().register_backend(Doubler())
     cpu: List[pyflame_rt.ProviderInfo] = [one for one in pyflame_rt.Environment.instance().providers()
@@ -47,6 +57,10 @@ def environment() -> None:
     dtypes: List[Optional[pyflame_rt.DType]] = square.infer_output_dtypes([pyflame_rt.DType.Int8])
     assert gradient is not None and gradient.numpy().tolist() == [2, 2] and dtypes == [pyflame_rt.DType.Int8]
     square.schema.name = "changes a copy"
+    scaled = (custom.CustomOpBuilder("TypedScaled").version(1, until=3).input("X").output("Y")
+              .attr_float("factor", required=True).node_kernel(Scaled).build())
+    until: int = scaled.until
+    assert scaled([np.ones(2)], {"factor": 3.0})[0].numpy().tolist() == [3, 3] and until == 3
     custom.CustomOpRegistry.instance().clear()
 
 

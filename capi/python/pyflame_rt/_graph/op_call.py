@@ -117,7 +117,22 @@ def result_of(what: Any, where: str, maker: str) -> Tuple["np.ndarray[Any, Any]"
         what = what.memory()
     array = np.asarray(what)
     if dtype_of_numpy(array.dtype) is None:
-        raise refusal(f"{maker} gave {where}, as {type(what).__name__} of {array.dtype}; outputs are tensors of "
+        raise refusal(f"{maker} gave {where}, as {type(what).__name__} of {array.dtype}; wanted is a tensor of "
                       "numbers or bools")
     memory, dtype = stored(array)
     return memory, dtype, array.shape
+
+
+def texts_of(what: Any, where: str, maker: str) -> Tuple[Any, Sequence[int]]:
+    """An array of String structs that keeps its bytes, and the shape, of a result that has to be strings."""
+    array = np.asarray(what.memory() if isinstance(what, Tensor) else what)
+    kind = what.dtype.text if isinstance(what, Tensor) else array.dtype
+    elements = array.ravel().tolist()
+    if array.dtype.kind not in "OUS" or not all(isinstance(one, (str, bytes)) for one in elements):
+        raise refusal(f"{maker} gave {kind} for {where}, which is string; return an array of str",
+                      abi.CODE_DTYPE_MISMATCH)
+    kept = [one.encode("utf-8") if isinstance(one, str) else one for one in elements]
+    texts = (abi.String * max(len(kept), 1))(
+        *(abi.String(ctypes.cast(ctypes.c_char_p(one), ctypes.c_void_p), len(one)) for one in kept))
+    texts.bytes = kept
+    return texts, array.shape

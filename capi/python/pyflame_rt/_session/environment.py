@@ -79,12 +79,16 @@ class KernelInfo:
 
 @dataclass
 class OperatorInfo:
-    """Operator ``op`` of ``domain``, which models may use from opset ``since`` to ``until``; 0: still current."""
+    """Operator ``op`` of ``domain``, which models may use from opset ``since`` to ``until``; 0: still current.
+
+    Registered operators are listed once for each version and each list of ``types``.
+    """
 
     op: str
     domain: str
     runs_in: str  # "provider" or "host"
     note: str  # what was followed where the standard and its implementations differ, or ""
+    types: str  # element types that a registered operator is for, "float32, any -> bool"; "" = any
     since: int
     until: int
 
@@ -284,4 +288,4 @@ def _texts(row: Any, *fields: str) -> Dict[str, Any]:
 
 
 def _operator(row: Any) -> OperatorInfo:
-    return OperatorInfo(**_texts(row, "op", "domain", "runs_in", "note"), since=row.since, until=row.until)
+    return OperatorInfo(**_texts(row, "op", "domain", "runs_in", "note", "types"), since=row.since, until=row.until)

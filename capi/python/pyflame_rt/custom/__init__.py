@@ -10,9 +10,22 @@ Models use an operator by its domain and name. Those loaded and sessions made fr
 A kernel gets its inputs as a list of Tensor and the node's attributes as a dict, and returns a list with a tensor or
 array for each output. Inputs lie in the runtime's memory: they are read-only and live during the call only. An input
 that a node leaves out is None. Attributes are int, float, str (bytes where they are no UTF-8), lists of these, or
-Tensor. Outputs hold numbers or bools. Kernels are called from threads of the runtime, several at once; they may run
+Tensor. Outputs hold numbers, bools or texts. Kernels are called from threads of the runtime, several at once; they may run
 other sessions, but not the one that they are called for. What a kernel raises ends the run with an error that names
 node and operator and has the exception as its ``__cause__``.
+
+What all runs of a node share, such as a compiled pattern, is prepared by ``CustomOpBuilder.node_kernel``:
+
+>>> class Match:
+...     def __init__(self, node):
+...         self.pattern = re.compile(node.attributes["pattern"])
+...     def __call__(self, inputs):
+...         return [numpy.array([bool(self.pattern.fullmatch(text)) for text in inputs[0].numpy()])]
+>>> custom.CustomOpBuilder("Match").input("X", DType.String).output("Y", DType.Bool).node_kernel(Match).build()
+
+Several operators may have one name: those known at other opsets (``CustomOpBuilder.version``), among which the opset
+that a model imports of the domain chooses, and those whose ports have other element types, among which the types of a
+node choose.
 
 A shape inference gets the inputs' shapes, lists with None where a dimension is not known (None for an input left out),
 and returns the outputs'; once the inputs' are known, the outputs' must be. It is called when all inputs' ranks are
@@ -27,8 +40,8 @@ is what ``CustomOp.gradient`` calls; sessions only infer.
 from ._builder import CustomOpBuilder, register_custom_op
 from ._op import CustomOp
 from ._registry import CustomOpRegistry
-from ._schema import (BackendType, GradientFn, KernelFn, OpAttribute, OpPort, OpSchema, ShapeInferenceFn,
-                      TypeInferenceFn)
+from ._schema import (BackendType, GradientFn, KernelFn, NodeKernelFn, NodeKernelMaker, OpAttribute, OpNode, OpPort,
+                      OpSchema, ShapeInferenceFn, TypeInferenceFn)
 
-__all__ = ["BackendType", "CustomOp", "CustomOpBuilder", "CustomOpRegistry", "OpAttribute", "OpPort", "OpSchema",
-           "register_custom_op"]
+__all__ = ["BackendType", "CustomOp", "CustomOpBuilder", "CustomOpRegistry", "OpAttribute", "OpNode", "OpPort",
+           "OpSchema", "register_custom_op"]

@@ -9,7 +9,8 @@ from .._values.dtype import dtype_of
 from .._values.tensor import Tensor
 from ._op import CustomOp, checked_kernel
 from ._registry import CustomOpRegistry
-from ._schema import BackendType, GradientFn, KernelFn, OpAttribute, OpPort, OpSchema, ShapeInferenceFn, TypeInferenceFn
+from ._schema import (BackendType, GradientFn, KernelFn, NodeKernelMaker, OpAttribute, OpPort, OpSchema,
+                      ShapeInferenceFn, TypeInferenceFn)
 
 
 class CustomOpBuilder:
@@ -22,6 +23,7 @@ class CustomOpBuilder:
     def __init__(self, name: str) -> None:
         self._schema = OpSchema(name)
         self._kernel: Optional[KernelFn] = None
+        self._maker: Optional[NodeKernelMaker] = None
         self._shape_inference: Optional[ShapeInferenceFn] = None
         self._type_inference: Optional[TypeInferenceFn] = None
         self._gradient: Optional[GradientFn] = None
@@ -31,9 +33,12 @@ class CustomOpBuilder:
         self._schema.domain = value
         return self
 
-    def version(self, value: int) -> "CustomOpBuilder":
-        """The first opset of the domain in which models may use it."""
-        self._schema.version = value
+    def version(self, since: int, until: int = 0) -> "CustomOpBuilder":
+        """The first and the last opset of the domain in which models may use it; 0: it is still current.
+
+        So an operator changes its meaning: the old one ends where the new one, of the same name, begins.
+        """
+        self._schema.version, self._schema.until = since, until
         return self
 
     def doc(self, value: str) -> "CustomOpBuilder":
@@ -42,7 +47,10 @@ class CustomOpBuilder:
         return self
 
     def input(self, name: str, dtype: Any = None, optional: bool = False) -> "CustomOpBuilder":
-        """The next input; ``dtype`` None takes any. A node may leave out an optional one: the kernel gets None."""
+        """The next input; ``dtype`` None takes any. A node may leave out an optional one: the kernel gets None.
+
+        Operators of one name for other types stand beside each other; each node gets the one for its types.
+        """
         self._schema.inputs.append(OpPort(name, None if dtype is None else dtype_of(dtype), optional))
         return self
 
@@ -96,6 +104,18 @@ class CustomOpBuilder:
     def kernel(self, function: KernelFn, backend: BackendType = BackendType.CPU) -> "CustomOpBuilder":
         """Sets what computes the outputs: function(inputs, attrs) -> list of Tensor or arrays."""
         self._kernel = checked_kernel(self._schema.name, function, backend)
+        self._maker = None
+        return self
+
+    def node_kernel(self, maker: NodeKernelMaker) -> "CustomOpBuilder":
+        """Sets what makes the kernel of a node, in place of ``kernel``: function(node) -> function(inputs) -> list.
+
+        It is called once for each node, an ``OpNode``, when a session is made: here a pattern is compiled, a table
+        built, a vocabulary read, and what it raises is the error of the session. A class will do, with
+        ``__init__(self, node)`` and ``__call__(self, inputs)``; calls may come from several threads at once. The kernel
+        is dropped after the session's last run.
+        """
+        self._maker, self._kernel = maker, None
         return self
 
     def shape_inference(self, function: ShapeInferenceFn) -> "CustomOpBuilder":
@@ -118,18 +138,18 @@ class CustomOpBuilder:
 
         Raises InvalidArgumentError when its name is taken or something is missing.
         """
-        if self._kernel is None:
+        if self._kernel is None and self._maker is None:
             raise InvalidArgumentError(f"custom operator '{self._schema.name}': its kernel is None; give it a function "
                                        "with .kernel(function)")
         return CustomOpRegistry.instance().register_op(
-            self._schema, self._kernel, shape_inference=self._shape_inference, type_inference=self._type_inference,
-            gradient=self._gradient)
+            self._schema, self._kernel, node_kernel=self._maker, shape_inference=self._shape_inference,
+            type_inference=self._type_inference, gradient=self._gradient)
 
 
 def register_custom_op(name: str, domain: str = "custom", input_names: Sequence[str] = (),
                        output_names: Sequence[str] = (), kernel_fn: Optional[KernelFn] = None,
                        shape_inference_fn: Optional[ShapeInferenceFn] = None, doc: str = "",
-                       version: int = 1) -> CustomOp:
+                       version: int = 1, until: int = 0) -> CustomOp:
     """Registers an operator on inputs of any element type, whose outputs have that of input 0.
 
     Parameters
@@ -139,11 +159,11 @@ def register_custom_op(name: str, domain: str = "custom", input_names: Sequence[
     kernel_fn: function(inputs, attrs) -> list of Tensor or arrays.
     shape_inference_fn: function(input_shapes) -> list of shapes.
     doc: what it does.
-    version: the first opset of the domain in which models may use it.
+    version, until: the first and the last opset of the domain in which models may use it; 0: it is still current.
 
     Raises InvalidArgumentError when the name is taken or something is missing.
     """
-    builder = CustomOpBuilder(name).domain(domain).version(version).doc(doc)
+    builder = CustomOpBuilder(name).domain(domain).version(version, until).doc(doc)
     for kind, names in (("input_names", input_names), ("output_names", output_names)):
         if isinstance(names, str):
             raise InvalidArgumentError(f"custom operator '{name}': {kind} is a list of names, got {names!r}")

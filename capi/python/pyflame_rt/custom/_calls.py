@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import ctypes
 import math
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Sequence
 
 from .._core import abi, callbacks, library as lib, shutdown
-from .._graph.op_call import Leases, attributes_of, forget_frames, list_of, refusal, result_of
+from .._graph.op_call import Leases, attributes_of, forget_frames, list_of, refusal, result_of, texts_of
 from .._values.arrays import address_of
 from .._values.dtype import FROM_ABI, TO_ABI, DType, numpy_name
+from .._values.memory import dims_of, memory_of_view
 from .._values.tensor import Tensor
 from ._op import CustomOp
+from ._schema import OpNode, OpPort
 
 # No dimension of an input has this number, so it is one that is not known.
 _OPEN = -(1 << 63)
@@ -70,6 +72,27 @@ def _infer(op: CustomOp, call: Any, address: int) -> None:
             raise refusal("", code)  # the library has said why
 
 
+# ------------------------------------------------------------------ kernels of nodes
+
+
+def _constant(value: Any) -> Optional[Tensor]:
+    if not value.flags & abi.SNAPSHOT_CONSTANT:
+        return None
+    view = abi.Tensor(struct_size=ctypes.sizeof(abi.Tensor), dtype=value.dtype, rank=value.rank, data=value.data,
+                      bytes=value.bytes, dims=value.dims)
+    return Tensor._over(memory_of_view(view, None), FROM_ABI[view.dtype], dims_of(view)).clone()
+
+
+def _create(op: CustomOp, call: Any, _address: int, out: int) -> None:
+    node = abi.SnapshotNode.from_address(call.node)
+    sides = [[abi.SnapshotValue.from_address(values + i * call.value_size) for i in range(count)]
+             for values, count in ((call.inputs, call.input_count), (call.outputs, call.output_count))]
+    made = op._make_kernel(OpNode(
+        lib.read(node.name), node.opset, _attributes(op, node, call.attr_size),
+        *([FROM_ABI.get(value.dtype) for value in side] for side in sides), [_constant(value) for value in sides[0]]))
+    ctypes.c_void_p.from_address(out).value = callbacks.hold(made)
+
+
 # ------------------------------------------------------------------ kernels
 
 
@@ -88,10 +111,11 @@ def _inputs(op: CustomOp, call: Any, leases: Leases) -> List[Optional[Tensor]]:
 def _compute(op: CustomOp, call: Any, address: int) -> None:
     if shutdown.closing:
         raise refusal("the interpreter is ending, and its kernel is Python code", abi.CODE_CANCELLED)
-    attrs, leases = _attributes(op, abi.SnapshotNode.from_address(call.node), call.attr_size), Leases()
+    leases = Leases()
+    attrs = {} if call.state else _attributes(op, abi.SnapshotNode.from_address(call.node), call.attr_size)
     tensors = _inputs(op, call, leases)
     try:
-        results = op._need_kernel()(tensors, attrs)
+        results = callbacks.held(call.state)(tensors) if call.state else op._need_kernel()(tensors, attrs)
     except BaseException as fault:
         forget_frames(fault)
         raise
@@ -113,6 +137,13 @@ def _give(op: CustomOp, call: Any, address: int, results: Any) -> None:
         name = op._schema.outputs[i].name
         if i >= len(results) or results[i] is None:
             raise refusal(f"its kernel returned {len(results)} tensors, output {i}, '{name}', is not among them")
+        if output.dtype == abi.DTYPE_STRING:
+            texts, shape = texts_of(results[i], f"output {i}, '{name}'", "its kernel")
+            _memory_for(call, address, i, output.dtype, shape)
+            code = call.set_strings(address, i, 0, texts, math.prod(shape))
+            if code:
+                raise refusal("", code)
+            continue
         array, dtype, dims = result_of(results[i], f"output {i}, '{name}'", "its kernel")
         if TO_ABI[dtype] != output.dtype:
             wanted = FROM_ABI[output.dtype]
@@ -122,20 +153,25 @@ def _give(op: CustomOp, call: Any, address: int, results: Any) -> None:
                           f"{nearest}", abi.CODE_DTYPE_MISMATCH)
         if array.nbytes != (math.prod(dims) * dtype.bits + 7) // 8:
             raise refusal(f"its kernel gave {array.nbytes} bytes as {dtype.text} {list(dims)} for output {i}, '{name}'")
-        memory = ctypes.c_void_p()
-        code = call.alloc_output(address, i, output.dtype, (ctypes.c_int64 * max(len(dims), 1))(*dims), len(dims),
-                                 ctypes.byref(memory))
-        if code:
-            raise refusal("", code)  # the library has said why
-        if array.nbytes and memory.value:
-            ctypes.memmove(memory.value, address_of(array), array.nbytes)
+        memory = _memory_for(call, address, i, output.dtype, dims)
+        if array.nbytes and memory:
+            ctypes.memmove(memory, address_of(array), array.nbytes)
+
+
+def _memory_for(call: Any, address: int, index: int, dtype: int, dims: Sequence[int]) -> Optional[int]:
+    memory = ctypes.c_void_p()
+    code = call.alloc_output(address, index, dtype, (ctypes.c_int64 * max(len(dims), 1))(*dims), len(dims),
+                             ctypes.byref(memory))
+    if code:
+        raise refusal("", code)  # the library has said why
+    return memory.value
 
 
 # ------------------------------------------------------------------ what the library calls
 
 
 def _entry(struct: Any, work: Any) -> Any:
-    def enter(user: int, address: int) -> int:
+    def enter(user: int, address: int, *out: int) -> int:
         call = struct.from_address(address)
 
         def fail(code: int, message: str) -> int:
@@ -143,12 +179,21 @@ def _entry(struct: Any, work: Any) -> Any:
             code = abi.CODE_PROVIDER if code == abi.CODE_INTERNAL else code
             call.fail(address, code, lib.text(message))
             return code
-        return callbacks.guard(fail, work, callbacks.held(user), call, address)
+        return callbacks.guard(fail, work, callbacks.held(user), call, address, *out)
     return enter
 
 
 INFER = callbacks.permanent(abi.CustomOp, "infer", shutdown.callback(_entry(abi.OpInfer, _infer)))
 COMPUTE = callbacks.permanent(abi.CustomOp, "compute", shutdown.callback(_entry(abi.OpCompute, _compute)))
+
+CREATE = callbacks.permanent(abi.CustomOp, "create_state", shutdown.callback(_entry(abi.OpCreate, _create)))
+RELEASE_STATE = callbacks.permanent(abi.CustomOp, "release_state",
+                                    lambda user, state, drop=callbacks.let_go: drop(state))
+
+
+def _types(ports: List[OpPort]) -> Any:
+    return (ctypes.c_uint32 * max(len(ports), 1))(
+        *(abi.DTYPE_UNSET if port.dtype is None else TO_ABI[port.dtype] for port in ports))
 
 
 def register(op: CustomOp) -> None:
@@ -158,10 +203,15 @@ def register(op: CustomOp) -> None:
     # The library checks the inputs before the first optional one. Whether required ones after it are there is
     # checked by _check_absent.
     least = next((i for i, port in enumerate(schema.inputs) if port.optional), len(schema.inputs))
+    input_types, output_types = _types(schema.inputs), _types(schema.outputs)
     struct = abi.CustomOp(
         struct_size=ctypes.sizeof(abi.CustomOp), abi=abi.ABI_VERSION, name=lib.text(schema.name),
-        domain=lib.text(schema.domain), since_version=schema.version, min_inputs=least,
+        domain=lib.text(schema.domain), since_version=schema.version, until_version=schema.until,
+        input_types=ctypes.addressof(input_types), input_type_count=len(schema.inputs),
+        output_types=ctypes.addressof(output_types), output_type_count=len(schema.outputs), min_inputs=least,
         max_inputs=abi.ANY_NUMBER if op._variadic() else len(schema.inputs), min_outputs=1,
         max_outputs=len(schema.outputs), flags=0 if op._shape_inference else abi.OP_DATA_DEPENDENT,
         infer=INFER, compute=COMPUTE, release=callbacks.RELEASE, user=callbacks.hold(op))
+    if op._maker is not None:
+        struct.create_state, struct.release_state = CREATE, RELEASE_STATE
     lib.check(lib.env.register_operator(lib.default_env().address, ctypes.byref(struct)))

@@ -10,7 +10,8 @@ from .._core.errors import (DTypeMismatchError, InputError, InvalidArgumentError
 from .._graph.op_call import refusal
 from .._values.dtype import DType, dtype_of
 from .._values.tensor import Tensor, from_numpy
-from ._schema import BackendType, GradientFn, KernelFn, OpAttribute, OpPort, OpSchema, ShapeInferenceFn, TypeInferenceFn
+from ._schema import (BackendType, GradientFn, KernelFn, NodeKernelFn, NodeKernelMaker, OpAttribute, OpNode, OpPort,
+                      OpSchema, ShapeInferenceFn, TypeInferenceFn)
 
 
 class CustomOp:
@@ -19,6 +20,7 @@ class CustomOp:
     def __init__(self, schema: OpSchema) -> None:
         self._schema = schema
         self._kernel: Optional[KernelFn] = None
+        self._maker: Optional[NodeKernelMaker] = None
         self._shape_inference: Optional[ShapeInferenceFn] = None
         self._type_inference: Optional[TypeInferenceFn] = None
         self._gradient: Optional[GradientFn] = None
@@ -44,6 +46,11 @@ class CustomOp:
     def version(self) -> int:
         """The first opset of the domain in which models may use it."""
         return self._schema.version
+
+    @property
+    def until(self) -> int:
+        """The last opset of the domain in which models may use it; 0: it is still current."""
+        return self._schema.until
 
     @property
     def doc(self) -> str:
@@ -79,16 +86,17 @@ class CustomOp:
 
     def get_supported_backends(self) -> List[BackendType]:
         """The backends that its kernel runs on."""
-        return [] if self._kernel is None else [BackendType.CPU]
+        return [] if self._kernel is None and self._maker is None else [BackendType.CPU]
 
     def set_kernel(self, function: KernelFn, backend: BackendType = BackendType.CPU) -> None:
-        """Sets function(inputs, attrs) -> list, which computes the outputs from now on, in existing sessions too."""
+        """Sets function(inputs, attrs) -> list, which computes the outputs from now on, in existing sessions too, but
+        for nodes that have a kernel of their own."""
         self._kernel = checked_kernel(self.name, function, backend)
 
     # ------------------------------------------------------------------ calls without a session
 
     def execute(self, inputs: Sequence[Any], attributes: Optional[Dict[str, Any]] = None) -> List[Tensor]:
-        """Checks the arguments and calls the kernel.
+        """Checks the arguments and calls the kernel. One for a node is made for the call, all inputs being constants.
 
         Parameters
         ----------
@@ -100,6 +108,10 @@ class CustomOp:
         try:
             tensors = self._tensors(inputs)
             complete = self._complete(dict(attributes or {}))
+            if self._maker is not None:
+                dtypes = [None if tensor is None else tensor.dtype for tensor in tensors]
+                node = OpNode(self.name, 0, complete, dtypes, self._output_dtypes(dtypes), list(tensors))
+                return [tensor_of(made) for made in self._make_kernel(node)(tensors)]
             kernel = self._need_kernel()
         except callbacks.Refusal as fault:
             raise error_of(fault.code, f"{self.full_name()}: {fault}") from None
@@ -206,6 +218,14 @@ class CustomOp:
             raise refusal("it has no kernel; give it one with op.set_kernel(function)",
                           abi.CODE_UNSUPPORTED_OPERATOR)
         return self._kernel
+
+    def _make_kernel(self, node: OpNode) -> NodeKernelFn:
+        assert self._maker is not None
+        made = self._maker(node)
+        if not callable(made):
+            raise refusal(f"what makes its kernel returned {type(made).__name__} for the node; return a function of "
+                          "the inputs")
+        return made
 
     def _output_dtypes(self, dtypes: Sequence[Optional[DType]]) -> List[Optional[DType]]:
         first = dtypes[0] if dtypes else None

@@ -9,17 +9,20 @@ from .._core import library as lib
 from .._core.errors import InvalidArgumentError, NotFoundError
 from ._calls import register
 from ._op import CustomOp
-from ._schema import GradientFn, KernelFn, OpSchema, ShapeInferenceFn, TypeInferenceFn
+from ._schema import GradientFn, KernelFn, NodeKernelMaker, OpSchema, ShapeInferenceFn, TypeInferenceFn
 
 
 class CustomOpRegistry:
-    """The operators that were built, by name ("MyOp") or full name ("custom::MyOp")."""
+    """The operators that were built, by name ("MyOp") or full name ("custom::MyOp").
+
+    Where several have the name, it stands for the one with the newest version, and the first built of those.
+    """
 
     _the: Optional["CustomOpRegistry"] = None
     _lock = threading.Lock()
 
     def __init__(self) -> None:
-        self._ops: Dict[str, CustomOp] = {}
+        self._ops: Dict[str, List[CustomOp]] = {}
 
     @classmethod
     def instance(cls) -> "CustomOpRegistry":
@@ -30,14 +33,14 @@ class CustomOpRegistry:
             return cls._the
 
     def list(self) -> List[str]:
-        """Full names, sorted."""
+        """Full names, sorted, each once."""
         with self._lock:
             return sorted(self._ops)
 
     def size(self) -> int:
-        """The number of operators."""
+        """The number of operators; each version and each list of types counts."""
         with self._lock:
-            return len(self._ops)
+            return sum(len(ops) for ops in self._ops.values())
 
     def has(self, name: str) -> bool:
         """Tells whether an operator of this name, or full name, is registered."""
@@ -46,9 +49,11 @@ class CustomOpRegistry:
     def get(self, name: str) -> Optional[CustomOp]:
         """The operator of this name, or full name; None when there is none."""
         with self._lock:
-            return self._find(name)
+            found = self._find(name)
+            return None if found is None else max(self._ops[found], key=lambda op: op.version)
 
     def register_op(self, schema: OpSchema, kernel: Optional[KernelFn] = None, *,
+                    node_kernel: Optional[NodeKernelMaker] = None,
                     shape_inference: Optional[ShapeInferenceFn] = None,
                     type_inference: Optional[TypeInferenceFn] = None,
                     gradient: Optional[GradientFn] = None) -> CustomOp:
@@ -61,50 +66,50 @@ class CustomOpRegistry:
         faults = op._schema.validate()
         if faults:
             raise InvalidArgumentError(f"custom operator '{schema.name}': " + "; ".join(faults))
-        for what, function in (("shape inference", shape_inference), ("type inference", type_inference),
-                               ("gradient", gradient)):
+        for what, function in (("node kernel", node_kernel), ("shape inference", shape_inference),
+                               ("type inference", type_inference), ("gradient", gradient)):
             if function is not None and not callable(function):
                 raise InvalidArgumentError(f"custom operator '{schema.name}': its {what} is {function!r}, which cannot "
                                            "be called")
         if kernel is not None:
             op.set_kernel(kernel)
-        op._shape_inference, op._type_inference, op._gradient = shape_inference, type_inference, gradient
+        op._maker, op._shape_inference, op._type_inference, op._gradient = (
+            node_kernel, shape_inference, type_inference, gradient)
         with self._lock:
-            if op.full_name() in self._ops:
-                raise InvalidArgumentError(f"custom operator '{op.full_name()}' is registered already; unregister it "
-                                           "first, or give this one another name or domain")
             register(op)
-            self._ops[op.full_name()] = op
+            self._ops.setdefault(op.full_name(), []).append(op)
         return op
 
     def unregister(self, name: str) -> None:
         """Models loaded and sessions made later do not know it; those that exist keep it.
 
-        Raises NotFoundError when there is none.
+        All operators of the name go, of any version and types. Raises NotFoundError when there is none.
         """
         with self._lock:
-            op = self._find(name)
-            if op is None:
+            found = self._find(name)
+            if found is None:
                 known = ", ".join(f"'{full}'" for full in sorted(self._ops)) or "none"
                 raise NotFoundError(f"unregister: no custom operator '{name}'; there are {known}")
-            self._remove(op)
+            self._remove(found)
 
     unregister_op = unregister
 
     def clear(self) -> None:
         """Unregisters all of them."""
         with self._lock:
-            for op in [*self._ops.values()]:
-                self._remove(op)
+            for full in [*self._ops]:
+                self._remove(full)
 
-    def _remove(self, op: CustomOp) -> None:
+    def _remove(self, full: str) -> None:
+        op = self._ops[full][0]
         lib.check(lib.env.unregister_operator(lib.default_env().address, lib.text(op.domain), lib.text(op.name)))
-        del self._ops[op.full_name()]
+        del self._ops[full]
 
-    def _find(self, name: str) -> Optional[CustomOp]:
+    def _find(self, name: str) -> Optional[str]:
+        """The full name of the operators of this name, or full name."""
         if name in self._ops:
-            return self._ops[name]
-        return next((op for full, op in sorted(self._ops.items()) if op.name == name), None)
+            return name
+        return next((full for full, ops in sorted(self._ops.items()) if ops[0].name == name), None)
 
     def __repr__(self) -> str:
         return f"CustomOpRegistry({', '.join(self.list())})"

@@ -8,11 +8,33 @@ from typing import Any, Callable, Dict, List, Optional, Sequence
 
 from .._graph.op_call import ATTRIBUTES
 from .._values.dtype import DType
+from .._values.tensor import Tensor
 
 KernelFn = Callable[[List[Any], Dict[str, Any]], Sequence[Any]]
+NodeKernelFn = Callable[[List[Any]], Sequence[Any]]
 ShapeInferenceFn = Callable[[List[Any]], Sequence[Sequence[Optional[int]]]]
 TypeInferenceFn = Callable[[List[Optional[DType]]], Sequence[Any]]
 GradientFn = Callable[[List[Any], List[Any]], Sequence[Any]]
+
+
+@dataclass
+class OpNode:
+    """A node that a kernel is made for.
+
+    ``name`` may be empty; ``opset`` is what the model imports of the domain, 0 for none. ``attributes`` have the
+    defaults of those that the node leaves out. Element types are None where they are not known, and for an input left
+    out. ``constants`` has a copy of each input that is a constant, and None for the others.
+    """
+
+    name: str
+    opset: int
+    attributes: Dict[str, Any]
+    input_dtypes: List[Optional[DType]]
+    output_dtypes: List[Optional[DType]]
+    constants: List[Optional[Tensor]]
+
+
+NodeKernelMaker = Callable[[OpNode], NodeKernelFn]
 
 
 class BackendType(enum.Enum):
@@ -53,7 +75,7 @@ class OpAttribute:
 class OpSchema:
     """The form of nodes that use operator ``name`` of ``domain``: ``inputs``, ``outputs``, ``attributes``.
 
-    ``doc`` says what it does; ``version`` is the first opset of the domain in which models may use it.
+    ``doc`` says what it does; models may use it from opset ``version`` of the domain to ``until``, 0: still current.
     """
 
     name: str
@@ -63,6 +85,7 @@ class OpSchema:
     inputs: List[OpPort] = field(default_factory=list)
     outputs: List[OpPort] = field(default_factory=list)
     attributes: List[OpAttribute] = field(default_factory=list)
+    until: int = 0
 
     def full_name(self) -> str:
         """Domain and name: "custom::MyOp"."""
@@ -72,7 +95,7 @@ class OpSchema:
         """A copy that shares no list and no entry with this schema."""
         return OpSchema(self.name, self.domain, self.version, self.doc, [OpPort(**vars(one)) for one in self.inputs],
                         [OpPort(**vars(one)) for one in self.outputs],
-                        [OpAttribute(**vars(one)) for one in self.attributes])
+                        [OpAttribute(**vars(one)) for one in self.attributes], self.until)
 
     def validate(self) -> List[str]:
         """The faults of the schema, a sentence each; the list is empty when there are none."""
@@ -81,6 +104,10 @@ class OpSchema:
             faults.append("name and domain are texts, and the name is not empty")
         if isinstance(self.version, bool) or not isinstance(self.version, int) or not 0 < self.version < 1 << 31:
             faults.append(f"its version is {self.version!r}; it is the number of an opset, 1 or above")
+        elif isinstance(self.until, bool) or not isinstance(self.until, int) or (
+                self.until and not self.version <= self.until < 1 << 31):
+            faults.append(f"it is known from version {self.version} to {self.until!r}; the last is an opset not before "
+                          "the first, or 0 where there is none")
         if not self.outputs:
             faults.append("it has no output; give it one")
         for port in self.inputs[:-1]:
