@@ -31,6 +31,8 @@ extern "C" const pfrt_api* pfrt_get_api(uint32_t abi_version, pfrt_abi_info* out
   } else if (!old_enough) {
     info.message = to_c(kMinor);
   }
-  if (out_info) pfrt::capi::write(out_info, info);
+  if (out_info && !pfrt::abi::is_size(pfrt::abi::kFirst<pfrt_abi_info>, out_info->struct_size))
+    return nullptr;
+  if (out_info) (void)pfrt::capi::write(out_info, info);
   return same_major && old_enough ? &pfrt::capi::kApi : nullptr;
 }

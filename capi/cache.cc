@@ -14,7 +14,7 @@ namespace pfrt::capi {
 namespace {
 
 Result<std::pair<std::string, CacheLimits>> config_from(const pfrt_cache_config* given) {
-  const pfrt_cache_config config = read(given);
+  PFRT_ASSIGN(const pfrt_cache_config config, read(given));
   std::string folder(view(config.folder));
   if (folder.empty() || folder == "off")
     return error(Code::kINVALID_ARGUMENT, "opening a cache: '", folder,
@@ -170,8 +170,8 @@ pfrt_status* statistics(pfrt_cache* cache, pfrt_cache_statistics* out) {
   return guard([&]() -> Status {
     if (!cache || !out) return null_argument(cache ? "out_statistics" : "cache");
     const CacheStore::Statistics s = cache->cache->entries().statistics();
-    write(out, pfrt_cache_statistics{0, 0, s.hits, s.misses, s.stores, s.evictions, s.invalid});
-    return {};
+    return write(out,
+                 pfrt_cache_statistics{0, 0, s.hits, s.misses, s.stores, s.evictions, s.invalid});
   });
 }
 

@@ -21,10 +21,8 @@ pfrt_status* create_on(pfrt_session* session, pfrt_string provider, pfrt_dtype d
   return guard([&]() -> Status {
     if (!session || !out) return null_argument(session ? "out_value" : "session");
     *out = nullptr;
+    PFRT_TRY(check_dtype("creating a tensor on a device", dtype));
     PFRT_TRY(check_dims("creating a tensor on a device", dims, rank));
-    if (!dtype_known(dtype))
-      return error(Code::kDTYPE_MISMATCH, "creating a tensor on a device: dtype ", dtype,
-                   " is unknown");
     PFRT_ASSIGN(auto device, session->session->device_of(view(provider)));
     PFRT_ASSIGN(Tensor tensor,
                 Tensor::allocate_on(std::move(device), dtype, Dims(dims, dims + rank)));

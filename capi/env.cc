@@ -122,8 +122,7 @@ pfrt_status* plugin_at(pfrt_env* env, size_t index, pfrt_plugin_info* out) {
     info.reason = to_c(p.reason);
     info.abi_major = p.abi_major;
     info.abi_minor = p.abi_minor;
-    write(out, info);
-    return {};
+    return write(out, info);
   });
 }
 
@@ -150,8 +149,7 @@ pfrt_status* provider_at(pfrt_env* env, size_t index, pfrt_provider_info* out) {
       info.available = 1;
       info.name = to_c(source.name);
       info.devices = source.table->devices;
-      write(out, info);
-      return {};
+      return write(out, info);
     }
     const Plugin& p = *all[index];
     info.available = p.table ? 1 : 0;
@@ -159,8 +157,7 @@ pfrt_status* provider_at(pfrt_env* env, size_t index, pfrt_provider_info* out) {
     if (p.table) info.devices = p.provider()->devices;
     info.path = to_c(p.path);
     info.reason = to_c(p.reason);
-    write(out, info);
-    return {};
+    return write(out, info);
   });
 }
 
@@ -205,8 +202,7 @@ pfrt_status* kernel_at(pfrt_env* env, pfrt_string provider, size_t index, pfrt_k
     PFRT_ASSIGN(const pfrt_env::KernelList* list, kernel_list(env, view(provider)));
     if (index >= list->rows.size())
       return error(Code::kINVALID_ARGUMENT, "kernel ", index, " of ", list->rows.size());
-    write(out, list->rows[index]);
-    return {};
+    return write(out, list->rows[index]);
   });
 }
 
@@ -245,8 +241,7 @@ pfrt_status* operator_at(size_t index, pfrt_operator_info* out) {
     info.domain = to_c(def.domain);
     info.runs_in = to_c(def.flags & kOpHost ? "host" : "provider");
     info.note = to_c(operator_note(def.domain, def.name));
-    write(out, info);
-    return {};
+    return write(out, info);
   });
 }
 

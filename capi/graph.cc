@@ -117,7 +117,7 @@ pfrt_value* value_handle(pfrt_graph* g, const ValuePtr& value) {
 
 Result<ValueId> described(Graph& g, const pfrt_value_info* info, const char* doing) {
   if (!info) return null_argument("info");
-  const pfrt_value_info i = read(info);
+  PFRT_ASSIGN(const pfrt_value_info i, read(info));
   if (i.name.size == 0) return error(Code::kINVALID_ARGUMENT, doing, ": the value has no name");
   PFRT_ASSIGN(Type type, type_from(i, *g.symbols));
   const ValueId id = g.value(view(i.name));
@@ -143,7 +143,7 @@ pfrt_status* add_input(pfrt_graph* graph, const pfrt_value_info* info) {
 pfrt_status* add_output(pfrt_graph* graph, const pfrt_value_info* info) {
   return edit(graph, [&](Graph& g) -> Status {
     // For an input that is an output too, the description as an input counts.
-    const ValueId known = info ? g.find(view(read(info).name)) : kNoId;
+    const ValueId known = g.find(view(abi::known(info).name));
     const bool is_input = known != kNoId && g.is_input(known);
     const GraphValue said = is_input ? g.at(known) : GraphValue();
     PFRT_ASSIGN(const ValueId id, described(g, info, "adding a graph output"));
@@ -177,7 +177,8 @@ pfrt_status* add_initializer(pfrt_graph* graph, pfrt_string name, const pfrt_ten
   return edit(graph, [&](Graph&) -> Status {
     auto keep = release_later(borrow ? release_fn : nullptr, user, tensor ? tensor->data : nullptr);
     if (!tensor) return null_argument("tensor");
-    auto made = tensor_from(read(tensor), borrow != 0, [keep] {});
+    PFRT_ASSIGN(const pfrt_tensor given, read(tensor));
+    auto made = tensor_from(given, borrow != 0, [keep] {});
     if (!made.ok()) return made.take_status().prepend(message("adding initializer '", name, "'"));
     return set_initializer(graph, name, Value::of(made.take()));
   });
@@ -256,9 +257,11 @@ Result<Attribute> attribute_from(const pfrt_attr& from, const Graph& outer) {
         a.graphs.push_back(from.graphs[i]->graph);
       }
       break;
+    case PFRT_ATTR_UNSET:
+      return missing("type");
     default:
-      return error(Code::kUNSUPPORTED, "setting attribute '", from.name, "': attribute type ",
-                   from.type, " is not known here");
+      return abi::unknown_number(message("setting attribute '", from.name, "'"), "attribute type",
+                                 from.type);
   }
   return a;
 }
@@ -266,7 +269,7 @@ Result<Attribute> attribute_from(const pfrt_attr& from, const Graph& outer) {
 pfrt_status* add_node(pfrt_graph* graph, const pfrt_node* node, uint32_t* out_id) {
   return edit(graph, [&](Graph& g) -> Status {
     if (!node) return null_argument("node");
-    const pfrt_node from = read(node);
+    PFRT_ASSIGN(const pfrt_node from, read(node));
     if (out_id) *out_id = 0;
     if ((from.input_count && !from.inputs) || (from.output_count && !from.outputs) ||
         (from.attr_count && !from.attrs))
@@ -277,13 +280,11 @@ pfrt_status* add_node(pfrt_graph* graph, const pfrt_node* node, uint32_t* out_id
     n.op = view(from.op);
     n.domain = view(from.domain) == "ai.onnx" ? std::string() : std::string(view(from.domain));
     n.doc = view(from.doc);
-    const char* attrs = reinterpret_cast<const char*>(from.attrs);
-    const size_t stride = from.attr_count ? from.attrs->struct_size : 0;
+    PFRT_TRY(abi::check_array(from.attrs, from.attr_count));
     constexpr size_t kFew = 16;
     std::unordered_map<std::string, size_t> places;  // index by name, where there are many
     for (size_t i = 0; i < from.attr_count; ++i) {
-      PFRT_ASSIGN(Attribute a,
-                  attribute_from(read(reinterpret_cast<const pfrt_attr*>(attrs + i * stride)), g));
+      PFRT_ASSIGN(Attribute a, attribute_from(abi::known(&abi::element(from.attrs, i)), g));
       if (from.attr_count <= kFew) {
         n.set_attr(std::move(a));
         continue;
@@ -319,7 +320,8 @@ pfrt_status* set_attr(pfrt_graph* graph, uint32_t id, const pfrt_attr* attr) {
   return edit(graph, [&](Graph& g) -> Status {
     if (!attr) return null_argument("attr");
     PFRT_ASSIGN(Node * node, live_node(g, id));
-    PFRT_ASSIGN(Attribute a, attribute_from(read(attr), g));
+    PFRT_ASSIGN(const pfrt_attr given, read(attr));
+    PFRT_ASSIGN(Attribute a, attribute_from(given, g));
     node->set_attr(std::move(a));
     return {};
   });
@@ -366,12 +368,11 @@ pfrt_status* metadata_at(const pfrt_graph* graph, size_t index, pfrt_key_value* 
   });
 }
 
-Status give_info(const pfrt_graph* graph, ValueId id, pfrt_value_info* out) {
+[[nodiscard]] Status give_info(const pfrt_graph* graph, ValueId id, pfrt_value_info* out) {
   pfrt_graph* g = mutable_handle(graph);
   std::unique_ptr<InfoStorage>& storage = g->infos[id];
   if (!storage) storage = std::make_unique<InfoStorage>();
-  write(out, make_value_info(port_info(*g->graph, id), *storage));
-  return {};
+  return write(out, make_value_info(port_info(*g->graph, id), *storage));
 }
 
 size_t input_count(const pfrt_graph* graph) { return graph ? graph->graph->inputs.size() : 0; }
@@ -486,14 +487,13 @@ pfrt_status* node_at(const pfrt_graph* graph, size_t index, pfrt_node* out) {
     pfrt_graph* g = mutable_handle(graph);
     list(g);
     if (index >= g->ids.size()) return out_of_range("node", index, g->ids.size());
-    give_node(g, *g->graph->node(g->ids[index]), out);
-    return {};
+    return give_node(g, *g->graph->node(g->ids[index]), out);
   });
 }
 
 }  // namespace
 
-void give_node(pfrt_graph* g, const Node& from, pfrt_node* out) {
+Status give_node(pfrt_graph* g, const Node& from, pfrt_node* out) {
   std::unique_ptr<pfrt_graph::NodeStorage>& storage = g->nodes[from.id];
   if (!storage) {
     auto made = std::make_unique<pfrt_graph::NodeStorage>();
@@ -517,7 +517,7 @@ void give_node(pfrt_graph* g, const Node& from, pfrt_node* out) {
   node.output_count = storage->outputs.size();
   node.attrs = storage->attrs.data();
   node.attr_count = storage->attrs.size();
-  write(out, node);
+  return write(out, node);
 }
 
 namespace {

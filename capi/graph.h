@@ -22,7 +22,7 @@ pfrt_status* edit(pfrt_graph* graph, Fn fn) {
 // Returns the handle, brought up to date with the graph, for getters whose storage is in it.
 pfrt_graph* mutable_handle(const pfrt_graph* graph);
 pfrt_value* value_handle(pfrt_graph* g, const ValuePtr& value);
-void give_node(pfrt_graph* g, const Node& from, pfrt_node* out);
+Status give_node(pfrt_graph* g, const Node& from, pfrt_node* out);
 // The value that |info| names, with the type it gives.
 Result<ValueId> described(Graph& g, const pfrt_value_info* info, const char* doing);
 // Returns NOT_FOUND once the node is removed.

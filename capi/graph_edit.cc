@@ -45,7 +45,8 @@ Status check_index(const char* doing, size_t index, size_t count) {
 Result<ValueId> described_anew(Graph& g, const pfrt_value_info* info, const char* doing) {
   PFRT_ASSIGN(const ValueId id, described(g, info, doing));
   GraphValue& value = g.at(id);
-  if (read(info).kind == PFRT_VALUE_UNSET) (value.constant ? value.declared : value.type) = Type();
+  if (abi::known(info).kind == PFRT_VALUE_UNSET)
+    (value.constant ? value.declared : value.type) = Type();
   return id;
 }
 
@@ -119,8 +120,7 @@ pfrt_status* node_by_id(const pfrt_graph* graph, uint32_t id, pfrt_node* out) {
     if (!graph || !out) return null_argument(graph ? "out_node" : "graph");
     pfrt_graph* g = mutable_handle(graph);
     PFRT_ASSIGN(const Node* node, live_node(*g->graph, id));
-    give_node(g, *node, out);
-    return {};
+    return give_node(g, *node, out);
   });
 }
 

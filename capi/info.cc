@@ -2,6 +2,7 @@
 #include "capi/handle/info.h"
 
 #include "capi/handle/tensor.h"
+#include "core/base/abi/sized.h"
 #include "core/base/rank.h"
 
 namespace pfrt::capi {
@@ -13,6 +14,12 @@ Status check_dims(std::string_view doing, const int64_t* dims, uint64_t rank) {
   if (rank && !dims)
     return error(Code::kINVALID_ARGUMENT, doing, ": argument 'dims' is NULL, the rank is ", rank);
   return {};
+}
+
+Status check_dtype(std::string_view doing, pfrt_dtype dtype) {
+  if (dtype == PFRT_DTYPE_UNSET)
+    return error(Code::kINVALID_ARGUMENT, doing, ": its dtype is not set");
+  return dtype_known(dtype) ? Status() : abi::unknown_number(doing, "dtype", dtype);
 }
 
 pfrt_value_info make_value_info(const PortInfo& port, InfoStorage& storage) {
@@ -41,12 +48,12 @@ Result<Type> type_from(const pfrt_value_info& info, SymbolTable& symbols) {
     type.kind = PFRT_VALUE_TENSOR;
   type.dtype = info.dtype;
   type.key_dtype = info.key_dtype;
-  if (info.dtype != PFRT_DTYPE_UNSET && !dtype_known(info.dtype))
-    return error(Code::kDTYPE_MISMATCH, "describing value '", info.name, "': dtype ", info.dtype,
-                 " is unknown");
+  const std::string doing = message("describing value '", info.name, "'");
+  if (info.kind > PFRT_VALUE_SPARSE) return abi::unknown_number(doing, "kind", info.kind);
+  for (const pfrt_dtype dtype : {info.dtype, info.key_dtype})
+    if (dtype != PFRT_DTYPE_UNSET) PFRT_TRY(check_dtype(doing, dtype));
   if (info.rank < 0) return type;
-  PFRT_TRY(check_dims(message("describing value '", info.name, "'"), info.dims,
-                      static_cast<uint64_t>(info.rank)));
+  PFRT_TRY(check_dims(doing, info.dims, static_cast<uint64_t>(info.rank)));
   type.has_shape = true;
   for (int32_t i = 0; i < info.rank; ++i) {
     if (info.dims[i] >= 0) {

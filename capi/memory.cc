@@ -8,10 +8,7 @@ namespace pfrt::capi {
 namespace {
 
 Result<PoolConfig> config_of(const pfrt_pool_config* given) {
-  const pfrt_pool_config c = read(given);
-  constexpr uint64_t kKnown = PFRT_POOL_ONE_THREAD | PFRT_POOL_NO_STATS | PFRT_POOL_NO_GROWTH;
-  if (c.flags & ~kKnown)
-    return error(Code::kUNSUPPORTED, "making a memory pool: unknown flags ", c.flags & ~kKnown);
+  PFRT_ASSIGN(const pfrt_pool_config c, read(given));
   if (c.size_class_count && !c.size_classes) return null_argument("config.size_classes");
   PoolConfig out;
   if (c.size_class_count)
@@ -107,8 +104,7 @@ pfrt_status* pool_stats(const pfrt_memory_pool* pool, pfrt_pool_stats* out) {
     c.pool_misses = stats.pool_misses;
     c.current_usage = stats.current_usage;
     c.peak_usage = stats.peak_usage;
-    write(out, c);
-    return {};
+    return write(out, c);
   });
 }
 

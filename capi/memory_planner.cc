@@ -59,7 +59,7 @@ class ClientPlanner final : public MemoryPlanner {
 
 pfrt_status* set_memory_planner(pfrt_env* env, const pfrt_memory_planner* planner) {
   return guard([&]() -> Status {
-    const auto client = planner ? taken(planner) : nullptr;
+    PFRT_ASSIGN(const auto client, taken(planner));
     if (!env) return null_argument("env");
     if (client && !client->create_plan)
       return error(Code::kINVALID_ARGUMENT,

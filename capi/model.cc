@@ -73,9 +73,11 @@ pfrt_status* load_memory(pfrt_env* env, const void* data, size_t size, pfrt_memo
     } else if (mode == PFRT_BORROW) {
       source.data = data;
       source.keep = keep;
+    } else if (mode == PFRT_MEMORY_MODE_UNSET) {
+      return error(Code::kINVALID_ARGUMENT,
+                   "loading a model from memory: mode is neither PFRT_COPY nor PFRT_BORROW");
     } else {
-      return error(Code::kINVALID_ARGUMENT, "loading a model from memory: mode ", mode,
-                   " is neither PFRT_COPY nor PFRT_BORROW");
+      return abi::unknown_number("loading a model from memory", "mode", mode);
     }
     PFRT_ASSIGN(auto model, load_model(*env->state, source, o, progress, started));
     *out = handle_of(*env, std::move(model));
@@ -91,6 +93,7 @@ pfrt_status* load_reader(pfrt_env* env, const pfrt_reader* reader, const pfrt_op
     if (!env || !reader || !out)
       return null_argument(!env ? "env" : !reader ? "reader" : "out_model");
     *out = nullptr;
+    PFRT_TRY(abi::check(*reader));
     const uint64_t started = os::monotonic_ns();
     PFRT_ASSIGN(const Options o, load_options(options, "loading"));
     Progress progress = o.progress();
@@ -164,8 +167,7 @@ pfrt_status* info(const pfrt_model* model, pfrt_model_info* out) {
     i.parameter_count = m.parameter_count;
     i.parameter_bytes = m.parameter_bytes;
     i.import_ms = m.import_ms;
-    write(out, i);
-    return {};
+    return write(out, i);
   });
 }
 

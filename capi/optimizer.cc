@@ -36,6 +36,7 @@ struct pfrt_optimization {
   [[no_unique_address]] pfrt::capi::Alive alive;
   pfrt::PassResult total;
   std::vector<pfrt::PassReport> reports;
+  std::vector<pfrt_pass_stats> stats;  // one for each report
 };
 
 namespace pfrt::capi {
@@ -154,8 +155,9 @@ pfrt_status* add_custom_pass(pfrt_optimizer* o, const pfrt_custom_pass* pass) {
   std::shared_ptr<void> keep;
   return guard([&]() -> Status {
     if (!pass) return null_argument("pass");
-    const pfrt_custom_pass given = read(pass);
+    const pfrt_custom_pass given = abi::known(pass);
     if (given.release) keep = lifetime(given.release, given.user);
+    PFRT_TRY(abi::check(*pass));
     if (!o) return null_argument("optimizer");
     if (built_in(view(given.name)))
       return error(Code::kINVALID_ARGUMENT, "adding pass '", given.name,
@@ -206,6 +208,18 @@ Result<std::vector<Candidate>> candidates_of(pfrt_optimizer& o, const Stop& stop
   return out;
 }
 
+pfrt_pass_stats stats_of(const PassResult& result) {
+  pfrt_pass_stats out{};
+  out.struct_size = sizeof out;
+  out.modified = result.modified;
+  out.nodes_removed = result.stats.nodes_removed;
+  out.nodes_added = result.stats.nodes_added;
+  out.nodes_fused = result.stats.nodes_fused;
+  out.constants_folded = result.stats.constants_folded;
+  out.initializers_removed = result.stats.initializers_removed;
+  return out;
+}
+
 pfrt_status* run(pfrt_optimizer* o, pfrt_graph* graph, pfrt_string pass, uint32_t until_fixed_point,
                  pfrt_optimization** out) {
   return guard([&]() -> Status {
@@ -246,6 +260,8 @@ pfrt_status* run(pfrt_optimizer* o, pfrt_graph* graph, pfrt_string pass, uint32_
     else
       PFRT_TRY(o->pipeline.run(work.graph, context, result->total));
     result->reports = o->pipeline.reports();
+    for (const PassReport& report : result->reports)
+      result->stats.push_back(stats_of(report.result));
     finish_graph(work);
     graph->graph->swap(*work.graph);
     graph->edited();
@@ -256,23 +272,10 @@ pfrt_status* run(pfrt_optimizer* o, pfrt_graph* graph, pfrt_string pass, uint32_
 
 void release_result(pfrt_optimization* result) { delete result; }
 
-pfrt_pass_stats stats_of(const PassResult& result) {
-  pfrt_pass_stats out{};
-  out.struct_size = sizeof out;
-  out.modified = result.modified;
-  out.nodes_removed = result.stats.nodes_removed;
-  out.nodes_added = result.stats.nodes_added;
-  out.nodes_fused = result.stats.nodes_fused;
-  out.constants_folded = result.stats.constants_folded;
-  out.initializers_removed = result.stats.initializers_removed;
-  return out;
-}
-
 pfrt_status* totals(const pfrt_optimization* result, pfrt_pass_stats* out) {
   return guard([&]() -> Status {
     if (!result || !out) return null_argument(result ? "out_stats" : "result");
-    write(out, stats_of(result->total));
-    return {};
+    return write(out, stats_of(result->total));
   });
 }
 
@@ -291,9 +294,8 @@ pfrt_status* report_at(const pfrt_optimization* result, size_t index, pfrt_pass_
     report.milliseconds = from.ms;
     report.nodes_before = from.nodes_before;
     report.nodes_after = from.nodes_after;
-    report.stats = stats_of(from.result);
-    write(out, report);
-    return {};
+    report.stats = &result->stats[index];
+    return write(out, report);
   });
 }
 

@@ -8,13 +8,18 @@
 namespace pfrt::capi {
 namespace {
 
+Status check_kind(const char* doing, pfrt_options_kind kind) {
+  if (kind == PFRT_OPTIONS_UNSET)
+    return error(Code::kINVALID_ARGUMENT, doing,
+                 ": the kind is not set; give that for env, load, session, run, optimizer or ask");
+  return option_schema(kind).empty() ? abi::unknown_number(doing, "kind", kind) : Status();
+}
+
 pfrt_status* create(pfrt_options_kind kind, pfrt_options** out) {
   return guard([&]() -> Status {
     if (!out) return null_argument("out_options");
     *out = nullptr;
-    if (option_schema(kind).empty())
-      return error(Code::kINVALID_ARGUMENT, "creating options: kind ", kind,
-                   " is not env, load, session, optimizer or ask");
+    PFRT_TRY(check_kind("creating options", kind));
     *out = new pfrt_options(kind);
     return {};
   });
@@ -66,6 +71,7 @@ size_t schema_count(pfrt_options_kind kind) { return option_schema(kind).size();
 pfrt_status* schema_at(pfrt_options_kind kind, size_t index, pfrt_option_info* out) {
   return guard([&]() -> Status {
     if (!out) return null_argument("out_info");
+    PFRT_TRY(check_kind("reading the schema", kind));
     const auto rows = option_schema(kind);
     if (index >= rows.size())
       return error(Code::kINVALID_ARGUMENT, "reading the schema: index ", index, " of ",
@@ -77,8 +83,7 @@ pfrt_status* schema_at(pfrt_options_kind kind, size_t index, pfrt_option_info* o
     info.default_value = to_c(row.default_text);
     info.choices = to_c(row.choices);
     info.doc = to_c(row.doc);
-    write(out, info);
-    return {};
+    return write(out, info);
   });
 }
 

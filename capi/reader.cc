@@ -15,7 +15,7 @@ constexpr uint64_t kPiece = uint64_t{4} << 20;
 
 }  // namespace
 
-ReaderSource::ReaderSource(const pfrt_reader* reader) noexcept : reader_(read(reader)) {}
+ReaderSource::ReaderSource(const pfrt_reader* reader) noexcept : reader_(abi::known(reader)) {}
 
 ReaderSource::~ReaderSource() {
   if (reader_.release) call_foreign([&] { reader_.release(reader_.user); });
@@ -66,6 +66,7 @@ Result<std::shared_ptr<Buffer>> ReaderSource::read_beside(std::string_view locat
                  "': the reader of the model refused: ", code_text(static_cast<Code>(code)));
   beside.struct_size = sizeof beside;
   const ReaderSource source(&beside);
+  PFRT_TRY(abi::check(beside));
   auto bytes = source.read_all(progress, false);
   if (!bytes.ok())
     return bytes.take_status().prepend(message("reading external data '", location, "'"));

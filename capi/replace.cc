@@ -160,8 +160,8 @@ Status missing(const char* what) {
 }  // namespace
 
 Result<AllocatorPtr> allocator_of(const pfrt_allocator* allocator) {
-  if (!allocator) return AllocatorPtr();
-  const auto client = taken(allocator);
+  PFRT_ASSIGN(const auto client, taken(allocator));
+  if (!client) return AllocatorPtr();
   if (!client->allocate || !client->free) return missing("an allocator");
   return AllocatorPtr(std::make_shared<ClientAllocator>(client));
 }
@@ -185,7 +185,8 @@ Result<std::shared_ptr<Executor>> plugin_executor(LoadedPlugins& plugins, std::s
                                    PFRT_CODE_PLUGIN, "plug-in");
   const std::string doing = message("opening executor '", word, "' of '", plugin->path, "'");
   PFRT_TRY(sink.status(code, doing));
-  const std::shared_ptr<const pfrt_executor> client = taken(&made);
+  made.struct_size = sizeof made;
+  PFRT_ASSIGN(const std::shared_ptr<const pfrt_executor> client, taken(&made));
   if (!client->loop) return error(Code::kPLUGIN, doing, ": it gave no function 'loop'");
   logger.log(PFRT_LOG_INFO, "loops of runs are executed by ", plugin->name, " ", plugin->version,
              ", '", plugin->path, "'");
@@ -194,7 +195,7 @@ Result<std::shared_ptr<Executor>> plugin_executor(LoadedPlugins& plugins, std::s
 
 pfrt_status* set_executor(pfrt_env* env, const pfrt_executor* executor) {
   return guard([&]() -> Status {
-    const auto client = executor ? taken(executor) : nullptr;
+    PFRT_ASSIGN(const auto client, taken(executor));
     if (!env) return null_argument("env");
     if (client && !client->loop) return missing("an executor");
     std::shared_ptr<Executor> made = env->executor;
@@ -206,7 +207,7 @@ pfrt_status* set_executor(pfrt_env* env, const pfrt_executor* executor) {
 
 pfrt_status* set_thread_hooks(pfrt_env* env, const pfrt_thread_hooks* given) {
   return guard([&]() -> Status {
-    const auto client = given ? taken(given) : nullptr;
+    PFRT_ASSIGN(const auto client, taken(given));
     if (!env) return null_argument("env");
     if (client && (!client->create || !client->join)) return missing("thread hooks");
     std::shared_ptr<Executor> made = client ? std::make_shared<Pool>(source_of(client)) : nullptr;

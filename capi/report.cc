@@ -32,8 +32,7 @@ pfrt_status* row_at(const pfrt_report* report, size_t index, pfrt_report_row* ou
     row.started_ns = static_cast<double>(step.started_ns);
     row.lane = step.lane;
     row.tuning = to_c(step.tuning);
-    write(out, row);
-    return {};
+    return write(out, row);
   });
 }
 
@@ -59,8 +58,7 @@ pfrt_status* counter_at(const pfrt_report* report, size_t index, pfrt_report_cou
     counter.name = to_c(from.name);
     counter.unit = to_c(from.unit);
     counter.value = from.value;
-    write(out, counter);
-    return {};
+    return write(out, counter);
   });
 }
 

@@ -24,16 +24,12 @@
 namespace pfrt::capi {
 namespace {
 
-// The bytes of a pfrt_io and of a pfrt_run_desc that every client's version has.
-constexpr size_t kLeastIo = offsetof(pfrt_io, value) + sizeof(pfrt_value*);
-constexpr size_t kLeastDesc = offsetof(pfrt_run_desc, observe_user) + sizeof(void*);
-
 // Returns element |i|, or a copy in |room| where it lacks members, which then are zero. Elements
 // are as far apart as the struct_size of the first says.
 const pfrt_io& io_at(const pfrt_io* list, size_t i, pfrt_io& room) {
-  const auto* const io = static_cast<const pfrt_io*>(pfrt_at(list, list->struct_size, i));
-  if (list->struct_size >= sizeof(pfrt_io)) return *io;
-  room = read(io);
+  const pfrt_io& io = abi::element(list, i);
+  if (io.struct_size >= sizeof(pfrt_io)) return io;
+  room = abi::known(&io);
   return room;
 }
 // Returns element |i| itself, to be written.
@@ -43,12 +39,8 @@ pfrt_io* slot_at(pfrt_io* list, size_t i) {
 
 Status check_io(const pfrt_io* inputs, size_t n_inputs, const pfrt_io* outputs, size_t n_outputs) {
   if ((n_inputs && !inputs) || (n_outputs && !outputs)) return null_argument("inputs or outputs");
-  const auto wrong = [](const pfrt_io* list, size_t count) {
-    return count && (list->struct_size < kLeastIo || list->struct_size % alignof(pfrt_io));
-  };
-  if (wrong(inputs, n_inputs) || wrong(outputs, n_outputs))
-    return error(Code::kINVALID_ARGUMENT, "running: struct_size of pfrt_io is not set");
-  return {};
+  PFRT_TRY(abi::check_array(inputs, n_inputs));
+  return abi::check_array(outputs, n_outputs);
 }
 
 // ---- what is asked for ----
@@ -270,9 +262,8 @@ Status check_numbers(std::string_view doing, const pfrt_run_desc& desc) {
 
 Status read_settings(std::string_view doing, const pfrt_run_desc* given, RunSettings& out) {
   if (!given) return {};
-  if (given->struct_size < kLeastDesc)
-    return error(Code::kINVALID_ARGUMENT, doing, ": struct_size of pfrt_run_desc is not set");
-  const pfrt_run_desc desc = read(given);
+  PFRT_TRY(abi::check(*given));
+  const pfrt_run_desc desc = abi::known(given);
   PFRT_TRY(check_numbers(doing, desc));
   if (desc.tag.size && !desc.tag.data) return null_argument("desc.tag");
   out.log_level = desc.log_level;

@@ -18,13 +18,10 @@ namespace {
 
 Result<std::vector<NamedValues>> samples_of(const pfrt_session_desc& desc) {
   if (desc.sample_count && !desc.samples) return null_argument("desc.samples");
-  if (desc.sample_count && desc.samples->struct_size < sizeof(pfrt_sample))
-    return error(Code::kINVALID_ARGUMENT,
-                 "creating a session: struct_size of pfrt_sample is not set");
+  PFRT_TRY(abi::check_array(desc.samples, desc.sample_count));
   std::vector<NamedValues> out(desc.sample_count);
   for (size_t i = 0; i < desc.sample_count; ++i) {
-    const pfrt_sample sample =
-        read(static_cast<const pfrt_sample*>(pfrt_at(desc.samples, desc.samples->struct_size, i)));
+    const pfrt_sample sample = abi::known(&abi::element(desc.samples, i));
     if (sample.count && (!sample.names || !sample.values))
       return null_argument(!sample.names ? "desc.samples.names" : "desc.samples.values");
     for (size_t v = 0; v < sample.count; ++v) {
@@ -40,7 +37,7 @@ pfrt_status* create(pfrt_env* env, const pfrt_session_desc* desc_in, pfrt_sessio
     if (!env || !desc_in || !out)
       return null_argument(!env ? "env" : !desc_in ? "desc" : "out_session");
     *out = nullptr;
-    const pfrt_session_desc desc = read(desc_in);
+    PFRT_ASSIGN(const pfrt_session_desc desc, read(desc_in));
     if (!desc.model) return null_argument("desc.model");
     const Options defaults(PFRT_OPTIONS_SESSION);
     const Options& o = desc.options ? desc.options->options : defaults;
@@ -84,8 +81,7 @@ pfrt_status* port_at(const pfrt_session* s, const std::vector<pfrt_value_info> p
     const auto& all = s->*ports;
     if (index >= all.size())
       return error(Code::kINVALID_ARGUMENT, "reading ", what, " ", index, " of ", all.size());
-    write(out, all[index]);
-    return {};
+    return write(out, all[index]);
   });
 }
 
@@ -154,8 +150,7 @@ pfrt_status* provider_state(const pfrt_session* s, size_t index, pfrt_provider_s
     state.reason = to_c(from.reason);
     state.code = static_cast<pfrt_code>(from.code);
     state.failures = from.failures;
-    write(out, state);
-    return {};
+    return write(out, state);
   });
 }
 
@@ -195,7 +190,7 @@ pfrt_status* memory_report(const pfrt_session* s, pfrt_memory_report* out,
     c.peak = report.peak;
     c.device_in_use = report.device_in_use;
     c.device_idle = report.device_idle;
-    write(out, c);
+    PFRT_TRY(write(out, c));
     if (row)
       for (const auto& one : report.signatures)
         call_foreign([&] { row(user, to_c(one.first), one.second); });
@@ -222,8 +217,7 @@ pfrt_status* statistics(const pfrt_session* s, pfrt_session_statistics* out) {
     statistics.plans = from.plans;
     statistics.planning_ns = from.planning_ns;
     statistics.in_parts = from.in_parts;
-    write(out, statistics);
-    return {};
+    return write(out, statistics);
   });
 }
 

@@ -29,8 +29,7 @@ Result<StatePair> pair_from(const pfrt_state_pair& pair, size_t index) {
       out.growth = StatePair::Growth::kInPlace;
       return out;
     default:
-      return error(Code::kUNSUPPORTED, "making a state: growth ", pair.growth, " of pair ", index,
-                   " is none that this version knows");
+      return abi::unknown_number(message("making a state: pair ", index), "growth", pair.growth);
   }
 }
 
@@ -40,13 +39,10 @@ pfrt_status* create(pfrt_session* session, const pfrt_state_pair* pairs, size_t 
     if (!session || !out || (count && !pairs))
       return null_argument(!session ? "session" : !out ? "out_state" : "pairs");
     *out = nullptr;
-    if (count && pairs->struct_size < sizeof(pfrt_state_pair))
-      return error(Code::kINVALID_ARGUMENT,
-                   "making a state: struct_size of pfrt_state_pair is not set");
+    PFRT_TRY(abi::check_array(pairs, count));
     std::vector<StatePair> list;
     for (size_t i = 0; i < count; ++i) {
-      const auto* at = static_cast<const pfrt_state_pair*>(pfrt_at(pairs, pairs->struct_size, i));
-      PFRT_ASSIGN(StatePair pair, pair_from(read(at), i));
+      PFRT_ASSIGN(StatePair pair, pair_from(abi::known(&abi::element(pairs, i)), i));
       list.push_back(std::move(pair));
     }
     auto handle = std::make_unique<pfrt_state>();

@@ -25,8 +25,7 @@ namespace pfrt::capi {
 namespace {
 
 Status check_view(const pfrt_tensor& t) {
-  if (!dtype_known(t.dtype))
-    return error(Code::kDTYPE_MISMATCH, "a tensor view has dtype ", t.dtype, ", which is unknown");
+  PFRT_TRY(check_dtype("viewing a tensor", t.dtype));
   PFRT_TRY(check_dims("viewing a tensor", t.dims, t.rank));
   if (t.dtype == PFRT_DTYPE_STRING && t.strides)
     return error(Code::kUNSUPPORTED, "viewing a tensor: strings cannot have strides");
@@ -69,6 +68,7 @@ pfrt_status* create_tensor(pfrt_dtype dtype, const int64_t* dims, size_t rank, p
   return guard([&]() -> Status {
     if (!out) return null_argument("out_value");
     *out = nullptr;
+    PFRT_TRY(check_dtype("creating a tensor", dtype));
     PFRT_TRY(check_dims("creating a tensor", dims, rank));
     PFRT_ASSIGN(Tensor tensor, Tensor::allocate(dtype, Dims(dims, dims + rank)));
     *out = new pfrt_value(Value::of(std::move(tensor)));
@@ -82,7 +82,7 @@ pfrt_status* wrap_tensor(const pfrt_tensor* tensor, pfrt_release_fn release_fn, 
     auto keep = release_later(release_fn, user, tensor ? tensor->data : nullptr);
     if (!tensor || !out) return null_argument(tensor ? "out_value" : "tensor");
     *out = nullptr;
-    const pfrt_tensor t = read(tensor);
+    PFRT_ASSIGN(const pfrt_tensor t, read(tensor));
     if (t.strides)
       return error(Code::kUNSUPPORTED,
                    "wrapping a tensor: only row-major memory without strides can be wrapped");
@@ -102,8 +102,7 @@ pfrt_status* tensor_view(const pfrt_value* value, pfrt_tensor* out) {
     if (!value || !out) return null_argument(value ? "out_tensor" : "value");
     if (value->value->kind != PFRT_VALUE_TENSOR)
       return error(Code::kINVALID_ARGUMENT, "viewing a value as a tensor: it is not one");
-    write(out, view_of(value->value->tensor));
-    return {};
+    return write(out, view_of(value->value->tensor));
   });
 }
 
@@ -158,6 +157,7 @@ pfrt_status* create_sequence(pfrt_dtype dtype, pfrt_value* const* elements, size
   return guard([&]() -> Status {
     if (!out) return null_argument("out_value");
     *out = nullptr;
+    if (dtype != PFRT_DTYPE_UNSET) PFRT_TRY(check_dtype("creating a sequence", dtype));
     std::vector<ValuePtr> list;
     for (size_t i = 0; i < n; ++i) {
       if (!elements || !elements[i]) return null_argument("elements");
@@ -313,7 +313,7 @@ pfrt_status* wrap_unaligned(const pfrt_tensor* tensor, pfrt_release_fn release_f
     auto keep = release_later(release_fn, user, tensor ? tensor->data : nullptr);
     if (!tensor || !out) return null_argument(tensor ? "out_value" : "tensor");
     *out = nullptr;
-    pfrt_tensor t = read(tensor);
+    PFRT_ASSIGN(pfrt_tensor t, read(tensor));
     if (t.strides || t.dtype == PFRT_DTYPE_STRING)
       return error(Code::kUNSUPPORTED, "wrapping an unaligned tensor: ",
                    t.strides ? "only row-major memory without strides" : "no strings",
@@ -348,6 +348,7 @@ Result<Tensor> tensor_from(pfrt_tensor t, bool borrow, std::function<void()> on_
 }
 
 Status settle_view(pfrt_tensor& t) {
+  PFRT_TRY(abi::check(t));
   if (t.quantization || t.extension)
     return error(Code::kUNSUPPORTED, "a tensor view has ",
                  t.quantization ? "a quantization" : "an extension",

@@ -4,12 +4,11 @@
 // read and written.
 #pragma once
 
-#include <algorithm>
-#include <cstring>
 #include <exception>
 #include <new>
 
 #include "capi/handle/alive.h"
+#include "core/base/abi/sized.h"
 #include "core/base/os/floating_point.h"
 #include "core/base/os/fork.h"
 #include "core/base/status.h"
@@ -43,22 +42,9 @@ pfrt_status* guard(Fn&& fn) noexcept {
   }
 }
 
-// Copies a sized struct; fields the caller does not know are zero.
-template <typename T>
-T read(const T* from) {
-  T out{};
-  if (!from) return out;
-  std::memcpy(&out, from, std::min<size_t>(from->struct_size, sizeof(T)));
-  return out;
-}
-
-// Fills a sized struct of the caller's, as far as the caller knows it.
-template <typename T>
-void write(T* to, T from) {
-  const uint32_t size = to->struct_size;
-  from.struct_size = size;
-  std::memcpy(static_cast<void*>(to), &from, std::min<size_t>(size, sizeof(T)));
-}
+// Every struct of the caller's is read and filled in by these.
+using abi::read;
+using abi::write;
 
 inline Status null_argument(const char* name) {
   return error(Code::kINVALID_ARGUMENT, "argument '", name, "' is NULL");

@@ -44,13 +44,17 @@ inline std::shared_ptr<void> release_later(pfrt_release_fn release_fn, void* use
   });
 }
 
-// Calls the client's release once, whatever becomes of the call that took the struct.
+// Calls the client's release once, whatever becomes of the call that took the struct. NULL gives
+// null.
 template <typename T>
-std::shared_ptr<const T> taken(const T* given) {
-  return std::shared_ptr<const T>(new T(read(given)), [](const T* all) {
+Result<std::shared_ptr<const T>> taken(const T* given) {
+  if (!given) return std::shared_ptr<const T>();
+  std::shared_ptr<const T> own(new T(abi::known(given)), [](const T* all) {
     if (all->release) call_foreign([&] { all->release(all->user); });
     delete all;
   });
+  PFRT_TRY(abi::check(*given));
+  return own;
 }
 
 }  // namespace pfrt::capi

@@ -48,7 +48,7 @@ pfrt_status* ask(pfrt_env* env, const pfrt_ask_desc* desc_in, pfrt_reply** out) 
     if (!env || !desc_in || !out)
       return null_argument(!env ? "env" : !desc_in ? "desc" : "out_reply");
     *out = nullptr;
-    const pfrt_ask_desc desc = read(desc_in);
+    PFRT_ASSIGN(const pfrt_ask_desc desc, read(desc_in));
     PFRT_ASSIGN(Question question, question_of(desc));
     const Options defaults(PFRT_OPTIONS_ASK);
     const Options& options = desc.options ? desc.options->options : defaults;

@@ -16,10 +16,11 @@ Result<std::shared_ptr<const ClientPass>> client_pass(const pfrt_custom_pass& gi
   PFRT_TRY(check_registered("pass", given.abi, view(given.name)));
   auto made = std::make_shared<ClientPass>();
   made->name = view(given.name);
-  if (made->name.empty() || !given.run || given.level > PFRT_PASS_ALL)
+  if (made->name.empty() || !given.run)
     return error(Code::kINVALID_ARGUMENT, doing, " pass '", made->name,
-                 "': it needs a name, a function, and a level from 1 to ", PFRT_PASS_ALL, ", not ",
-                 given.level);
+                 "': it needs a name and a function");
+  if (given.level > PFRT_PASS_ALL)
+    return abi::unknown_number(message(doing, " pass '", made->name, "'"), "level", given.level);
   made->level = static_cast<int>(std::max<uint32_t>(given.level, PFRT_PASS_BASIC));
   // A caller of the pass holds the environment's state during the call.
   made->run = [given, keep = std::move(keep), log = &logger](
@@ -30,13 +31,15 @@ Result<std::shared_ptr<const ClientPass>> client_pass(const pfrt_custom_pass& gi
     name_captures(*handle->graph);
     Sink sink(log, stop);
     sink.keep_warnings(&result.warnings);
+    pfrt_pass_stats stats{};
+    stats.struct_size = sizeof stats;
     pfrt_pass_call one{};
     one.struct_size = sizeof one;
     one.abi = PFRT_ABI_VERSION;
     one.api = &kApi;
     one.graph = handle.get();
     one.sink = sink.get();
-    one.stats.struct_size = sizeof one.stats;
+    one.stats = &stats;
     const pfrt_code code =
         sink.call([&] { return given.run(given.user, &one); }, PFRT_CODE_PROVIDER, "pass");
     PFRT_TRY(sink.status(code, "rewriting the graph"));

@@ -53,8 +53,7 @@ pfrt_status* provider_option_at(pfrt_env* env, pfrt_string provider, size_t inde
     if (index >= list->rows.size())
       return error(Code::kINVALID_ARGUMENT, "reading option ", index, " of ", list->rows.size(),
                    " of ", view(provider));
-    write(out, list->rows[index]);
-    return {};
+    return write(out, list->rows[index]);
   });
 }
 

@@ -106,9 +106,11 @@ Result<std::vector<PassTable>> LoadedPlugins::passes(const std::set<std::string>
       if (!table.passes[i])
         return error(Code::kPLUGIN, "opening plug-in '", plugin->path, "': pass ", i,
                      " of its table is NULL");
-      const pfrt_custom_pass given = read(table.passes[i]);
-      auto made = client_pass(given, lifetime(given.release, given.user, plugin->library), logger_,
-                              "taking");
+      const pfrt_custom_pass given = abi::known(table.passes[i]);
+      const auto keep = lifetime(given.release, given.user, plugin->library);
+      PFRT_TRY(abi::by_plugin(abi::check(*table.passes[i]), Code::kPLUGIN)
+                   .prepend(message("opening plug-in '", plugin->path, "': pass ", i)));
+      auto made = client_pass(given, keep, logger_, "taking");
       if (!made.ok()) return made.take_status().prepend("plug-in '" + plugin->path + "'");
       taken.passes.push_back(made.take());
     }

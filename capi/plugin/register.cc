@@ -14,8 +14,9 @@ pfrt_status* register_operator(pfrt_env* env, const pfrt_custom_op* op) {
   std::shared_ptr<void> keep;
   return guard([&]() -> Status {
     if (!op) return null_argument("op");
-    const pfrt_custom_op given = read(op);
+    const pfrt_custom_op given = abi::known(op);
     keep = lifetime(given.release, given.user);
+    PFRT_TRY(abi::check(*op));
     if (!env) return null_argument("env");
     return env->state->registry().add_operator(given, keep);
   });
@@ -54,8 +55,7 @@ pfrt_status* custom_operator_at(pfrt_env* env, size_t index, pfrt_operator_info*
     info.domain = to_c(row.domain);
     info.runs_in = to_c("host");
     if (op.types() != OperatorTypes()) info.types = to_c(op.types_text());
-    write(out, info);
-    return {};
+    return write(out, info);
   });
 }
 
@@ -63,8 +63,9 @@ pfrt_status* register_provider(pfrt_env* env, const pfrt_client_provider* provid
   std::shared_ptr<void> keep;
   return guard([&]() -> Status {
     if (!provider) return null_argument("provider");
-    const pfrt_client_provider given = read(provider);
+    const pfrt_client_provider given = abi::known(provider);
     keep = lifetime(given.release, given.user);
+    PFRT_TRY(abi::check(*provider));
     if (!env) return null_argument("env");
     PFRT_TRY(check_registered("provider", given.abi, view(given.name)));
     ProviderSource source;
@@ -72,6 +73,8 @@ pfrt_status* register_provider(pfrt_env* env, const pfrt_client_provider* provid
     if (source.name.empty() || !given.table)
       return error(Code::kINVALID_ARGUMENT, "registering provider '", source.name, "': it has no ",
                    given.table ? "name" : "table");
+    if (const uint64_t bits = unknown_features(PFRT_PLUGIN_PROVIDER, given.features))
+      return abi::unknown_flags("pfrt_client_provider", bits);
     const std::string fault = provider_table_fault(*given.table, given.features, given.open);
     if (!fault.empty())
       return error(Code::kINVALID_ARGUMENT, "registering provider '", source.name, "': ", fault);
@@ -90,8 +93,9 @@ pfrt_status* register_pass(pfrt_env* env, const pfrt_custom_pass* pass) {
   std::shared_ptr<void> keep;
   return guard([&]() -> Status {
     if (!pass) return null_argument("pass");
-    const pfrt_custom_pass given = read(pass);
+    const pfrt_custom_pass given = abi::known(pass);
     keep = lifetime(given.release, given.user);
+    PFRT_TRY(abi::check(*pass));
     if (!env) return null_argument("env");
     PFRT_ASSIGN(auto made, client_pass(given, keep, env->state->logger(), "registering"));
     return env->state->registry().add_pass(std::move(made), view(given.after));

@@ -2,8 +2,8 @@
 #include "core/environment/registry.h"
 
 #include <algorithm>
-#include <cstring>
 
+#include "core/base/abi/sized.h"
 #include "core/base/foreign.h"
 #include "core/op/engine/lookup.h"
 #include "core/provider/client_operator.h"
@@ -18,13 +18,6 @@ Result<OperatorSet::Ptr> extended(const OperatorSet::Ptr& set, const pfrt_custom
   PFRT_TRY(check_registered("an operator of domain", op.abi, view(op.domain)));
   PFRT_ASSIGN(auto made, ClientOperator::create(op, origin, std::move(keep)));
   return OperatorSet::with(set, std::move(made));
-}
-
-// A copy of |op| with the members that its plug-in's struct has; others are zero.
-pfrt_custom_op whole(const pfrt_custom_op& op) {
-  pfrt_custom_op out{};
-  std::memcpy(&out, &op, std::min<size_t>(op.struct_size, sizeof out));
-  return out;
 }
 
 }  // namespace
@@ -95,9 +88,11 @@ Status Registry::open_operators() {
       if (!plugin.table->ops[i])
         return error(Code::kPLUGIN, "opening plug-in '", plugin.path, "': operator ", i,
                      " of its table is NULL");
-      const pfrt_custom_op op = whole(*plugin.table->ops[i]);
-      PFRT_ASSIGN(set, extended(set, op, "plug-in '" + plugin.path + "'",
-                                lifetime(op.release, op.user, plugin.library)));
+      const pfrt_custom_op op = abi::known(plugin.table->ops[i]);
+      auto keep = lifetime(op.release, op.user, plugin.library);
+      PFRT_TRY(abi::by_plugin(abi::check(*plugin.table->ops[i]), Code::kPLUGIN)
+                   .prepend(message("opening plug-in '", plugin.path, "': operator ", i)));
+      PFRT_ASSIGN(set, extended(set, op, "plug-in '" + plugin.path + "'", std::move(keep)));
     }
     opened_.insert(plugin.path);
     if (!before) before = operators_;

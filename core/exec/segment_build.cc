@@ -142,6 +142,8 @@ Result<SegmentPlan::Entry> SegmentPlan::make_entry(const Source& source,
       break;
     case PFRT_BUFFER_PART:  // placed after all buffers that it may lie in
       break;
+    case PFRT_BUFFER_UNSET:
+      return error(Code::kPROVIDER, who, " returned a program with a buffer whose kind is not set");
     default:
       return error(Code::kUNSUPPORTED, who, " returned a program with a buffer of kind ", b.kind,
                    ", which this host does not know");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/options/provider_options.h"
 
+#include "core/base/abi/sized.h"
 #include "core/options/options.h"
 
 namespace pfrt {
@@ -15,6 +16,9 @@ Result<std::vector<pfrt_option_info>> provider_options(const pfrt_provider_table
     const pfrt_code code = table.option_at(i, &info);
     if (code != PFRT_CODE_OK)
       return error(static_cast<Code>(code), "listing options of ", name, ": row ", i, " failed");
+    if (info.type > PFRT_OPTION_STRINGS)
+      return abi::unknown_number(message("listing options of ", name, ": row ", i), "type",
+                                 info.type);
     out.push_back(info);
   }
   return out;

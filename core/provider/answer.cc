@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Questions to a device: the question in the provider's form, and a copy of its answer.
+#include "core/base/abi/sized.h"
 #include "core/base/rank.h"
 #include "core/provider/provider.h"
 
@@ -20,8 +21,7 @@ pfrt_tensor view_of(const Tensor& tensor) {
 
 // The reason why the host does not take |t| as a part of an answer, or empty.
 std::string fault_of(const pfrt_tensor& t) {
-  if (t.struct_size < sizeof t) return message("has a struct of ", t.struct_size, " bytes");
-  if (!dtype_known(t.dtype)) return message("has dtype ", t.dtype, ", which is unknown");
+  if (t.dtype == PFRT_DTYPE_UNSET) return "has no dtype";
   if (t.rank > kMaxRank)
     return message("has rank ", t.rank, ", at most ", kMaxRank, " is possible");
   if (t.rank && !t.dims) return message("has rank ", t.rank, " and no dims");
@@ -56,6 +56,10 @@ struct Collector {
     if (name.empty() || !tensor) return wrong(tensor ? "has no name" : "is NULL");
     for (const auto& [given, unused] : answer.tensors)
       if (given == name) return wrong("was given before");
+    const std::string which = message("its tensor '", name, "'");
+    PFRT_TRY(abi::by_plugin(abi::check(*tensor), Code::kPROVIDER).prepend(which));
+    if (tensor->dtype != PFRT_DTYPE_UNSET && !dtype_known(tensor->dtype))
+      return abi::unknown_number(which, "dtype", tensor->dtype);
     const std::string what = fault_of(*tensor);
     if (!what.empty()) return wrong(what);
     const char* data = static_cast<const char*>(tensor->data);

@@ -153,7 +153,10 @@ class InferCall {
                    message("its shape callback says that output ", index, parts...));
     };
     if (index >= set_.size()) return wrong(" exists; the node has ", set_.size());
-    if (!dtype_known(dtype)) return wrong(" has element type ", dtype, ", which is none");
+    if (dtype == PFRT_DTYPE_UNSET) return wrong(" has no dtype");
+    if (!dtype_known(dtype))
+      return fault(Code::kUNSUPPORTED, message("its shape callback gives output ", index, " dtype ",
+                                               dtype, ", which this version does not have"));
     if (const pfrt_dtype named = types_.output(index); named && named != dtype)
       return wrong(" is ", dtype_name(dtype), "; the operator is registered for ",
                    dtype_name(named));
@@ -246,8 +249,6 @@ Result<std::shared_ptr<const ClientOperator>> ClientOperator::create(const pfrt_
   constexpr uint32_t kMany = 1u << 16;
   if (op.name.size == 0) return wrong("it has no name");
   if (!op.compute) return wrong("it has no compute function");
-  if (op.flags & ~uint64_t{PFRT_OP_SERIAL | PFRT_OP_DATA_DEPENDENT})
-    return wrong("flags ", op.flags, " are not all known to this runtime");
   if (op.release_state && !op.create_state)
     return wrong("it has release_state and no create_state; set both or neither");
   OperatorDef row{};

@@ -5,25 +5,24 @@
 #include <cstring>
 #include <optional>
 
+#include "core/base/abi/sized.h"
 #include "core/base/lock.h"
 #include "core/base/os/folder.h"
 
 namespace pfrt {
 namespace {
 
-// The least size of a struct in an array from a provider. Members that its structs do not have are
-// read as zero.
-constexpr size_t kLeastBuffer = offsetof(pfrt_buffer, alignment);
-constexpr size_t kLeastStep = offsetof(pfrt_step, nodes);
-constexpr size_t kLeastConstant = sizeof(pfrt_packed_constant);
 constexpr uint64_t kMostScratch = uint64_t{1} << 40;  // bytes of a step, for each thread
 
+// Copies structs of a provider's, which are |stride| bytes apart; members that they lack are zero.
 template <typename T>
-void copy_elements(const T* from, size_t stride, size_t count, std::vector<T>* out) {
+Status copy_elements(const T* from, size_t stride, size_t count, std::vector<T>* out) {
+  PFRT_TRY(abi::by_plugin(abi::check_elements(from, stride, count), Code::kPROVIDER));
   out->resize(count);
   const size_t bytes = std::min(stride, sizeof(T));
   for (size_t i = 0; i < count; ++i)
     std::memcpy(static_cast<void*>(&(*out)[i]), pfrt_at(from, stride, i), bytes);
+  return {};
 }
 
 }  // namespace
@@ -252,14 +251,13 @@ Status Executable::read_program(ProgramTable* program) const {
   const auto fault = [&](const auto&... parts) {
     return error(Code::kPROVIDER, provider_->name(), " returned a program ", parts...);
   };
-  if (p.buffer_size < kLeastBuffer || p.step_size < kLeastStep)
-    return fault("whose buffer or step structs are ", p.buffer_size, " and ", p.step_size,
-                 " bytes; at least ", kLeastBuffer, " and ", kLeastStep, " are needed");
   if ((p.buffer_count && !p.buffers) || (p.step_count && !p.steps))
     return fault("of ", p.buffer_count, " buffers and ", p.step_count,
                  " steps without the array of one of them");
-  copy_elements(p.given.buffers, p.buffer_size, p.buffer_count, &p.buffer_copies);
-  copy_elements(p.given.steps, p.step_size, p.step_count, &p.step_copies);
+  const std::string doing = message(provider_->name(), " returned a program");
+  PFRT_TRY(copy_elements(p.given.buffers, p.buffer_size, p.buffer_count, &p.buffer_copies)
+               .prepend(doing));
+  PFRT_TRY(copy_elements(p.given.steps, p.step_size, p.step_count, &p.step_copies).prepend(doing));
   for (uint32_t i = 0; i < p.step_count; ++i) {
     const pfrt_step& step = p.step_copies[i];
     if (!step.run) return fault("whose step ", i, " has no run function");
@@ -294,12 +292,12 @@ Result<std::vector<pfrt_packed_constant>> Executable::constants(const Stop& stop
   const pfrt_code code = sink.call(
       [&] { return provider_->table().constants(handle_, sink.get(), &list, &size, &count); });
   PFRT_TRY(sink.status(code, provider_->name(), " listing packed constants"));
-  if (count && (!list || size < kLeastConstant))
+  if (count && !list)
     return error(Code::kPROVIDER, provider_->name(), " counts ", count,
-                 " packed constants and lists none, or has structs of ", size,
-                 " bytes for them; at least ", kLeastConstant, " are needed");
+                 " packed constants and lists none");
   std::vector<pfrt_packed_constant> out;
-  copy_elements(list, size, count, &out);
+  PFRT_TRY(copy_elements(list, size, count, &out)
+               .prepend(message(provider_->name(), " listing packed constants")));
   return out;
 }
 

@@ -191,15 +191,15 @@ enum {
   PFRT_PASS_LEVEL_FORCE32 = 0x7fffffff
 };
 
-/* A call of a pass, valid while it lasts. The pass's counts in |stats| and its warnings through
- * |sink| are reported. */
+/* A call of a pass, valid while it lasts. Edits count when stats->modified is set to non-zero. The
+ * pass's counts in |stats| and its warnings through |sink| are reported. */
 typedef struct pfrt_pass_call {
   uint32_t struct_size;
   uint32_t abi;
   const pfrt_api* api; /* the client tables: the graph is read and edited with them */
   pfrt_graph* graph; /* a copy of the model's, to be edited in place; constants are shared */
   const pfrt_sink* sink;
-  pfrt_pass_stats stats; /* edits count when stats.modified is set to non-zero */
+  pfrt_pass_stats* stats; /* the library's, all zero but for struct_size */
 } pfrt_pass_call;
 
 /* A rewrite of graphs, run when a session is made. */

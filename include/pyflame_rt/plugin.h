@@ -232,9 +232,8 @@ typedef struct pfrt_op_query {
   uint32_t abi;
   const pfrt_snapshot* snapshot; /* holds the operator and its tail, nothing else */
   uint32_t node;                 /* the operator */
+  uint32_t tail_count;           /* length of |tail| */
   const uint32_t* tail;          /* following operators in order, as in tail_of */
-  uint32_t tail_count;
-  uint32_t reserved;
 } pfrt_op_query;
 
 /* ------------------------------------------------------------------ claims */

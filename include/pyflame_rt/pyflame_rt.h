@@ -7,7 +7,9 @@
  *    release(NULL) is a no-op. Accessors borrow: what they return lives as long as the handle they were asked on.
  *  - Functions that can fail return pfrt_status*; NULL means success. Out-parameters come last, are written on
  *    success and set to NULL (or zero) on failure. Arguments are borrowed unless marked PFRT_OWN.
- *  - Every struct starts with struct_size, set by whoever allocates it; zero in any other field means "unset".
+ *  - Every struct starts with struct_size, set by whoever allocates it; zero in any other field means "unset". Without
+ *    struct_size a struct is INVALID_ARGUMENT. What a library does not know in one (bytes behind its own struct that are
+ *    not zero, flags, kinds, reserved words) is UNSUPPORTED. Of an out-parameter only struct_size is read.
  *  - Functions are thread-safe unless they say "externally synchronised".
  */
 #ifndef PYFLAME_RT_PYFLAME_RT_H_
@@ -157,6 +159,7 @@ typedef struct pfrt_provider_info {
 typedef struct pfrt_kernel_info {
   uint32_t struct_size;
   uint32_t since, until; /* canonical opset range; until 0 = still current */
+  uint32_t reserved;
   /* Operator and domain ("" is ai.onnx), element types, own name, and the instruction set that
    * it needs. */
   pfrt_string op, domain, types, name, isa;
@@ -166,6 +169,7 @@ typedef struct pfrt_kernel_info {
 typedef struct pfrt_operator_info {
   uint32_t struct_size;
   uint32_t since, until; /* opset range this row accepts; until 0 = still current */
+  uint32_t reserved;
   pfrt_string op, domain; /* its name and domain ("" is ai.onnx) */
   pfrt_string runs_in; /* provider or host */
   pfrt_string note;    /* choice where the standard and its implementations differ, or empty */
@@ -1097,7 +1101,7 @@ typedef struct pfrt_pass_report {
   double milliseconds; /* of all runs */
   uint64_t nodes_before; /* of the first run */
   uint64_t nodes_after;  /* of the last */
-  pfrt_pass_stats stats; /* of all runs */
+  const pfrt_pass_stats* stats; /* of all runs; lives as long as the result */
 } pfrt_pass_report;
 
 /* Optimizers. Externally synchronised; results are immutable. */
@@ -1369,8 +1373,8 @@ typedef struct pfrt_abi_info {
 } pfrt_abi_info;
 
 /* The only exported symbol. |abi_version| is PFRT_ABI_VERSION as the caller was compiled. Returns NULL on another
- * major version, or a newer minor; |out_info| (may be NULL, its struct_size set by the caller) says why. The table
- * lives as long as the library. */
+ * major version, or a newer minor; |out_info| (may be NULL) says why. Also returns NULL, and leaves |out_info| as it is,
+ * where its struct_size is not set. The table lives as long as the library. */
 PFRT_EXPORT const pfrt_api* pfrt_get_api(uint32_t abi_version, pfrt_abi_info* out_info);
 
 #ifdef __cplusplus

@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-/* Version of both ABIs. A major number never mixes with another; a minor number only adds at the end of structs. */
+/* Version of both ABIs. No major mixes with another; a minor only adds at the end of structs that are not "frozen". */
 #define PFRT_ABI_MAJOR 2u
 /* The minor version of these headers. */
 #define PFRT_ABI_MINOR 0u
@@ -39,13 +39,13 @@ static inline const void* pfrt_at(const void* array, size_t size, size_t i) {
   return (const char*)array + size * i;
 }
 
-/* UTF-8, not terminated. {NULL, 0} is the empty string. */
+/* UTF-8, not terminated. {NULL, 0} is the empty string. Frozen. */
 typedef struct pfrt_string {
   const char* data; /* may be NULL when |size| is 0 */
   size_t size; /* in bytes */
 } pfrt_string;
 
-/* A key with its value, both UTF-8. */
+/* A key with its value, both UTF-8. Frozen. */
 typedef struct pfrt_key_value {
   pfrt_string key; /* what is set or said */
   pfrt_string value; /* as text, whatever the key's type */
@@ -183,7 +183,7 @@ typedef struct pfrt_quantization {
 
 /* A borrowed view of a dense tensor. |strides| count elements; NULL means row-major without gaps. The first element is
  * |offset| bytes behind |data|; |bytes| is the size of the memory from there on, checked against dims and strides. It may
- * be aligned for its element only. This struct is part of others and never grows: what comes later is at |extension|. */
+ * be aligned for its element only. Frozen: what comes later is at |extension|. */
 typedef struct pfrt_tensor {
   uint32_t struct_size;
   pfrt_dtype dtype; /* of the elements; strings are pfrt_string */

@@ -7,6 +7,7 @@
 #include <span>
 #include <utility>
 
+#include "core/base/abi/first_version.h"
 #include "core/base/foreign.h"
 #include "core/base/os/path.h"
 #include "core/base/provider_name.h"
@@ -123,6 +124,7 @@ bool sound(pfrt_string s) { return s.size <= kLongestText && (s.data || s.size =
 std::string check_slots(const void* table, uint64_t features, std::span<const Slot> slots) {
   uint32_t size = 0;
   std::memcpy(&size, table, sizeof size);
+  if (size == 0) return "the struct_size of its table is not set; set it to the table's sizeof";
   for (const Slot& slot : slots) {
     if (slot.feature && !(features & slot.feature)) continue;
     void* function = nullptr;
@@ -157,12 +159,12 @@ std::string check_table(const pfrt_plugin_desc& desc) {
     return check_slots(desc.table, desc.features, kExecutorSlots);
   if (desc.kind == PFRT_PLUGIN_OPS) {
     const auto& table = *static_cast<const pfrt_ops_table*>(desc.table);
-    if (table.struct_size < sizeof table || (table.count && !table.ops))
+    if (table.struct_size < abi::kFirst<pfrt_ops_table>.bytes || (table.count && !table.ops))
       return "its table is shorter than a pfrt_ops_table, or lists no operators";
   }
   if (desc.kind == PFRT_PLUGIN_PASS) {
     const auto& table = *static_cast<const pfrt_pass_table*>(desc.table);
-    if (table.struct_size < sizeof table || (table.count && !table.passes))
+    if (table.struct_size < abi::kFirst<pfrt_pass_table>.bytes || (table.count && !table.passes))
       return "its table is shorter than a pfrt_pass_table, or lists no passes";
   }
   return {};
@@ -184,6 +186,19 @@ pfrt_code call_query(pfrt_plugin_query_fn query, const pfrt_host_info& host,
 std::string provider_table_fault(const pfrt_provider_table& table, uint64_t features,
                                  bool own_open) {
   return check_slots(&table, features, std::span(kProviderSlots).subspan(own_open ? 1 : 0));
+}
+
+uint64_t unknown_features(pfrt_plugin_kind kind, uint64_t features) {
+  switch (kind) {
+    case PFRT_PLUGIN_PROVIDER:
+      return features & ~(2 * uint64_t{PFRT_PROVIDER_BATCH} - 1);  // the last of them
+    case PFRT_PLUGIN_IMPORT:
+      return features & ~uint64_t{PFRT_IMPORTER_SAVE};
+    case PFRT_PLUGIN_SERVICE:
+      return features & ~uint64_t{PFRT_SERVICE_ADDRESS};
+    default:
+      return features;
+  }
 }
 
 PluginLoader::PluginLoader(std::vector<PluginFolder> folders, Logger* logger)
@@ -320,6 +335,13 @@ std::string PluginLoader::refuse(const Plugin& plugin, const pfrt_plugin_desc& d
                    "', it says it is of kind ", desc.kind,
                    kind == std::end(kKinds) ? unknown_kind() : message(" (", kind->word, ")"));
   if (!desc.table || plugin.name.empty()) return "it gave no name or no table";
+  if (desc.reserved)
+    return message("the reserved word of its description is ", desc.reserved,
+                   ", which means nothing to this host; set it to 0");
+  if (const uint64_t bits = unknown_features(desc.kind, desc.features))
+    return message("it declares features ", bits, ", which ABI ", PFRT_ABI_MAJOR, ".",
+                   PFRT_ABI_MINOR,
+                   " does not have; it has to leave out what the host's max_minor does not have");
   if (std::string fault = check_table(desc); !fault.empty()) return fault;
   for (const auto& other : plugins_)
     if (other->table && other->kind == plugin.kind && other->name == plugin.name)

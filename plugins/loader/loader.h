@@ -49,6 +49,9 @@ struct Plugin {
 std::string provider_table_fault(const pfrt_provider_table& table, uint64_t features,
                                  bool own_open = false);
 
+// Bits among |features| that have no meaning in this version for a plug-in of |kind|.
+uint64_t unknown_features(pfrt_plugin_kind kind, uint64_t features);
+
 // A folder that is searched for plug-ins, and the variable that names it, "PFRT_PLUGIN_PATH".
 // |named_by| is empty for the default folders, which need not exist.
 struct PluginFolder {

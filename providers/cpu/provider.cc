@@ -4,10 +4,10 @@
 #include "providers/cpu/provider.h"
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
 #include <vector>
 
+#include "core/base/abi/sized.h"
 #include "providers/cpu/compile/executable.h"
 #include "providers/cpu/compile/fusion_groups.h"
 #include "providers/cpu/epilogue/row_norm.h"
@@ -113,7 +113,7 @@ double typical_flops(const SnapshotNode& node, uint64_t output_bytes) {
 
 pfrt_code claim(pfrt_provider*, const pfrt_snapshot* snapshot, const pfrt_claims* claims,
                 const pfrt_sink* sink) {
-  return guarded(sink, kWho, [&] {
+  return guarded(sink, kWho, *snapshot, [&] {
     for (uint32_t n = 0; n < snapshot->node_count; ++n) {
       const SnapshotNode node(*snapshot, n);
       std::string reason = refuse_values(*snapshot, node);
@@ -165,18 +165,18 @@ void release_executable(pfrt_executable* executable) {
 pfrt_code compile(pfrt_provider* provider, const pfrt_region* regions, size_t region_size,
                   size_t count, const pfrt_sink* sink, pfrt_executable** out_executables,
                   size_t* out_region) {
-  return pfrt_compile_each(provider, regions, region_size, count, sink, out_executables, out_region,
-                           compile_one, release_executable);
+  return guarded(sink, kWho, HostRegions{regions, region_size, count}, [&] {
+    return pfrt_compile_each(provider, regions, region_size, count, sink, out_executables,
+                             out_region, compile_one, release_executable);
+  });
 }
 
 pfrt_code specialise(pfrt_executable* executable, const pfrt_shapes* shapes, const pfrt_sink* sink,
                      pfrt_program* out_program) {
-  return guarded(sink, kWho, [&] {
+  return guarded(sink, kWho, *shapes, [&] {
     uint32_t node = PFRT_NO_INDEX;
-    pfrt_shapes known{};  // an older host's end before |least|
-    std::memcpy(&known, shapes, std::min<size_t>(shapes->struct_size, sizeof known));
     Result<std::unique_ptr<Program>> made =
-        build_program(*reinterpret_cast<Executable*>(executable), known, *sink, node);
+        build_program(*reinterpret_cast<Executable*>(executable), abi::known(shapes), *sink, node);
     if (!made.ok()) return report_status(sink, made.status(), node);
     if (const pfrt_code code = sink->stop(sink)) return code;  // measuring may have taken long
     made.value()->describe(*out_program);
@@ -237,7 +237,7 @@ std::string refuse_query(const pfrt_op_query& query) {
 }
 
 pfrt_code supports(pfrt_provider*, const pfrt_op_query* query, const pfrt_sink* sink) {
-  return guarded(sink, kWho, [&] {
+  return guarded(sink, kWho, *query, [&] {
     const std::string reason = refuse_query(*query);
     if (reason.empty()) return pfrt_code{PFRT_CODE_OK};
     return sink->fail(sink, PFRT_CODE_UNSUPPORTED_OPERATOR, query->node, to_c(reason));
@@ -251,16 +251,14 @@ size_t kernel_count(pfrt_provider* provider) {
 pfrt_code kernel_at(pfrt_provider* provider, size_t index, pfrt_kernel_info* out_info) {
   const std::vector<KernelText>& kernels = reinterpret_cast<Provider*>(provider)->kernels;
   if (index >= kernels.size()) return PFRT_CODE_INVALID_ARGUMENT;
-  const uint32_t size = out_info->struct_size;
-  *out_info = kernels[index].info;
-  out_info->struct_size = size;
-  out_info->types = to_c(kernels[index].types);
-  return PFRT_CODE_OK;
+  pfrt_kernel_info info = kernels[index].info;
+  info.types = to_c(kernels[index].types);
+  return put(out_info, info);
 }
 
 pfrt_code ask(pfrt_provider*, const pfrt_question* question, const pfrt_answer* reply,
               const pfrt_sink* sink) {
-  return guarded(sink, kWho, [&] {
+  return guarded(sink, kWho, *question, [&] {
     const Status status = answer(*question, *reply, *sink);
     return status.ok() ? pfrt_code{PFRT_CODE_OK} : report_status(sink, status);
   });

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "core/base/status.h"
+#include "providers/kit/host_structs.h"
 #include "pyflame_rt/plugin.h"
 
 namespace pfrt {
@@ -38,6 +39,16 @@ pfrt_code guarded(const pfrt_sink* sink, const char* who, Fn&& fn) noexcept {
   } catch (...) {
     return fail(PFRT_CODE_INTERNAL, ": ", "an unknown exception");
   }
+}
+
+// Calls |fn| once |asked|, what the host asks, is known to be nothing that this build does not
+// know.
+template <typename Asked, typename Fn>
+pfrt_code guarded(const pfrt_sink* sink, const char* who, const Asked& asked, Fn&& fn) noexcept {
+  return guarded(sink, who, [&] {
+    const Status status = check_host(asked);
+    return status.ok() ? fn() : report_status(sink, status);
+  });
 }
 
 }  // namespace pfrt

@@ -53,6 +53,8 @@ internal static unsafe class Abi
         public IntPtr Options;
         public IntPtr ExtraOutputs;
         public UIntPtr ExtraOutputCount;
+        public IntPtr Samples;
+        public UIntPtr SampleCount;
     }
 
     [StructLayout(LayoutKind.Sequential)]

@@ -78,9 +78,9 @@ static pfrt_code run(void* user, pfrt_pass_call* call) {
     if (status == NULL && equals(node.op, "Pow") && node.domain.size == 0 &&
         node.input_count == 2 && is_two(api, call->graph, node.inputs[1])) {
       status = square(api, call->graph, &node);
-      call->stats.modified = 1;
-      ++call->stats.nodes_removed;
-      ++call->stats.nodes_added;
+      call->stats->modified = 1;
+      ++call->stats->nodes_removed;
+      ++call->stats->nodes_added;
     }
     if (status != NULL) {
       const pfrt_code code = call->sink->fail(call->sink, api->status->code(status), PFRT_NO_INDEX,

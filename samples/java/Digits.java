@@ -65,7 +65,8 @@ public final class Digits {
         public Text message;
     }
 
-    @FieldOrder({"struct_size", "reserved", "model", "options", "extra_outputs", "extra_output_count"})
+    @FieldOrder({"struct_size", "reserved", "model", "options", "extra_outputs", "extra_output_count", "samples",
+            "sample_count"})
     public static class SessionDesc extends Structure {
         public int struct_size = size();
         public int reserved;
@@ -73,6 +74,8 @@ public final class Digits {
         public Pointer options;
         public Pointer extra_outputs;
         public long extra_output_count;
+        public Pointer samples;
+        public long sample_count;
     }
 
     @FieldOrder({"struct_size", "dtype", "rank", "memory", "data", "offset", "bytes", "dims", "strides", "quantization",

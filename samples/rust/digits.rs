@@ -124,6 +124,8 @@ mod abi {
         pub options: Handle,
         pub extra_outputs: *const Text,
         pub extra_output_count: usize,
+        pub samples: *const c_void,
+        pub sample_count: usize,
     }
 
     #[repr(C)]
@@ -266,6 +268,8 @@ impl Session {
                 options: null_mut(),
                 extra_outputs: null(),
                 extra_output_count: 0,
+                samples: null(),
+                sample_count: 0,
             };
             runtime.check((runtime.session.create)(env.handle, &desc, &mut session.handle))?;
         }

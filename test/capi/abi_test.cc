@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <array>
 #include <set>
 #include <string>
@@ -56,53 +55,6 @@ TEST(Abi, has_every_slot_of_every_area) {
   expect_filled(api().model, "model");
   expect_filled(api().session, "session");
   expect_filled(api().report, "report");
-}
-
-TEST(Abi, writes_no_more_of_a_struct_than_the_caller_knows) {
-  const auto env = make_env();
-  const auto session = make_session(env.get(), add_graph());
-  ASSERT_TRUE(session);
-  for (uint32_t known = sizeof(uint32_t); known <= sizeof(pfrt_value_info); ++known) {
-    std::array<unsigned char, sizeof(pfrt_value_info)> room;
-    room.fill(0xee);
-    std::memcpy(room.data(), &known, sizeof known);
-    pfrt_value_info info;
-    std::memcpy(&info, room.data(), sizeof info);
-    ASSERT_TRUE(ok(api().session->input_at(session.get(), 0, &info)));
-    std::memcpy(room.data(), &info, sizeof info);
-    EXPECT_EQ(info.struct_size, known);
-    EXPECT_TRUE(std::all_of(room.begin() + known, room.end(), [](unsigned char c) {
-      return c == 0xee;
-    })) << known;
-  }
-}
-
-TEST(Abi, takes_what_a_caller_does_not_know_as_unset) {
-  const auto env = make_env();
-  const auto model = make_model(env.get(), add_graph());
-  pfrt_session_desc desc;
-  std::memset(&desc, 0xee, sizeof desc);
-  desc.struct_size = offsetof(pfrt_session_desc, options);
-  desc.model = model.get();
-  pfrt_session* raw = nullptr;
-  ASSERT_TRUE(ok(api().session->create(env.get(), &desc, &raw)));
-  const Handle<pfrt_session> session(raw);
-  EXPECT_EQ(api().session->output_count(session.get()), 1u);
-
-  // This caller's struct ends before the model.
-  desc.struct_size = offsetof(pfrt_session_desc, model);
-  EXPECT_TRUE(
-      fails(api().session->create(env.get(), &desc, &raw), PFRT_CODE_INVALID_ARGUMENT, {"model"}));
-  EXPECT_EQ(raw, nullptr);
-
-  // The tensor view of a caller older than strides.
-  const Array x = floats({1, 3}, {1, 2, 3});
-  pfrt_tensor view = x.view();
-  view.struct_size = offsetof(pfrt_tensor, strides);
-  view.strides = reinterpret_cast<const int64_t*>(uintptr_t{1});
-  pfrt_value* value = nullptr;
-  ASSERT_TRUE(ok(api().value->wrap_tensor(&view, nullptr, nullptr, &value)));
-  api().value->release(value);
 }
 
 TEST(Abi, answers_missing_handles_with_a_status) {

@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "pyflame_rt/custom.h"
 #include "test/capi/client.h"
 
 namespace pfrt_test {
@@ -60,6 +61,20 @@ TEST(PoolTable, gives_and_takes) {
   EXPECT_EQ(api().memory->reserve(pool, 1000), nullptr);
   EXPECT_EQ(api().memory->reset_stats(pool), nullptr);
   EXPECT_EQ(pool_stats_of(pool).num_allocations, 0u);
+  api().memory->release_pool(pool);
+}
+
+TEST(PoolTable, takes_its_restrictions) {
+  pfrt_memory_pool* pool = nullptr;
+  pfrt_pool_config config = pool_config_of(0);
+  config.flags = PFRT_POOL_NO_GROWTH | PFRT_POOL_NO_STATS;
+  config.initial_pool_size = 1 << 16;
+  ASSERT_TRUE(ok(api().memory->create_pool(&config, nullptr, &pool)));
+  void* data = nullptr;
+  EXPECT_TRUE(ok(api().memory->allocate(pool, 1000, 0, &data)));
+  void* more = nullptr;
+  EXPECT_TRUE(fails(api().memory->allocate(pool, 1 << 20, 0, &more), PFRT_CODE_OUT_OF_MEMORY, {}));
+  EXPECT_EQ(pool_stats_of(pool).num_allocations, 0u) << "nobody counts";
   api().memory->release_pool(pool);
 }
 
@@ -169,6 +184,48 @@ TEST(SessionMemory, is_reported_and_given_back) {
   EXPECT_GT(bytes, 0u);
   EXPECT_EQ(memory_report_of(session.get()).idle, 0u);
   ASSERT_TRUE(ok(try_run(session.get(), {noise({100, 512}, 1)})));
+}
+
+// An operator that looks at the phase of the session that it is a step of.
+struct Looker {
+  const pfrt_session* session = nullptr;
+  pfrt_session_phase seen = PFRT_PHASE_UNSET;
+  static pfrt_code compute(void* user, const pfrt_op_compute* call) {
+    auto& self = *static_cast<Looker*>(user);
+    EXPECT_TRUE(ok(api().session->phase(self.session, &self.seen, nullptr)));
+    std::memcpy(call->outputs[0].data, call->inputs[0].data, call->inputs[0].bytes);
+    return PFRT_CODE_OK;
+  }
+};
+
+TEST(SessionMemory, phase_is_executing_in_the_middle_of_a_run) {
+  Looker looker;
+  pfrt_custom_op op{};
+  op.struct_size = sizeof op;
+  op.abi = PFRT_ABI_VERSION;
+  op.domain = str("acme");
+  op.name = str("Look");
+  op.min_inputs = 1;
+  op.infer = [](void*, const pfrt_op_infer* call) {
+    return call->set_output(call, 0, call->inputs[0].dtype, call->inputs[0].rank,
+                            call->inputs[0].dims);
+  };
+  op.compute = &Looker::compute;
+  op.user = &looker;
+  const auto env = make_env();
+  ASSERT_TRUE(ok(api().env->register_operator(env.get(), &op)));
+  GraphBuilder g;
+  g.input("x", PFRT_DTYPE_FLOAT32, {64});
+  g.node("Exp", {"x"}, {"e"});
+  g.node("Look", {"e"}, {"l"}, {}, {}, "acme");
+  g.node("Log", {"l"}, {"y"});
+  g.output("y");
+  const auto session = make_session(env.get(), g);
+  ASSERT_TRUE(session);
+  looker.session = session.get();
+  run(session.get(), {noise({64}, 1)});
+  EXPECT_EQ(looker.seen, uint32_t{PFRT_PHASE_EXECUTING});
+  EXPECT_EQ(session_phase_of(session.get()), "Ready");
 }
 
 TEST(SessionMemory, phases_tell_a_failed_run) {

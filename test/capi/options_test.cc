@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <set>
+
 #include "test/capi/client.h"
 
 namespace pfrt_test {
@@ -53,10 +55,39 @@ TEST(Options, accept_every_choice_of_their_schema) {
   }
 }
 
+TEST(Options, have_setters_of_every_type) {
+  const auto options = make_options(PFRT_OPTIONS_SESSION);
+  std::set<pfrt_option_type> types;
+  for (size_t i = 0; i < api().options->schema_count(PFRT_OPTIONS_SESSION); ++i) {
+    pfrt_option_info info{};
+    info.struct_size = sizeof info;
+    ASSERT_TRUE(ok(api().options->schema_at(PFRT_OPTIONS_SESSION, i, &info)));
+    types.insert(info.type);
+    const pfrt_string words[] = {str("a"), str("b")};
+    const bool choice = info.choices.size != 0;
+    const std::pair<pfrt_option_type, pfrt_status*> set[] = {
+        {PFRT_OPTION_BOOL, api().options->set_bool(options.get(), info.key, 1)},
+        {PFRT_OPTION_INT, api().options->set_int(options.get(), info.key, 1)},
+        {PFRT_OPTION_FLOAT, api().options->set_float(options.get(), info.key, 0.5)},
+        {PFRT_OPTION_STRING, api().options->set_string(options.get(), info.key, str("a"))},
+        {PFRT_OPTION_STRINGS, api().options->set_strings(options.get(), info.key, words, 2)}};
+    for (const auto& [type, status] : set) {
+      const Failure failure = take(status);
+      if (type != info.type) EXPECT_EQ(failure.code, PFRT_CODE_INVALID_ARGUMENT) << text(info.key);
+      if (type == info.type && !choice) EXPECT_TRUE(ok(failure)) << text(info.key);
+    }
+  }
+  EXPECT_EQ(types, (std::set<pfrt_option_type>{PFRT_OPTION_BOOL, PFRT_OPTION_INT, PFRT_OPTION_FLOAT,
+                                               PFRT_OPTION_STRING, PFRT_OPTION_STRINGS}));
+  EXPECT_EQ(get(options.get(), "max_error"), "0.5");
+  EXPECT_EQ(get(options.get(), "providers"), "a,b");
+}
+
 TEST(Options, of_an_unknown_kind_are_refused) {
   pfrt_options* options = nullptr;
-  for (const pfrt_options_kind kind : {0u, 6u, 0x7fffffffu}) {
-    EXPECT_TRUE(fails(api().options->create(kind, &options), PFRT_CODE_INVALID_ARGUMENT, {"kind"}));
+  for (const pfrt_options_kind kind : {6u, 7u, 0x7fffffffu}) {
+    EXPECT_TRUE(fails(api().options->create(kind, &options), PFRT_CODE_UNSUPPORTED,
+                      {"kind " + std::to_string(kind)}));
     EXPECT_EQ(options, nullptr);
   }
 }

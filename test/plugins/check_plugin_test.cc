@@ -66,6 +66,7 @@ TEST_P(CheckPlugin, names_the_rule_that_a_planted_one_breaks) {
 #define PFRT_BAD(name) PFRT_BAD_PLUGINS "/libpyflamert_provider_" name ".so"
 #define PFRT_ALONE(name) PFRT_BROKEN_PLUGINS "/alone/libpyflamert_" name ".so"
 #define PFRT_BROKEN(name) PFRT_BROKEN_PLUGINS "/libpyflamert_" name ".so"
+#define PFRT_NEWER(name, kind) PFRT_BROKEN_PLUGINS "/" name "/libpyflamert_" kind "_" name ".so"
 INSTANTIATE_TEST_SUITE_P(
     Planted, CheckPlugin,
     testing::Values(
@@ -85,6 +86,10 @@ INSTANTIATE_TEST_SUITE_P(
         Planted{PFRT_BAD("failing_query"), {"query"}, "internal error"},
         Planted{PFRT_BAD("no_library"), {"opens"}, "no_library.so"},
         Planted{PFRT_BROKEN("provider_short_steps"), {"struct-size-plugin"}, "step_size 8"},
+        Planted{PFRT_BAD("unknown_feature"), {"unknown"}, "it sets features"},
+        Planted{PFRT_BAD("reserved_word"), {"unknown"}, "reserved word"},
+        Planted{PFRT_NEWER("newer_steps", "provider"), {"unknown"}, "newer minor"},
+        Planted{PFRT_NEWER("newer_op", "ops"), {"unknown"}, "newer minor"},
         Planted{PFRT_ALONE("provider_ignores_host_size"), {"struct-size-host"}, "it wrote byte"},
         Planted{PFRT_ALONE("provider_ends_at_load"), {"opens"}, "exited with 0"},
         Planted{PFRT_ALONE("provider_ends_in_query"), {"query"}, "exited with 0"},

@@ -4,7 +4,6 @@
 // page, so that reading or writing beyond struct_size is caught.
 #pragma once
 
-#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -38,7 +37,9 @@ class Sized {
  public:
   Sized(Age age, const T& from, const char* name)
       : memory_(size_at<T>(age), name, kHostStruct, alignof(T)) {
-    std::memcpy(memory_.data(), &from, std::min(sizeof(T), memory_.size()));
+    std::memcpy(memory_.data(), &from, sizeof(T));
+    // Such a host leaves zero what a plug-in of today's minor does not know.
+    std::memset(memory_.data() + sizeof(T), 0, memory_.size() - sizeof(T));
     get()->struct_size = static_cast<uint32_t>(memory_.size());
     get()->abi = abi_at(age);
   }
@@ -46,7 +47,7 @@ class Sized {
   // Whether the bytes beyond this build's struct are unchanged.
   bool tail_intact() const {
     for (size_t i = sizeof(T); i < memory_.size(); ++i)
-      if (static_cast<unsigned char>(memory_.data()[i]) != 0xcd) return false;
+      if (memory_.data()[i] != 0) return false;
     return true;
   }
   void make_read_only() { memory_.allow(Guarded::Access::kRead); }

@@ -106,6 +106,16 @@ bool check_table(Trial& trial, const pfrt_plugin_desc& desc) {
   return good;
 }
 
+// The features of |kind| that this host knows.
+uint64_t features_of(pfrt_plugin_kind kind) {
+  uint64_t all = 0;
+  for (const Slot& slot : slots_of(kind)) all |= slot.feature;
+  if (kind == PFRT_PLUGIN_PROVIDER)
+    all |= PFRT_PROVIDER_SIMULATED | PFRT_PROVIDER_DEFERRED | PFRT_PROVIDER_NO_FOLD |
+           PFRT_PROVIDER_OWN_THREADS | PFRT_PROVIDER_RANGES | PFRT_PROVIDER_BATCH;
+  return all;
+}
+
 std::string range(const pfrt_plugin_desc& desc) {
   return "it serves ABI " + std::to_string(desc.abi_major) + "." + std::to_string(desc.min_minor) +
          " to " + std::to_string(desc.abi_major) + "." + std::to_string(desc.max_minor) +
@@ -158,6 +168,7 @@ void check_ages(Trial& trial, const std::string& path) {
                  std::string("its description is another ") + age_text(age));
   }
   trial.keep("struct-size-host");
+  trial.keep("unknown");
 }
 
 }  // namespace
@@ -191,6 +202,11 @@ void check_description(Trial& trial, const std::string& path) {
                            (word.empty() ? "" : " (" + word + ")") + ", its file is '" + name +
                            "'; this version knows " + known_kinds());
   good &= trial.expect(desc.table != nullptr, "query", "it gave no table");
+  if (known)
+    good &= trial.expect((desc.features & ~features_of(desc.kind)) == 0, "unknown",
+                         "it sets features " + std::to_string(desc.features) +
+                             ", some of which this host does not know");
+  good &= trial.expect(desc.reserved == 0, "unknown", "its description's reserved word is not 0");
   if (!good) return;
   trial.at("struct-size-plugin", "its table was read");
   if (!check_table(trial, desc)) return;

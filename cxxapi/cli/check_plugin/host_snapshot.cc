@@ -28,7 +28,7 @@ const T* HostSnapshot::array(const std::vector<T>& from, const std::string& labe
 template <typename T>
 const T* HostSnapshot::strided(const std::vector<T>& elements, const std::string& label) {
   const size_t stride = sizeof(T) + more_;
-  std::vector<char> bytes(stride * elements.size(), static_cast<char>(0xcd));
+  std::vector<char> bytes(stride * elements.size());
   for (size_t i = 0; i < elements.size(); ++i)
     std::memcpy(bytes.data() + i * stride, &elements[i], sizeof(T));
   return reinterpret_cast<const T*>(lend(bytes.data(), bytes.size(), alignof(T), label)->data());

@@ -17,6 +17,7 @@
 #include "cxxapi/cli/check_plugin/kinds.h"
 #include "cxxapi/cli/check_plugin/op_description.h"
 #include "cxxapi/cli/check_plugin/plugin_file.h"
+#include "cxxapi/cli/check_plugin/program_run.h"
 #include "pyflame_rt/custom.h"
 
 namespace cli::check {
@@ -94,6 +95,7 @@ std::vector<Output> infer(Trial& trial, const pfrt_custom_op& op, const Types& t
   collector.outputs.resize(node.outputs.size());
   const size_t stride = sizeof(pfrt_snapshot_value) + (age == Age::kNewer ? kMore : 0);
   Guarded values(stride * node.inputs.size(), "the inputs", kHostStruct, 8);
+  std::memset(values.data(), 0, stride * node.inputs.size());
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const pfrt_snapshot_value v = value_of("x", types[i], dims);
     std::memcpy(values.data() + i * stride, &v, sizeof v);
@@ -428,7 +430,7 @@ void check_ops(Trial& trial, const std::string& path) {
   PluginFile file(trial, path);
   const auto& table = *static_cast<const pfrt_ops_table*>(file.describe(trial).table);
   trial.at("operators", "its list of operators was read");
-  if (!trial.expect(table.struct_size >= sizeof table, "struct-size-plugin",
+  if (!trial.expect(table.struct_size >= kLeast<pfrt_ops_table>, "struct-size-plugin",
                     "its table's struct_size is " + std::to_string(table.struct_size)))
     return;
   if (!trial.expect(table.count > 0 && table.count < 100000 && table.ops, "operators",
@@ -437,13 +439,17 @@ void check_ops(Trial& trial, const std::string& path) {
   std::vector<pfrt_custom_op> ops;
   for (size_t i = 0; i < table.count; ++i) {
     const std::string which = "operator " + std::to_string(i);
-    if (!trial.expect(table.ops[i] != nullptr, "operators", which + " is NULL")) continue;
-    const uint32_t size = table.ops[i]->struct_size;
-    if (!trial.expect(size >= offsetof(pfrt_custom_op, release), "struct-size-plugin",
-                      which + " has struct_size " + std::to_string(size)))
+    const pfrt_custom_op* given = table.ops[i];
+    if (!trial.expect(given != nullptr, "operators", which + " is NULL")) continue;
+    if (!trial.expect(given->struct_size >= kLeast<pfrt_custom_op>, "struct-size-plugin",
+                      which + " has struct_size " + std::to_string(given->struct_size)))
+      continue;
+    if (!trial.expect(is_zero_behind(given, given->struct_size), "unknown", which + kSetMore))
       continue;
     pfrt_custom_op op{};  // with the members that the plug-in's struct has
-    std::memcpy(&op, table.ops[i], std::min<size_t>(size, sizeof op));
+    std::memcpy(&op, given, std::min<size_t>(given->struct_size, sizeof op));
+    trial.expect((op.flags & ~uint64_t{PFRT_OP_SERIAL | PFRT_OP_DATA_DEPENDENT}) == 0, "unknown",
+                 which + " has flags " + std::to_string(op.flags));
     const std::string fault = fault_of(op);
     if (!trial.expect(fault.empty(), "operators", which + " " + fault)) continue;
     const bool twice = std::any_of(ops.begin(), ops.end(),

@@ -26,6 +26,11 @@ std::string buffer_name(const pfrt_buffer& b, uint32_t index, const Case& c) {
   }
 }
 
+template <typename T>
+const T* at(const T* array, size_t stride, size_t i) {
+  return static_cast<const T*>(pfrt_at(array, stride, i));
+}
+
 // Says why a buffer is wrong; empty when it is right.
 std::string fault_of(const pfrt_buffer& b, const Case& c, const HostSnapshot& snapshot,
                      size_t constant_count) {
@@ -85,15 +90,22 @@ ProgramView read_program(Trial& trial, const pfrt_program& program, const Case& 
     trial.fail(rule, found + " (" + c.name + ")");
     throw Broken(found);
   };
-  if (program.buffer_size < kLeastBuffer || program.step_size < kLeastStep)
+  if ((program.buffer_count && program.buffer_size < kLeast<pfrt_buffer>) ||
+      (program.step_count && program.step_size < kLeast<pfrt_step>))
     broken("struct-size-plugin", "buffer_size is " + std::to_string(program.buffer_size) +
                                      " and step_size " + std::to_string(program.step_size) +
-                                     "; at least " + std::to_string(kLeastBuffer) + " and " +
-                                     std::to_string(kLeastStep) + " are needed");
+                                     "; at least " + std::to_string(kLeast<pfrt_buffer>) + " and " +
+                                     std::to_string(kLeast<pfrt_step>) + " are needed");
   trial.keep("struct-size-plugin");
   trial.at("program", "its program was read");
   if ((program.buffer_count && !program.buffers) || (program.step_count && !program.steps))
     broken("program", "it counts buffers or steps that it does not list");
+  for (uint32_t i = 0; i < program.buffer_count; ++i)
+    if (!is_zero_behind(at(program.buffers, program.buffer_size, i), program.buffer_size))
+      broken("unknown", "buffer " + std::to_string(i) + kSetMore);
+  for (uint32_t i = 0; i < program.step_count; ++i)
+    if (!is_zero_behind(at(program.steps, program.step_size, i), program.step_size))
+      broken("unknown", "step " + std::to_string(i) + kSetMore);
   ProgramView view;
   view.buffers = copy_elements(program.buffers, program.buffer_size, program.buffer_count);
   view.steps = copy_elements(program.steps, program.step_size, program.step_count);
@@ -102,6 +114,8 @@ ProgramView read_program(Trial& trial, const pfrt_program& program, const Case& 
     if (view.buffers[i].kind == PFRT_BUFFER_PART)
       fault = fault_of_part(view.buffers[i], view.buffers, c, snapshot);
     if (!fault.empty()) broken("program", "buffer " + std::to_string(i) + " " + fault);
+    if (view.buffers[i].reserved)
+      broken("unknown", "the reserved word of buffer " + std::to_string(i) + " is not 0");
     view.host_memory &= view.buffers[i].memory == PFRT_MEMORY_HOST;
   }
   std::vector<bool> written(c.outputs.size());
@@ -109,6 +123,8 @@ ProgramView read_program(Trial& trial, const pfrt_program& program, const Case& 
     const pfrt_step& step = view.steps[s];
     const std::string who = "step " + std::to_string(s) + " '" + text_of(step.kernel) + "' ";
     if (!step.run) broken("program", who + "has no run function");
+    if (step.flags & ~uint64_t{PFRT_STEP_LONG})
+      broken("unknown", who + "has flags " + std::to_string(step.flags));
     const auto listed = [&](const uint32_t* list, uint32_t count, size_t limit, const char* what) {
       if (count && !list) broken("program", who + "counts " + what + " that it does not list");
       for (uint32_t i = 0; i < count; ++i)

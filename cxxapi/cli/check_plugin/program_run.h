@@ -20,8 +20,30 @@
 namespace cli::check {
 
 // Least bytes of an element of a program's arrays.
-constexpr size_t kLeastBuffer = offsetof(pfrt_buffer, alignment);
-constexpr size_t kLeastStep = offsetof(pfrt_step, nodes);
+// Bytes that the first version of a struct has: a plug-in's has to have so many.
+template <typename T>
+constexpr size_t kLeast = 0;
+template <>
+inline constexpr size_t kLeast<pfrt_buffer> = offsetof(pfrt_buffer, offset) + sizeof(uint64_t);
+template <>
+inline constexpr size_t kLeast<pfrt_step> = offsetof(pfrt_step, tuning) + sizeof(pfrt_string);
+template <>
+inline constexpr size_t kLeast<pfrt_packed_constant> = offsetof(pfrt_packed_constant, user) +
+                                                       sizeof(void*);
+template <>
+inline constexpr size_t kLeast<pfrt_ops_table> = offsetof(pfrt_ops_table, count) + sizeof(size_t);
+template <>
+inline constexpr size_t kLeast<pfrt_custom_op> = offsetof(pfrt_custom_op, release_state) + sizeof(void*);
+
+// Whether a plug-in's struct of |size| bytes says nothing that this build does not know.
+template <typename T>
+bool is_zero_behind(const T* from, size_t size) {
+  for (size_t i = sizeof(T); i < size; ++i)
+    if (reinterpret_cast<const char*>(from)[i] != 0) return false;
+  return true;
+}
+inline constexpr const char* kSetMore =
+    " has members of a newer minor that are not zero, for a host that does not know them";
 
 // Copies an array into structs of this build.
 template <typename T>

@@ -109,7 +109,7 @@ std::vector<std::unique_ptr<Guarded>> pack_constants(Trial& trial, Device& devic
   if (!trial.expect(code == PFRT_CODE_OK && (given || count == 0), "program",
                     "constants failed on " + c.name))
     throw Broken("constants");
-  if (!trial.expect(count == 0 || size >= sizeof *given, "struct-size-plugin",
+  if (!trial.expect(count == 0 || size >= kLeast<pfrt_packed_constant>, "struct-size-plugin",
                     "its packed constants are " + std::to_string(size) + " bytes apart"))
     throw Broken("constants");
   const auto list = copy_elements(given, size, count);

@@ -28,6 +28,9 @@ const std::vector<Rule>& rules() {
       {"struct-size-host", "it takes no more of the host's structs than their stated sizes",
        "use struct_size, and node_size, value_size and attr_size as strides; write no more than "
        "the smaller of both sizes"},
+      {"unknown", "it asks nothing of a host that the host does not know",
+       "look at the host's max_minor before a flag, a feature or a member of a newer minor is set, "
+       "and leave reserved words 0"},
       {"throws", "no exception leaves it", "catch in every function of the table, return a code"},
       {"refusal", "a call that it refuses says why, gives nothing, and changes nothing",
        "set the out-parameter to NULL first and end with return sink->fail(...)"},

@@ -107,7 +107,7 @@ inline pfrt_custom_pass to_c(Pass& pass) {
   c.user = &pass;
   c.run = [](void* user, pfrt_pass_call* call) -> pfrt_code {
     const pfrt_sink* const sink = call->sink;
-    pfrt_pass_stats* const stats = &call->stats;
+    pfrt_pass_stats* const stats = call->stats;
     try {
       Graph graph(GraphHandle::share(call->graph));
       const PassResult result = static_cast<Pass*>(user)->run(graph);

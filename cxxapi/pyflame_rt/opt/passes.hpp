@@ -157,9 +157,9 @@ inline PassResult take_result(PFRT_OWN pfrt_optimization* handle) {
     pfrt_pass_report c{};
     c.struct_size = sizeof(c);
     check(api().optimizer->report_at(handle, i, &c));
-    PassReport report{str(c.pass),          c.runs,        c.milliseconds,
-                      c.nodes_before,       c.nodes_after, c.stats.modified != 0,
-                      stats_from_c(c.stats)};
+    PassReport report{str(c.pass),           c.runs,        c.milliseconds,
+                      c.nodes_before,        c.nodes_after, c.stats->modified != 0,
+                      stats_from_c(*c.stats)};
     for (size_t r = 0; r < api().optimizer->rule_count(handle, i); ++r) {
       pfrt_string rule{};
       uint64_t count = 0;

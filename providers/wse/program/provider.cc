@@ -36,7 +36,7 @@ void close(pfrt_provider* provider) { delete &of(provider); }
 
 pfrt_code claim(pfrt_provider* provider, const pfrt_snapshot* snapshot, const pfrt_claims* claims,
                 const pfrt_sink* sink) {
-  return guarded(sink, kWho, [&] {
+  return guarded(sink, kWho, *snapshot, [&] {
     const Target& target = of(provider).settings.target;
     const int64_t most = std::min(target.fabric.columns, target.fabric.rows);
     for (uint32_t n = 0; n < snapshot->node_count; ++n) {
@@ -108,7 +108,7 @@ std::vector<std::string> nodes_elsewhere(const pfrt_region* regions, size_t size
 // All layers of all regions share the wafer.
 pfrt_code compile(pfrt_provider* provider, const pfrt_region* regions, size_t region_size,
                   size_t count, const pfrt_sink* sink, pfrt_executable** out, size_t* out_region) {
-  return guarded(sink, kWho, [&] {
+  return guarded(sink, kWho, HostRegions{regions, region_size, count}, [&] {
     Device& device = of(provider);
     std::vector<Layer> layers;
     std::vector<size_t> region_of;
@@ -151,9 +151,9 @@ void release_executable(pfrt_executable* executable) { delete &of(executable); }
 
 pfrt_code specialise(pfrt_executable* executable, const pfrt_shapes* shapes, const pfrt_sink* sink,
                      pfrt_program* out) {
-  return guarded(sink, kWho, [&] {
+  return guarded(sink, kWho, *shapes, [&] {
     uint32_t node = PFRT_NO_INDEX;
-    Result<std::unique_ptr<Program>> made = make_program(of(executable), *shapes, &node);
+    Result<std::unique_ptr<Program>> made = make_program(of(executable), abi::known(shapes), &node);
     if (!made.ok()) {
       const Executable& refused = of(executable);
       if (made.status().code() == Code::kUNSUPPORTED)
@@ -177,14 +177,6 @@ void release_program(pfrt_executable*, pfrt_program* program) {
   delete static_cast<Program*>(program->handle);
 }
 
-// Copies as much of |from| as the host's struct has room for.
-template <typename T>
-void put(const T& from, T* out) {
-  const uint32_t size = out->struct_size;
-  std::memcpy(out, &from, std::min<size_t>(size, sizeof from));
-  out->struct_size = size;
-}
-
 constexpr std::string_view kProducts[] = {"MatMul", "Gemm", "Conv"};
 
 size_t kernel_count(pfrt_provider*) { return std::size(kProducts) + operators().size(); }
@@ -206,15 +198,13 @@ pfrt_code kernel_at(pfrt_provider*, size_t index, pfrt_kernel_info* out) {
   } else {
     return PFRT_CODE_INVALID_ARGUMENT;
   }
-  put(info, out);
-  return PFRT_CODE_OK;
+  return put(out, info);
 }
 
 size_t option_count() { return option_list().size(); }
 pfrt_code option_at(size_t index, pfrt_option_info* out) {
   if (index >= option_list().size()) return PFRT_CODE_INVALID_ARGUMENT;
-  put(option_list()[index], out);
-  return PFRT_CODE_OK;
+  return put(out, option_list()[index]);
 }
 
 // Device memory is the host's own here: only the device looks at it.
@@ -231,21 +221,23 @@ void release_memory(pfrt_provider*, void* memory) { std::free(memory); }
 pfrt_code copy(pfrt_provider* provider, uint64_t, const pfrt_device_copy* copies, size_t size,
                size_t count, const pfrt_sink* sink) {
   constexpr uint64_t kPart = uint64_t{16} << 20;
-  Device& device = of(provider);
-  for (size_t i = 0; i < count; ++i) {
-    const auto& c = *static_cast<const pfrt_device_copy*>(pfrt_at(copies, size, i));
-    // On the device both sides may overlap.
-    const uint64_t part = c.direction == PFRT_ON_DEVICE ? c.bytes : kPart;
-    for (uint64_t done = 0; done < c.bytes; done += part) {
-      if (const pfrt_code code = sink->stop(sink)) return code;
-      std::memmove(static_cast<char*>(c.dst) + done, static_cast<const char*>(c.src) + done,
-                   std::min(part, c.bytes - done));
+  return guarded(sink, kWho, HostCopies{copies, size, count}, [&] {
+    Device& device = of(provider);
+    for (size_t i = 0; i < count; ++i) {
+      const auto& c = *static_cast<const pfrt_device_copy*>(pfrt_at(copies, size, i));
+      // On the device both sides may overlap.
+      const uint64_t part = c.direction == PFRT_ON_DEVICE ? c.bytes : kPart;
+      for (uint64_t done = 0; done < c.bytes; done += part) {
+        if (const pfrt_code code = sink->stop(sink)) return code;
+        std::memmove(static_cast<char*>(c.dst) + done, static_cast<const char*>(c.src) + done,
+                     std::min(part, c.bytes - done));
+      }
+      (c.direction == PFRT_TO_DEVICE ? device.bytes_to_device
+       : c.direction == PFRT_TO_HOST ? device.bytes_to_host
+                                     : device.bytes_on_device) += c.bytes;
     }
-    (c.direction == PFRT_TO_DEVICE ? device.bytes_to_device
-     : c.direction == PFRT_TO_HOST ? device.bytes_to_host
-                                   : device.bytes_on_device) += c.bytes;
-  }
-  return PFRT_CODE_OK;
+    return pfrt_code{PFRT_CODE_OK};
+  });
 }
 
 // Reports the bytes that cross to and from the wafer for a run, and their cycles: a word an
@@ -304,7 +296,7 @@ pfrt_code fingerprint(pfrt_provider* provider, const pfrt_sink*, pfrt_string* ou
 
 pfrt_code ask(pfrt_provider* provider, const pfrt_question* question, const pfrt_answer* reply,
               const pfrt_sink* sink) {
-  return guarded(sink, kWho, [&] {
+  return guarded(sink, kWho, *question, [&] {
     const Status status = answer(of(provider), *question, *reply, *sink);
     return status.ok() ? pfrt_code{PFRT_CODE_OK} : report_status(sink, status);
   });

@@ -86,7 +86,7 @@ TEST(Optimizer, runs_the_default_passes_and_reports_them) {
     pfrt_pass_report report{};
     report.struct_size = sizeof report;
     ASSERT_TRUE(ok(api().optimizer->report_at(result.get(), i, &report)));
-    EXPECT_GE(report.runs, report.stats.modified ? 2u : 1u) << "until nothing changes";
+    EXPECT_GE(report.runs, report.stats->modified ? 2u : 1u) << "until nothing changes";
     for (size_t r = 0; r < api().optimizer->rule_count(result.get(), i); ++r) {
       pfrt_string rule{};
       uint64_t count = 0;
@@ -174,8 +174,8 @@ struct Client {
         const std::string from = text(node.outputs[0]), to = text(node.inputs[0]);
         EXPECT_TRUE(ok(call->api->graph->replace_uses(call->graph, str(from), str(to), id)));
         EXPECT_TRUE(ok(call->api->graph->remove_node(call->graph, id)));
-        call->stats.modified = self.says_modified;
-        call->stats.nodes_removed = 7;  // the report has this count, which is the pass's own
+        call->stats->modified = self.says_modified;
+        call->stats->nodes_removed = 7;  // the report has this count, which is the pass's own
       }
       call->sink->log(call->sink, PFRT_LOG_WARNING, str("negative numbers come through"));
       return PFRT_CODE_OK;

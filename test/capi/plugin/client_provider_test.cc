@@ -4,8 +4,10 @@
 #include <atomic>
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 
 #include "pyflame_rt/custom.h"
 #include "test/capi/client.h"
@@ -520,6 +522,201 @@ TEST(ClientProvider, times_that_are_no_numbers_say_nothing) {
   const auto session = make_session(env.get(), g, options.get());
   ASSERT_TRUE(session);
   EXPECT_EQ(run(session.get(), {floats({1}, {1})}).back().as<float>(), std::vector<float>{1});
+}
+
+// What a provider saw of the values that it was asked about, and of the wishes for its region.
+struct Seen {
+  std::map<std::string, pfrt_snapshot_value_flags> flags;
+  pfrt_compile_hints hints = 0;
+} seen;
+
+pfrt_code claim_and_see(pfrt_provider* p, const pfrt_snapshot* s, const pfrt_claims* claims,
+                        const pfrt_sink* sink) {
+  for (uint32_t v = 0; v < s->value_count; ++v) {
+    const auto& value =
+        *static_cast<const pfrt_snapshot_value*>(pfrt_at(s->values, s->value_size, v));
+    seen.flags[text(value.name)] = value.flags;
+  }
+  return claim(p, s, claims, sink);
+}
+
+pfrt_code compile_and_see(pfrt_provider* p, const pfrt_region* region, const pfrt_sink* sink,
+                          pfrt_executable** out) {
+  seen.hints = region->hints;
+  return compile_one(p, region, sink, out);
+}
+
+TEST(ClientProvider, sees_what_values_are_and_what_is_wished) {
+  pfrt_provider_table table = kTable;
+  table.claim = claim_and_see;
+  table.compile = compile_each<compile_and_see, release_executable>;
+  GraphBuilder g = neg_graph();
+  g.constant("c", floats({1}, {1}));
+  g.node("Add", {"r", "c"}, {"sum"});
+  g.node("SequenceConstruct", {"sum"}, {"list"});
+  g.node("SequenceLength", {"list"}, {"length"});
+  g.output("length");
+  for (const char* level : {"none", "basic"}) {
+    SCOPED_TRACE(level);
+    seen = {};
+    Negator negator;
+    const auto env = make_env();
+    ASSERT_TRUE(ok(add(env.get(), negator, "NegatorExecutionProvider", &table)));
+    const auto options = make_options(
+        PFRT_OPTIONS_SESSION, {{"providers", "NegatorExecutionProvider,CPUExecutionProvider"},
+                               {"optimization_level", level}});
+    const auto session = make_session(env.get(), g, options.get());
+    ASSERT_TRUE(session);
+    run(session.get(), {floats({1}, {1})});
+    EXPECT_EQ(seen.flags["x"], pfrt_snapshot_value_flags{PFRT_SNAPSHOT_GRAPH_INPUT});
+    EXPECT_EQ(seen.flags["y"], pfrt_snapshot_value_flags{PFRT_SNAPSHOT_GRAPH_OUTPUT});
+    EXPECT_EQ(seen.flags["r"], 0u);
+    EXPECT_EQ(seen.flags["c"], pfrt_snapshot_value_flags{PFRT_SNAPSHOT_CONSTANT});
+    EXPECT_EQ(seen.flags["list"], pfrt_snapshot_value_flags{PFRT_SNAPSHOT_NOT_TENSOR});
+    EXPECT_EQ((seen.hints & PFRT_COMPILE_APART) != 0, level == std::string("none"));
+  }
+}
+
+// A provider's lines of the log, of every level and of those that there are not.
+pfrt_code claim_and_log(pfrt_provider* p, const pfrt_snapshot* s, const pfrt_claims* claims,
+                        const pfrt_sink* sink) {
+  for (const pfrt_log_level level :
+       {uint32_t{PFRT_LOG_UNSET}, uint32_t{PFRT_LOG_DEBUG}, uint32_t{PFRT_LOG_INFO},
+        uint32_t{PFRT_LOG_WARNING}, uint32_t{PFRT_LOG_ERROR}, uint32_t{PFRT_LOG_OFF}, 99u})
+    sink->log(sink, level, str("from the negator"));
+  return claim(p, s, claims, sink);
+}
+
+TEST(ClientProvider, logs_at_the_levels_that_are_wanted) {
+  pfrt_provider_table table = kTable;
+  table.claim = claim_and_log;
+  const std::pair<const char*, std::set<pfrt_log_level>> cases[] = {
+      {"debug", {PFRT_LOG_DEBUG, PFRT_LOG_INFO, PFRT_LOG_WARNING, PFRT_LOG_ERROR}},
+      {"info", {PFRT_LOG_INFO, PFRT_LOG_WARNING, PFRT_LOG_ERROR}},
+      {"warning", {PFRT_LOG_WARNING, PFRT_LOG_ERROR}},
+      {"error", {PFRT_LOG_ERROR}},
+      {"off", {}}};
+  for (const auto& [word, wanted] : cases) {
+    SCOPED_TRACE(word);
+    Negator negator;
+    std::set<pfrt_log_level> heard;
+    const auto env = make_env({{"log_level", word}});
+    ASSERT_TRUE(ok(api().env->set_logger(
+        env.get(),
+        [](void* user, pfrt_log_level level, pfrt_string line) {
+          if (text(line).find("from the negator") != std::string::npos)
+            static_cast<std::set<pfrt_log_level>*>(user)->insert(level);
+        },
+        &heard)));
+    ASSERT_TRUE(ok(add(env.get(), negator, "NegatorExecutionProvider", &table)));
+    const auto options = make_options(
+        PFRT_OPTIONS_SESSION, {{"providers", "NegatorExecutionProvider,CPUExecutionProvider"}});
+    ASSERT_TRUE(make_session(env.get(), neg_graph(), options.get()));
+    EXPECT_EQ(heard, wanted);
+  }
+}
+
+// A packed constant in a struct of any size, with room for members of a later minor.
+struct {
+  pfrt_packed_constant constant;
+  uint64_t more[3];
+  size_t size;
+} packed;
+
+TEST(ClientProvider, lists_constants_by_their_size) {
+  pfrt_provider_table table = kTable;
+  table.constants = [](pfrt_executable*, const pfrt_sink*, const pfrt_packed_constant** out,
+                       size_t* size, size_t* count) -> pfrt_code {
+    *out = &packed.constant;
+    *size = packed.size;
+    *count = 1;
+    return PFRT_CODE_OK;
+  };
+  packed = {};
+  packed.constant.recipe = str("four zeros");
+  packed.constant.bytes = 4;
+  packed.constant.pack = [](void*, const void* const*, void* out, const pfrt_sink*) -> pfrt_code {
+    std::memset(out, 0, 4);
+    return PFRT_CODE_OK;
+  };
+  const auto session_with = [&](size_t size, uint64_t more) {
+    packed.size = size;
+    packed.more[1] = more;
+    Negator negator;
+    const auto env = make_env();
+    EXPECT_TRUE(
+        ok(add(env.get(), negator, "NegatorExecutionProvider", &table, PFRT_PROVIDER_CONSTANTS)));
+    GraphBuilder g;
+    g.input("x", PFRT_DTYPE_FLOAT32, {"N"});
+    g.node("Neg", {"x"}, {"y"});
+    g.output("y");
+    const auto alone =
+        make_options(PFRT_OPTIONS_SESSION,
+                     {{"providers", "NegatorExecutionProvider"}, {"session.fallback", "off"}});
+    return try_session(env.get(), g, alone.get());
+  };
+  constexpr size_t kSize = sizeof(pfrt_packed_constant);
+  EXPECT_TRUE(ok(session_with(kSize, 0)));
+  EXPECT_TRUE(ok(session_with(kSize + 24, 0)));
+  EXPECT_TRUE(fails(session_with(kSize + 24, 1), PFRT_CODE_UNSUPPORTED,
+                    {"NegatorExecutionProvider", "pfrt_packed_constant", "newer headers"}));
+  for (const size_t size : {size_t{0}, kSize - 8, kSize + 4, size_t{1} << 30})
+    EXPECT_TRUE(fails(session_with(size, 0), PFRT_CODE_PROVIDER,
+                      {"NegatorExecutionProvider", "pfrt_packed_constant", "sizeof"}));
+}
+
+// A change of what a program is made of, as a newer or a careless provider makes it.
+struct Spoiled {
+  void (*buffer)(pfrt_buffer&) = nullptr;
+  void (*step)(pfrt_step&) = nullptr;
+} spoiled;
+
+pfrt_code specialise_spoiled(pfrt_executable* e, const pfrt_shapes* shapes, const pfrt_sink* sink,
+                             pfrt_program* out) {
+  const pfrt_code code = specialise(e, shapes, sink, out);
+  auto* program = static_cast<Program*>(out->handle);
+  if (spoiled.buffer) spoiled.buffer(program->buffers[1]);
+  if (spoiled.step) spoiled.step(program->step);
+  return code;
+}
+
+TEST(ClientProvider, words_without_a_meaning_refuse_its_program) {
+  pfrt_provider_table table = kTable;
+  table.specialise = specialise_spoiled;
+  const struct {
+    Spoiled what;
+    pfrt_code code;
+    const char* says;
+  } cases[] = {
+      {{[](pfrt_buffer& b) { b.reserved = 5; }, nullptr}, PFRT_CODE_UNSUPPORTED, "pfrt_buffer"},
+      {{[](pfrt_buffer& b) { b.kind = 99; }, nullptr}, PFRT_CODE_UNSUPPORTED, "kind 99"},
+      {{[](pfrt_buffer& b) { b.kind = PFRT_BUFFER_UNSET; }, nullptr},
+       PFRT_CODE_PROVIDER,
+       "kind is not set"},
+      {{[](pfrt_buffer& b) { b.memory = 99; }, nullptr}, PFRT_CODE_UNSUPPORTED, "kind 99"},
+      {{nullptr, [](pfrt_step& s) { s.flags = 64; }}, PFRT_CODE_UNSUPPORTED, "flags 64"}};
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.says);
+    spoiled = c.what;
+    Negator negator;
+    const auto env = make_env();
+    ASSERT_TRUE(ok(add(env.get(), negator, "NegatorExecutionProvider", &table)));
+    GraphBuilder g;
+    g.input("x", PFRT_DTYPE_FLOAT32, {"N"});
+    g.node("Neg", {"x"}, {"y"});
+    g.output("y");
+    const auto alone =
+        make_options(PFRT_OPTIONS_SESSION, {{"providers", "NegatorExecutionProvider"}});
+    const auto session = make_session(env.get(), g, alone.get());
+    ASSERT_TRUE(session);
+    EXPECT_TRUE(fails(try_run(session.get(), {floats({2}, {1, 2})}), c.code,
+                      {"NegatorExecutionProvider", c.says}));
+    const auto both = make_options(
+        PFRT_OPTIONS_SESSION, {{"providers", "NegatorExecutionProvider,CPUExecutionProvider"}});
+    const auto next = make_session(env.get(), g, both.get());
+    ASSERT_TRUE(next);
+    EXPECT_EQ(run(next.get(), {floats({2}, {1, 2})})[0].as<float>(), (std::vector<float>{-1, -2}));
+  }
 }
 
 // Arguments for tuning that specialise was given, and the results of using them.

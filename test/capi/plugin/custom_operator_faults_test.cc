@@ -75,7 +75,7 @@ TEST(CustomOperatorFaults, shape_callbacks_that_fail_or_talk_nonsense) {
   refused(PFRT_CODE_PROVIDER, [](const pfrt_op_infer*) -> pfrt_code { throw 7; },
           {"threw an exception"});
   refused(PFRT_CODE_PROVIDER, says(1, PFRT_DTYPE_FLOAT32, 0, {}), {"output 1", "has 1"});
-  refused(PFRT_CODE_PROVIDER, says(0, 77, 0, {}), {"element type 77"});
+  refused(PFRT_CODE_UNSUPPORTED, says(0, 77, 0, {}), {"dtype 77"});
   refused(PFRT_CODE_PROVIDER, says(0, PFRT_DTYPE_FLOAT32, 1 << 20, {1}), {"rank 1048576"});
   refused(PFRT_CODE_PROVIDER, says(0, PFRT_DTYPE_FLOAT32, -9, {}), {"rank -9"});
   refused(PFRT_CODE_PROVIDER, says(0, PFRT_DTYPE_FLOAT32, 2, {}), {"no dimensions"});

@@ -65,6 +65,9 @@ TEST(Plugins, each_bad_one_has_its_reason) {
         "it knows provider, import, ops, pass, service, executor"}},
       {"kind", {"libpyflamert_nonsense_kind.so", "kind 'nonsense'", "it knows provider, import"}},
       {"other_sanitizer", {"sanitizer"}},
+      {"no_kind", {"'provider'", "kind 0"}},
+      {"unknown_feature", {"features 1099511627776", "max_minor"}},
+      {"reserved_word", {"reserved word", "1"}},
       {"failing_query", {"query failed"}},
       {"no_library", {"libpyflamert_provider_no_library.so"}},
       {"empty", {"libpyflamert_import_empty.so"}},
@@ -91,7 +94,7 @@ TEST(Plugins, bad_ones_are_unavailable_providers) {
     EXPECT_EQ(info.available == 0, info.reason.size != 0) << text(info.path);
     unavailable += info.available == 0;
   }
-  EXPECT_EQ(unavailable, 13u);
+  EXPECT_EQ(unavailable, 16u);
 }
 
 TEST(Plugins, bad_ones_leave_everything_else_alone) {

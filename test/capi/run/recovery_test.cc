@@ -494,6 +494,96 @@ TEST_F(Recovery, lasting_out_of_memory_is_a_clear_error) {
   }
 }
 
+// The changes of a session's phase, as lines of the log tell them. The handle says the new phase
+// while its line is written.
+struct Phases {
+  const pfrt_session* session = nullptr;
+  std::vector<pfrt_session_phase> entered;
+  std::string lines;
+
+  static void hear(void* user, pfrt_log_level level, pfrt_string line) {
+    auto& self = *static_cast<Phases*>(user);
+    if (level != PFRT_LOG_DEBUG || text(line).find("session of graph") != 0) return;
+    self.lines += text(line) + "\n";
+    pfrt_session_phase phase = PFRT_PHASE_UNSET;
+    if (self.session) EXPECT_TRUE(ok(api().session->phase(self.session, &phase, nullptr)));
+    self.entered.push_back(phase);
+  }
+};
+
+TEST_F(Recovery, phases_tell_what_is_being_done) {
+  using List = std::vector<pfrt_session_phase>;
+  const struct {
+    const char *stage, *code, *times;
+    bool succeeds;
+    List phases;
+  } cases[] = {
+      {"run",
+       "provider",
+       "1",
+       true,
+       {PFRT_PHASE_RUNTIME_ERROR, PFRT_PHASE_RECOVERING, PFRT_PHASE_READY}},
+      {"run",
+       "device_lost",
+       "1",
+       true,
+       {PFRT_PHASE_DEVICE_ERROR, PFRT_PHASE_DEVICE_RECOVERY, PFRT_PHASE_READY}},
+      {"run",
+       "out_of_memory",
+       "1",
+       true,
+       {PFRT_PHASE_MEMORY_ERROR, PFRT_PHASE_MEMORY_RECOVERY, PFRT_PHASE_READY}},
+      {"run",
+       "out_of_memory",
+       "2",
+       false,
+       {PFRT_PHASE_MEMORY_ERROR, PFRT_PHASE_MEMORY_RECOVERY, PFRT_PHASE_MEMORY_ERROR,
+        PFRT_PHASE_FATAL_ERROR}},
+  };
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.code);
+    Phases phases;
+    env_ = make_env({{"plugin_path", PFRT_FAULT_PLUGINS}, {"log_level", "debug"}});
+    ASSERT_TRUE(ok(api().env->set_logger(env_.get(), &Phases::hear, &phases)));
+    counters_.calls[fault::kRun] = counters_.injected = 0;
+    auto s = session({{"stage", c.stage}, {"code", c.code}, {"after", "4"}, {"times", c.times}});
+    ASSERT_TRUE(s);
+    EXPECT_EQ(phases.lines, "") << "creating a session has lines of its own";
+    phases.session = s.get();
+    check_run(s.get());
+    EXPECT_EQ(try_run(s.get(), {floats({1, 3}, {1, 2, 3})}).ok(), c.succeeds);
+    EXPECT_EQ(phases.entered, c.phases) << phases.lines;
+    phases.session = nullptr;
+    phases.lines.clear();
+    s.reset();
+    EXPECT_NE(
+        phases.lines.find(c.succeeds ? "'g': Ready to Cleanup" : "'g': FatalError to Cleanup"),
+        std::string::npos)
+        << phases.lines;
+    ASSERT_TRUE(ok(api().env->set_logger(env_.get(), nullptr, nullptr)));
+  }
+}
+
+// These have no handle that would say the phase.
+TEST_F(Recovery, phases_without_a_handle_are_lines_of_the_log) {
+  const std::pair<pfrt_session_phase, const char*> names[] = {
+      {PFRT_PHASE_INITIALIZING, "Initializing"},
+      {PFRT_PHASE_INIT_ERROR, "InitError"},
+      {PFRT_PHASE_CLEANUP, "Cleanup"}};
+  EXPECT_LT(names[0].first, names[1].first);
+  Phases phases;
+  env_ = make_env({{"plugin_path", PFRT_FAULT_PLUGINS}, {"log_level", "debug"}});
+  ASSERT_TRUE(ok(api().env->set_logger(env_.get(), &Phases::hear, &phases)));
+  const auto o = options({{"stage", "open"}, {"code", "provider"}}, kFault);
+  EXPECT_FALSE(try_session(env_.get(), graph(), o.get()).ok());
+  EXPECT_NE(phases.lines.find(std::string(names[0].second) + " to "), std::string::npos)
+      << phases.lines;
+  EXPECT_NE(phases.lines.find(std::string(" to ") + names[1].second), std::string::npos)
+      << phases.lines;
+  EXPECT_EQ(phases.lines.find(names[2].second), std::string::npos) << phases.lines;
+  ASSERT_TRUE(ok(api().env->set_logger(env_.get(), nullptr, nullptr)));
+}
+
 TEST_F(Recovery, without_fallback_every_failure_is_an_error) {
   const struct {
     const char* code;

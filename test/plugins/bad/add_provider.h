@@ -43,6 +43,7 @@ struct spoils {
   int names_node_7;     /* names it as the node of its step */
   int counts_threads;   /* the last bit of a result says whether there are many */
   int crashes_unloaded; /* crashes after a device was open */
+  int newer_steps;      /* has steps of a later minor, with a member that is set */
 };
 static const struct spoils spoil = {SPOIL};
 
@@ -135,9 +136,14 @@ static pfrt_code claim_add(pfrt_provider* provider, const pfrt_snapshot* s,
   return PFRT_CODE_OK;
 }
 
+struct newer_step {
+  pfrt_step step;
+  uint64_t more[3];
+};
 struct program {
   pfrt_buffer buffers[3];
   pfrt_step step;
+  struct newer_step newer;
   uint32_t reads[2], write;
   uint64_t count;
   _Atomic int ran;
@@ -243,6 +249,12 @@ static pfrt_code specialise_add(pfrt_executable* executable, const pfrt_shapes* 
   out->buffers = p->buffers;
   out->steps = &p->step;
   out->handle = p;
+  if (spoil.newer_steps) {
+    p->newer.step = p->step;
+    p->newer.more[1] = 1;
+    out->step_size = sizeof p->newer;
+    out->steps = &p->newer.step;
+  }
   made->last = p;
   return PFRT_CODE_OK;
 }

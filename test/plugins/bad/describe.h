@@ -65,6 +65,8 @@ static void describe(pfrt_plugin_desc* out) {
   out->sanitizer = PFRT_SANITIZER_ADDRESS;
 #elif defined(PFRT_SANITIZE_THREAD)
   out->sanitizer = PFRT_SANITIZER_THREAD;
+#else
+  out->sanitizer = PFRT_SANITIZER_NONE;
 #endif
   out->name = (pfrt_string){kName, sizeof kName - 1};
   out->version = (pfrt_string){"9.9", 3};

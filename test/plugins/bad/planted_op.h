@@ -13,6 +13,7 @@
 struct spoils {
   int writes_past;    /* writes an element more than there are */
   int same_twice;     /* lists the operator twice */
+  int newer_member;   /* sets a member of a later minor */
   int uses_state_up;  /* each run changes the node's state */
   int writes_strings; /* writes elements of strings in place of set_strings */
 };
@@ -76,24 +77,28 @@ static const pfrt_custom_op kNamed = {
     .compute = compute_names,
 };
 
-static const pfrt_custom_op kTwice = {
-    .struct_size = sizeof(pfrt_custom_op),
-    .abi = PFRT_ABI_VERSION,
-    .name = {"Twice", 5},
-    .domain = {"test.ops", 8},
-    .since_version = 1,
-    .min_inputs = 1,
-    .infer = infer,
-    .compute = compute,
-    .create_state = create_factor,
-    .release_state = release_factor,
-};
+#define TWICE(size)                                                                                \
+  {                                                                                                \
+    .struct_size = size, .abi = PFRT_ABI_VERSION, .name = {"Twice", 5}, .domain = {"test.ops", 8}, \
+    .since_version = 1, .min_inputs = 1, .infer = infer, .compute = compute,                       \
+    .create_state = create_factor, .release_state = release_factor,                                \
+  }
+static const pfrt_custom_op kTwice = TWICE(sizeof(pfrt_custom_op));
+static const struct newer {
+  pfrt_custom_op op;
+  uint64_t more[3];
+} kNewer = {TWICE(sizeof(struct newer)), {0, 1, 0}};
 
 PFRT_EXPORT pfrt_code pfrt_plugin_query(const pfrt_host_info* host, pfrt_plugin_desc* out_desc) {
   static const pfrt_custom_op* const kOps[] = {&kTwice, &kNamed, &kTwice};
+  static const pfrt_custom_op* const kNewerOps[] = {&kNewer.op};
   static pfrt_ops_table table = {sizeof(pfrt_ops_table), PFRT_ABI_VERSION, kOps, 2};
   (void)host;
   if (spoil.same_twice) table.count = 3;
+  if (spoil.newer_member) {
+    table.ops = kNewerOps;
+    table.count = 1;
+  }
   out_desc->abi = PFRT_ABI_VERSION;
   out_desc->abi_major = PFRT_ABI_MAJOR;
   out_desc->min_minor = 0;

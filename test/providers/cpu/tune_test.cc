@@ -411,6 +411,17 @@ TEST(Tuner, ends_with_the_budget_or_when_it_is_stopped) {
   EXPECT_TRUE(stopped.values.empty());
 }
 
+TEST(Tuner, takes_a_search_that_it_does_not_know_for_a_race) {
+  for (const pfrt_tune_search search : {uint32_t{PFRT_TUNE_UNSET}, 99u}) {
+    Memory memory(search, 4);
+    Slow some(100, 60);
+    EXPECT_EQ(some.tune("unknown" + std::to_string(search), &memory.sink).find("tuned: "), 0u);
+    ASSERT_EQ(memory.values.size(), 1u);
+    EXPECT_EQ(memory.values.begin()->second.find(std::to_string(PFRT_TUNE_RACE) + " "), 0u)
+        << memory.values.begin()->second;
+  }
+}
+
 TEST(Tuner, searches_as_many_forms_as_it_may) {
   for (const pfrt_tune_search search : {PFRT_TUNE_RANDOM, PFRT_TUNE_MODEL}) {
     const std::string key = "search" + std::to_string(search);

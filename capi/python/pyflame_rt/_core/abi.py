@@ -260,6 +260,7 @@ class KernelInfo(Structure):
         ("struct_size", c_uint32),
         ("since", c_uint32),
         ("until", c_uint32),
+        ("reserved", c_uint32),
         ("op", String),
         ("domain", String),
         ("types", String),
@@ -273,6 +274,7 @@ class OperatorInfo(Structure):
         ("struct_size", c_uint32),
         ("since", c_uint32),
         ("until", c_uint32),
+        ("reserved", c_uint32),
         ("op", String),
         ("domain", String),
         ("runs_in", String),
@@ -856,7 +858,7 @@ class PassReport(Structure):
         ("milliseconds", c_double),
         ("nodes_before", c_uint64),
         ("nodes_after", c_uint64),
-        ("stats", PassStats),
+        ("stats", c_void_p),
     ]
 
 
@@ -1196,9 +1198,8 @@ class OpQuery(Structure):
         ("abi", c_uint32),
         ("snapshot", c_void_p),
         ("node", c_uint32),
-        ("tail", c_void_p),
         ("tail_count", c_uint32),
-        ("reserved", c_uint32),
+        ("tail", c_void_p),
     ]
 
 
@@ -1662,7 +1663,7 @@ class PassCall(Structure):
         ("api", c_void_p),
         ("graph", c_void_p),
         ("sink", c_void_p),
-        ("stats", PassStats),
+        ("stats", c_void_p),
     ]
 
 

@@ -142,9 +142,10 @@ def _run(user: int, address: int) -> int:
         if not isinstance(result, PassResult):
             raise TypeError(f"run of pass '{name_of(one)}' returned {type(result).__name__}; it is to return a "
                             "PassResult, whose .modified says whether the graph is another")
-        call.stats.modified = bool(result.modified)
+        stats = abi.PassStats.from_address(call.stats)
+        stats.modified = bool(result.modified)
         for count in _COUNTS:
-            setattr(call.stats, count, getattr(result.stats, count))
+            setattr(stats, count, getattr(result.stats, count))
         for warning in result.warnings:
             sink.log(call.sink, abi.LOG_WARNING, lib.text(warning))
 
@@ -186,8 +187,9 @@ def take_result(address: int) -> PassResult:
     rule, count = abi.String(), ctypes.c_uint64()
     for i in range(lib.optimizer.report_count(address)):
         lib.check(lib.optimizer.report_at(address, i, ctypes.byref(report)))
+        stats = abi.PassStats.from_address(report.stats)
         one = PassReport(lib.read(getattr(report, "pass")), report.runs, report.milliseconds, report.nodes_before,
-                         report.nodes_after, bool(report.stats.modified), _stats(report.stats))
+                         report.nodes_after, bool(stats.modified), _stats(stats))
         for r in range(lib.optimizer.rule_count(address, i)):
             lib.check(lib.optimizer.rule_at(address, i, r, ctypes.byref(rule), ctypes.byref(count)))
             one.stats.rules[lib.read(rule)] = count.value
