@@ -43,9 +43,7 @@ Result<std::unique_ptr<CompiledGraph>> CompiledGraph::make(std::shared_ptr<const
 void CompiledGraph::release_memory() {
   for (const auto& segment : segments_) {
     segment->plans.clear();
-    std::vector<std::shared_ptr<PlanRange>> ranges;  // outlives the lock
     const std::lock_guard lock(segment->mutex);
-    ranges.swap(segment->ranges);
     segment->blocks = {std::make_shared<BlockPool>()};  // runs under way keep theirs
   }
   for (const auto& [graph, body] : bodies_) body->release_memory();
@@ -221,7 +219,7 @@ void CompiledGraph::explain(PlanReport& out) {
           node, [&](const std::shared_ptr<Graph>& body) { bodies_.at(body.get())->explain(out); });
       continue;
     }
-    std::shared_ptr<SegmentPlan> plan = last_plan(*segment);
+    std::shared_ptr<SegmentPlan> plan = segment->plans.recent();
     if (!plan) {
       // The segment has not run yet: it is planned with the declared dimensions, where these are
       // numbers.

@@ -130,7 +130,6 @@ class CompiledGraph : public RunnableGraph {
   };
   Result<RunPlan> plan_for(Segment& segment, const std::vector<ValuePtr>& slots,
                            const RunControl& control);
-  static std::shared_ptr<SegmentPlan> last_plan(const Segment& segment);
   std::string signature_text(const Segment& segment, const std::vector<int64_t>& key) const;
   struct Reading;
   // A plan that was not made for exactly these dimensions.

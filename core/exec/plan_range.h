@@ -15,25 +15,6 @@
 
 namespace pfrt {
 
-// The meaning of a number in a signature.
-enum class SignaturePart : uint8_t {
-  kDimension,  // of a value whose contents decide no dimensions
-  kDevice,     // the device that a value lives on
-  kOther
-};
-
-// The numbers in which signatures differ, all by one amount.
-struct Variation {
-  std::vector<uint32_t> at;  // positions
-  int64_t from = 0;          // the number at the first of them
-
-  // The growth from |before| to |now|, regardless of the devices that values live on; nullopt when
-  // they differ otherwise, or not at all. |parts| is by position of |now|.
-  static std::optional<Variation> between(std::span<const int64_t> before,
-                                          std::span<const int64_t> now,
-                                          const std::vector<SignaturePart>& parts);
-};
-
 class PlanRange {
  public:
   // Gives a state the types and contents of what a run is about to read.

@@ -19,7 +19,6 @@ namespace {
 
 constexpr uint64_t kPlansATrim = 8;  // making one takes about as long as a trim
 constexpr int64_t kMaxContents = 1024;
-constexpr size_t kMostRanges = 4, kMostRigid = 8;
 
 // A range ends here or at four times the present number, whichever is more, if its buffers allow.
 constexpr int64_t kFarEnd = 4096;
@@ -76,13 +75,6 @@ void CompiledGraph::enter(const Segment& segment, const std::vector<ValuePtr>& s
   }
 }
 
-std::shared_ptr<SegmentPlan> CompiledGraph::last_plan(const Segment& segment) {
-  const std::lock_guard lock(segment.mutex);
-  return segment.last_in_range.load(std::memory_order_relaxed) && !segment.ranges.empty()
-             ? segment.ranges.front()->plan()
-             : segment.plans.recent();
-}
-
 Result<CompiledGraph::RunPlan> CompiledGraph::plan_for(Segment& segment,
                                                        const std::vector<ValuePtr>& slots,
                                                        const RunControl& control) {
@@ -103,12 +95,7 @@ Result<CompiledGraph::RunPlan> CompiledGraph::plan_for(Segment& segment,
     if (segment.contents_key[i]) append_contents(t, key);
   }
   RunPlan out{segment.plans.find(key), nullptr};
-  if (!out.plan) {
-    PFRT_ASSIGN(out, plan_of_others(segment, {slots, key, resident, control}));
-  }
-  const bool ranged = out.dimensions != nullptr;
-  if (segment.last_in_range.load(std::memory_order_relaxed) != ranged)
-    segment.last_in_range.store(ranged, std::memory_order_relaxed);
+  if (!out.plan) return plan_of_others(segment, {slots, key, resident, control});
   return out;
 }
 
@@ -149,15 +136,8 @@ InferState CompiledGraph::entered(const Segment& segment, const Reading& reading
 
 Result<CompiledGraph::RunPlan> CompiledGraph::plan_in_range(Segment& segment,
                                                             const Reading& reading) const {
-  std::shared_ptr<PlanRange> range;
-  {
-    const std::lock_guard lock(segment.mutex);
-    const auto at =
-        std::ranges::find_if(segment.ranges, [&](const auto& r) { return r->holds(reading.key); });
-    if (at == segment.ranges.end()) return RunPlan{};
-    std::rotate(segment.ranges.begin(), at, at + 1);
-    range = segment.ranges.front();
-  }
+  const std::shared_ptr<PlanRange> range = segment.plans.find_range(reading.key);
+  if (!range) return RunPlan{};
   uint64_t start = 0;  // of inference, where the run has new dimensions
   const auto enter_timed = [&](InferState& state) {
     start = os::monotonic_ns();
@@ -203,30 +183,11 @@ void CompiledGraph::grow(const Segment& segment, const Variation& variation,
 }
 
 Status CompiledGraph::add_range(Segment& segment, const Reading& reading) const {
-  const std::unique_lock making(segment.range_making, std::try_to_lock);
-  if (!making.owns_lock()) return {};
-  const std::vector<SignaturePart> parts = parts_of(segment, reading);
-  std::optional<Variation> variation;
-  {
-    const std::lock_guard lock(segment.mutex);
-    variation = Variation::between(segment.planned, reading.key, parts);
-    segment.planned.assign(reading.key.begin(), reading.key.end());
-    if (!variation || segment.rigid.size() == kMostRigid ||
-        std::ranges::find(segment.rigid, variation->at) != segment.rigid.end())
-      return {};
-  }
-  PFRT_ASSIGN(std::shared_ptr<PlanRange> range, make_range(segment, reading, *variation));
-  std::shared_ptr<PlanRange> dropped;  // outlives the lock
-  const std::lock_guard lock(segment.mutex);
-  if (!range) {
-    segment.rigid.push_back(variation->at);
-    return {};
-  }
-  if (statistics_) ++statistics_->plans;
-  segment.ranges.insert(segment.ranges.begin(), std::move(range));
-  if (segment.ranges.size() <= kMostRanges) return {};
-  dropped = std::move(segment.ranges.back());
-  segment.ranges.pop_back();
+  const auto growth = segment.plans.growth(reading.key, parts_of(segment, reading));
+  if (!growth) return {};
+  PFRT_ASSIGN(std::shared_ptr<PlanRange> range, make_range(segment, reading, growth->variation));
+  if (range && statistics_) ++statistics_->plans;
+  segment.plans.add(*growth, std::move(range));
   return {};
 }
 
@@ -269,7 +230,7 @@ Result<std::shared_ptr<PlanRange>> CompiledGraph::make_range(const Segment& segm
     (nearer ? good : bad) = middle;
     if (nearer) range = std::move(nearer);
   }
-  const auto before = segment.plans.recent();
+  const auto before = segment.plans.recent_exact();
   const uint64_t most_bytes = kMoreBytes + 2 * (before ? before->block_bytes() : 0);
   for (; range; range = outline(good)) {
     InferState state = range->most();

@@ -12,19 +12,16 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/base/made_once.h"
 #include "core/exec/block_pool.h"
 #include "core/exec/host/host_ops.h"
 #include "core/exec/host/prepared.h"
+#include "core/exec/plan_table.h"
 #include "core/exec/run/run_types.h"
 #include "core/op/engine/inference.h"
 #include "core/plan/levels.h"
 #include "core/plan/stages.h"
 
 namespace pfrt {
-
-class SegmentPlan;
-class PlanRange;
 
 struct BlockItem;
 class MemoryPlanner;
@@ -51,18 +48,12 @@ struct Segment {
   // place if nobody else holds it.
   std::vector<uint32_t> last_read;
 
-  MadeOnce<std::vector<int64_t>, std::shared_ptr<SegmentPlan>> plans{32};  // by input signature
-  std::atomic<bool> last_in_range{false};  // the plan that was looked up last is a range's
-  std::mutex range_making;                 // held while a range is made
+  PlanTable plans;
   // Index of the host operator's name in the session's profile, + 1; 0 = none yet.
   std::atomic<uint32_t> profiled{0};
-  mutable std::mutex mutex;  // guards the members below
+  mutable std::mutex mutex;  // guards |blocks|
   // Memory of runs: the host's first, then that of each device which plans have used.
   mutable std::vector<std::shared_ptr<BlockPool>> blocks{std::make_shared<BlockPool>()};
-  std::vector<std::shared_ptr<PlanRange>> ranges;  // latest first
-  std::vector<int64_t> planned;                    // the signature that was planned last
-  // Positions that vary in signatures for which no range could be planned.
-  std::vector<std::vector<uint32_t>> rigid;
 
   // Blocks in the memory of |device|; null = the host.
   std::shared_ptr<BlockPool> blocks_in(const std::shared_ptr<Device>& device) const;
