@@ -43,7 +43,6 @@ Result<std::shared_ptr<const ClientPass>> client_pass(const pfrt_custom_pass& gi
     const pfrt_code code =
         sink.call([&] { return given.run(given.user, &one); }, PFRT_CODE_PROVIDER, "pass");
     PFRT_TRY(sink.status(code, "rewriting the graph"));
-    const pfrt_pass_stats& stats = one.stats;
     if (!stats.modified) return std::shared_ptr<Graph>();
     result.modified = true;
     result.stats.nodes_removed = stats.nodes_removed;

@@ -10,7 +10,7 @@ namespace {
 
 // The type that the operator names for a position; UNSET = any.
 pfrt_dtype named(const pfrt_dtype* types, uint32_t count, size_t i) {
-  return count ? types[std::min<size_t>(i, count - 1)] : PFRT_DTYPE_UNSET;
+  return count ? types[std::min<size_t>(i, count - 1)] : pfrt_dtype{PFRT_DTYPE_UNSET};
 }
 
 }  // namespace
@@ -30,7 +30,8 @@ Types input_types(const pfrt_custom_op& op, pfrt_dtype otherwise) {
 }
 pfrt_dtype output_type(const pfrt_custom_op& op, const Types& inputs, size_t i) {
   const pfrt_dtype type = named(op.output_types, op.output_type_count, i);
-  return type ? type : inputs.empty() ? PFRT_DTYPE_FLOAT32 : inputs[0];
+  if (type) return type;
+  return inputs.empty() ? pfrt_dtype{PFRT_DTYPE_FLOAT32} : inputs[0];
 }
 
 std::string fault_of(const pfrt_custom_op& op) {

@@ -121,7 +121,7 @@ static pfrt_code claim_add(pfrt_provider* provider, const pfrt_snapshot* s,
   (void)provider, (void)sink;
   for (uint32_t i = 0; i < s->node_count; ++i) {
     const char* reason = refusal(s, i);
-    if (spoil.writes_to_lent) ((pfrt_snapshot_node*)(void*)node_at(s, i))->reserved = 1;
+    if (spoil.writes_to_lent) ((pfrt_snapshot_node*)(void*)node_at(s, i))->opset = 99;
     if (spoil.answers_twice && !reason) claims->accept(claims, i, 100, 0);
     if (reason) {
       claims->refuse(claims, i, text(reason));
