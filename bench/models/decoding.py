@@ -110,7 +110,7 @@ class Decoding:
         self.room = room
         self.names = [f"{layer}.{what}" for layer in range(decoder.layers) for what in ("key", "value")]
         if room:
-            pairs = [(f"past_key_values.{n}", f"present.{n}", pyflame_rt.IN_PLACE) for n in self.names]
+            pairs = [(f"past_key_values.{n}", f"present.{n}", "in_place") for n in self.names]
             self.state = self.session.create_state(pairs)
         else:
             self.state = self.session.create_state()

@@ -90,6 +90,9 @@ bool PlanRange::see_value(ValueId value, const Bounds& bounds, RunDimensions& le
             bounds.now.data[value]};
   if (seen.varies) {
     if (!fits(now, most) || !fits(bounds.least.types[value], most)) return false;
+    // A dimension that begins to grow beyond |now| is the room of a cache. The range ends where it
+    // does, so that the cache can be written in place.
+    if (least_number_ < variation_.from && same(bounds.least.types[value], now)) return false;
     least.dims.push_back(dims_of(bounds.least.types[value]));
   }
   seen_.push_back(std::move(seen));

@@ -3,12 +3,14 @@
 // The rules by which structs of the C ABI grow, held for every struct that a client hands over, for
 // every out-parameter, and for every number that a client may take from newer headers.
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <limits>
 
 #include "pyflame_rt/custom.h"
 #include "test/capi/client.h"
-#include "test/cxxapi/temporary_folder.h"
 
 namespace pfrt_test {
 namespace {
@@ -34,6 +36,23 @@ class Newer {
  private:
   alignas(T) char bytes_[sizeof(T) + 3 * sizeof(uint64_t)] = {};
 };
+
+class TemporaryFolder {
+ public:
+  TemporaryFolder() { EXPECT_NE(mkdtemp(path_.data()), nullptr); }
+  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_ = testing::TempDir() + "pfrt_growth_XXXXXX";
+};
+
+std::string read_file(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(in), {});
+}
 
 template <typename T>
 using Call = std::function<Failure(const T*)>;
@@ -304,8 +323,9 @@ TEST_F(Growth, holds_for_what_is_registered) {
   op.user = &releases;
   expect_read<pfrt_custom_op>("pfrt_custom_op", op, [&](const pfrt_custom_op* o) {
     Failure failure = take(api().env->register_operator(env_.get(), o));
-    if (failure.ok())
+    if (failure.ok()) {
       EXPECT_TRUE(ok(api().env->unregister_operator(env_.get(), str("acme"), str("Same"))));
+    }
     return failure;
   });
   EXPECT_EQ(releases.count, 2 + 3 + 1) << "two that it took, three newer ones, one with flags";
@@ -418,7 +438,7 @@ TEST_F(Growth, holds_for_readers) {
   const TemporaryFolder here;
   const std::string path = here.path() + "/model.pfm";
   const auto model = make_model(env_.get(), add_graph());
-  ASSERT_TRUE(ok(api().model->save(env_.get(), model.get(), str(path))));
+  ASSERT_TRUE(ok(api().model->save(env_.get(), model.get(), str(path), nullptr)));
   Bytes bytes{read_file(path)};
   auto reader = sized<pfrt_reader>();
   reader.size = bytes.text.size();
@@ -546,7 +566,9 @@ TEST_F(Growth, holds_for_counts) {
   });
   expect_filled<pfrt_pass_report>("pfrt_pass_report", [&](pfrt_pass_report* out) {
     Failure failure = take(api().optimizer->report_at(result, 0, out));
-    if (failure.ok()) EXPECT_EQ(out->stats->struct_size, sizeof(pfrt_pass_stats));
+    if (failure.ok()) {
+      EXPECT_EQ(out->stats->struct_size, sizeof(pfrt_pass_stats));
+    }
     return failure;
   });
   api().optimizer->release_result(result);

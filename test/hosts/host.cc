@@ -194,7 +194,7 @@ std::string all_work(const char* threads, const char* log_level) {
     run_model(env.get(), model.get(), threads, results);
     for (const char* name : Folder::kFiles) {
       const std::string path = folder.file(name);
-      check_status(models.save(env.get(), model.get(), str(path)));
+      check_status(models.save(env.get(), model.get(), str(path), nullptr));
       Owned<pfrt_model> again(models.release);
       check_status(models.load_file(env.get(), str(path), nullptr, again.out()));
       run_model(env.get(), again.get(), threads, results);

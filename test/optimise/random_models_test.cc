@@ -131,7 +131,7 @@ pfrt_code planted(void*, pfrt_pass_call* call) {
     graph.remove_node(node);
     graph.add_node(
         std::make_shared<pyflame_rt::Node>(node->name(), "Abs", node->inputs(), node->outputs()));
-    call->stats.modified = 1;
+    call->stats->modified = 1;
     break;
   }
   return PFRT_CODE_OK;

@@ -40,14 +40,15 @@ void share_memory(const std::deque<Step>& steps, std::vector<pfrt_buffer>& buffe
   for (size_t s = 0; s < steps.size(); ++s) {
     const Step& step = steps[s];
     std::vector<uint32_t> taken;
-    for (const auto& [input, output] : step.aliases) {
-      if (input >= step.inputs.size()) continue;
+    for (size_t a = 0; a < step.aliases.size(); ++a) {
+      const auto [input, output] = step.aliases[a];
+      if (input >= step.inputs.size() || output >= step.outputs.size()) continue;
       const uint32_t from = step.inputs[input], to = step.outputs[output];
       if (from == PFRT_NO_INDEX || to == PFRT_NO_INDEX || buffers[to].may_alias != 0) continue;
       if (has_sub_buffers[from] || has_sub_buffers[to]) continue;
       // An output may replace an input, where the caller gave the memory of one for both.
       const bool both_inner =
-          buffers[from].kind == PFRT_BUFFER_TEMP && buffers[to].kind == PFRT_BUFFER_TEMP;
+          a < step.inner_aliases && buffers[from].kind == PFRT_BUFFER_TEMP && buffers[to].kind == PFRT_BUFFER_TEMP;
       const bool both_outer =
           buffers[from].kind == PFRT_BUFFER_IN && buffers[to].kind == PFRT_BUFFER_OUT;
       const bool dies = (both_inner || both_outer) && last_use[from] == s;

@@ -27,7 +27,7 @@ struct TestPass {
     c.level = level;
     if (run)
       c.run = [](void* user, pfrt_pass_call* call) {
-        return static_cast<TestPass*>(user)->run(call->graph, call->sink, &call->stats.modified);
+        return static_cast<TestPass*>(user)->run(call->graph, call->sink, &call->stats->modified);
       };
     c.release = [](void* user) { ++static_cast<TestPass*>(user)->released; };
     c.user = this;

@@ -149,7 +149,9 @@ TEST(CustomOperatorState, is_told_attributes_types_and_what_is_there) {
     EXPECT_TRUE(input(3).data &&
                 text(static_cast<const pfrt_string*>(input(3).data)[1]) == "second");
     EXPECT_EQ(call->outputs[0].dtype, PFRT_DTYPE_FLOAT32);
-    if (call->output_count == 2) EXPECT_EQ(call->outputs[1].rank, -1);
+    if (call->output_count == 2) {
+      EXPECT_EQ(call->outputs[1].rank, -1);
+    }
     EXPECT_EQ(call->stop(call), PFRT_CODE_OK);
     return PFRT_CODE_OK;
   };

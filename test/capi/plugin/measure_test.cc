@@ -77,7 +77,7 @@ Failure measure(pfrt_env* env, std::string_view provider, std::string_view reque
 }
 
 // Returns the tensor of that name; null, and a failure of the test, where there is none.
-const pfrt_value* tensor_of(const Reply& reply, std::string_view wanted) {
+const pfrt_value* reply_tensor(const Reply& reply, std::string_view wanted) {
   for (size_t i = 0; i < api().env->reply_count(reply.get()); ++i) {
     pfrt_string name{};
     pfrt_value* value = nullptr;
@@ -88,10 +88,10 @@ const pfrt_value* tensor_of(const Reply& reply, std::string_view wanted) {
   return nullptr;
 }
 
-std::vector<std::string> texts_of(const Reply& reply, std::string_view name) {
+std::vector<std::string> reply_texts(const Reply& reply, std::string_view name) {
   pfrt_tensor t{};
   t.struct_size = sizeof t;
-  EXPECT_TRUE(ok(api().value->tensor(tensor_of(reply, name), &t)));
+  EXPECT_TRUE(ok(api().value->tensor(reply_tensor(reply, name), &t)));
   EXPECT_EQ(t.dtype, uint32_t{PFRT_DTYPE_STRING});
   EXPECT_EQ(t.rank, 1u);
   std::vector<std::string> out;
@@ -119,13 +119,13 @@ TEST(Measure, the_cpu_answers_with_vectors_and_text) {
   const auto env = make_env({{"threads", "1"}});
   Reply reply;
   ASSERT_TRUE(ok(measure(env.get(), "cpu", "seconds=0.01 only=read L", &reply)));
-  EXPECT_EQ(texts_of(reply, "name"), (std::vector<std::string>{"read L1", "read L2", "read L3"}))
+  EXPECT_EQ(reply_texts(reply, "name"), (std::vector<std::string>{"read L1", "read L2", "read L3"}))
       << "one thread, as the environment says: each name once";
-  EXPECT_EQ(texts_of(reply, "unit"), std::vector<std::string>(3, "GB/s"));
-  const std::vector<std::string> notes = texts_of(reply, "note");
-  const auto threads = array_of(tensor_of(reply, "threads")).as<int64_t>();
-  const auto medians = array_of(tensor_of(reply, "median")).as<double>();
-  const auto bests = array_of(tensor_of(reply, "best")).as<double>();
+  EXPECT_EQ(reply_texts(reply, "unit"), std::vector<std::string>(3, "GB/s"));
+  const std::vector<std::string> notes = reply_texts(reply, "note");
+  const auto threads = array_of(reply_tensor(reply, "threads")).as<int64_t>();
+  const auto medians = array_of(reply_tensor(reply, "median")).as<double>();
+  const auto bests = array_of(reply_tensor(reply, "best")).as<double>();
   ASSERT_EQ(notes.size(), 3u);
   ASSERT_EQ(threads.size(), 3u);
   ASSERT_EQ(medians.size(), 3u);

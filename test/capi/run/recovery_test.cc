@@ -506,7 +506,9 @@ struct Phases {
     if (level != PFRT_LOG_DEBUG || text(line).find("session of graph") != 0) return;
     self.lines += text(line) + "\n";
     pfrt_session_phase phase = PFRT_PHASE_UNSET;
-    if (self.session) EXPECT_TRUE(ok(api().session->phase(self.session, &phase, nullptr)));
+    if (self.session) {
+      EXPECT_TRUE(ok(api().session->phase(self.session, &phase, nullptr)));
+    }
     self.entered.push_back(phase);
   }
 };

@@ -321,8 +321,8 @@ static int states(pfrt_env* env) {
                     "pfrt_state_pair"));
   }
   REQUIRE(good(api->state->create(session, &pair, 1, &state)));
-  SIZED(pfrt_run_desc, desc);
-  desc.state = state;
+  SIZED(pfrt_run_desc, settings);
+  settings.state = state;
   pfrt_io in = input(a);
   SIZED(pfrt_io, out);
   pfrt_value* first = NULL;
@@ -331,7 +331,7 @@ static int states(pfrt_env* env) {
   api->value->release(first);
   SIZED(pfrt_io, none);
   for (int i = 0; i < 2; ++i) {
-    REQUIRE(good(api->session->run(session, &none, 1, &out, 1, &desc)));
+    REQUIRE(good(api->session->run(session, &none, 1, &out, 1, &settings)));
     SIZED(pfrt_tensor, view);
     REQUIRE(good(api->value->tensor(out.value, &view)));
     REQUIRE(((const float*)view.data)[1] == (i == 0 ? 4 : 8));
@@ -339,8 +339,8 @@ static int states(pfrt_env* env) {
     out.value = NULL;
   }
   if (is_newer()) {
-    ask_more(&desc, sizeof desc);
-    REQUIRE(refused(api->session->run(session, &none, 1, &out, 1, &desc), PFRT_CODE_UNSUPPORTED,
+    ask_more(&settings, sizeof settings);
+    REQUIRE(refused(api->session->run(session, &none, 1, &out, 1, &settings), PFRT_CODE_UNSUPPORTED,
                     "pfrt_run_desc"));
   }
   REQUIRE(look(session) == 0);
@@ -412,7 +412,7 @@ static int imported(pfrt_env* env, const char* path, const char* folder) {
   SIZED(pfrt_model_info, info);
   REQUIRE(good(api->model->info(model, &info)) && equals(info.format, "onnx"));
   REQUIRE(info.node_count > 0 && info.parameter_count > 0);
-  REQUIRE(good(api->model->save(env, model, text(copy))));
+  REQUIRE(good(api->model->save(env, model, text(copy), NULL)));
   REQUIRE(load_by_reader(env, copy, &again) == 0);
   float one = 0, other = 1;
   REQUIRE(first_number(env, model, &one) == 0 && first_number(env, again, &other) == 0);

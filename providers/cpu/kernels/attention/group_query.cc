@@ -92,7 +92,12 @@ Result<Kernel> make_group_query_attention(const KernelRequest& node) {
   form.reach = [lengths](const Run& run, std::span<Reach> reach) {
     return read_reach(run, lengths, reach);
   };
-  return attention_kernel(std::move(form));
+  // Nothing reads a cache's rows before they are written, nor those beyond the keys.
+  const bool caches = form.past_input == 3 && form.past_room == form.total &&
+                      node.input_index(3) != node.input_index(4);
+  Kernel kernel = attention_kernel(std::move(form));
+  if (caches) kernel.caches = {{3, 1}, {4, 2}};
+  return kernel;
 }
 
 }  // namespace pfrt::cpu

@@ -64,16 +64,17 @@ void join_past(const Run& run, const AttentionForm& f, std::span<const Reach> re
     const int64_t past = std::min(reach[static_cast<size_t>(b)].past, f.past_room);
     const int64_t fresh = std::clamp<int64_t>(f.total - past, 0, f.kv_len);
     if (line == 0) return;
-    if (past > 0)
-      std::memcpy(to,
-                  run.input<char>(f.past_input + (value ? 1 : 0)) +
-                      (b * f.kv_heads + h) * f.past_room * line,
+    const char* const cache =
+        f.past_room > 0 ? run.input<char>(f.past_input + (value ? 1 : 0)) : nullptr;
+    const bool in_place = cache == run.output<char>(value ? 2 : 1);
+    if (past > 0 && !in_place)
+      std::memcpy(to, cache + (b * f.kv_heads + h) * f.past_room * line,
                   static_cast<size_t>(past * line));
     const char* const rows = run.input<char>(value ? 2 : 1);
     for (int64_t r = 0; r < fresh; ++r)
       std::memcpy(to + (past + r) * line, rows + from.at(b, h, r) * size,
                   static_cast<size_t>(line));
-    if (const int64_t rest = f.total - past - fresh; rest > 0)
+    if (const int64_t rest = f.total - past - fresh; rest > 0 && !in_place)
       std::memset(to + (past + fresh) * line, 0, static_cast<size_t>(rest * line));
   });
 }
