@@ -40,16 +40,13 @@ elseif(PYFLAME_RT_SANITIZE)
 endif()
 
 # Headers of the standard library are more than half of a compiler's time: they are parsed once for all libraries.
-# CMAKE_DISABLE_PRECOMPILE_HEADERS (the dev preset) shows what a source forgot to include. A second argument names the
-# target that has them precompiled, where it is another.
+# CMAKE_DISABLE_PRECOMPILE_HEADERS (the dev preset) shows what a source forgot to include.
 function(pfrt_library_settings target)
-  set(precompiled pfrt_precompiled ${ARGN})
-  list(GET precompiled -1 precompiled)
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden
                         C_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON CXX_EXTENSIONS OFF
                         PFRT_LIBRARY ON)
-  if(NOT target STREQUAL precompiled)
-    target_precompile_headers(${target} REUSE_FROM ${precompiled})
+  if(NOT target STREQUAL "pfrt_precompiled")
+    target_precompile_headers(${target} REUSE_FROM pfrt_precompiled)
   endif()
 endfunction()
 

@@ -8,7 +8,6 @@
 #include <functional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "core/base/status.h"
@@ -28,9 +27,6 @@ struct Kernel {
   uint64_t shared_bytes = 0;   // of all workers together
   uint32_t width = 0;          // widest useful parallelism; 0 = any
   int32_t may_alias = -1;      // input whose memory output 0 may take when that input dies here
-  // Pairs (input, output): a cache that is written where it is, when the caller of the program gives
-  // one memory for both.
-  std::vector<std::pair<uint32_t, uint32_t>> caches = {};
   // Finds the range of input 0, which is of float32. The step that writes that input may call it
   // meanwhile: Run::given_range then has the range. Null: the kernel has no use for it.
   RangeFn range_of_input = nullptr;

@@ -430,7 +430,7 @@ class ProgramBuilder {
     if (step.kernel.may_alias >= 0)
       step.aliases = {{static_cast<uint32_t>(step.kernel.may_alias), 0}};
     step.inner_aliases = step.aliases.size();
-    for (const auto& cache : step.kernel.caches) step.aliases.push_back(cache);
+    for (const auto& cache : caches(of.node)) step.aliases.push_back(cache);
     set_inputs(step, of);
     std::vector<Step> packing;
     wanted.norm_joined = wanted.norm != PFRT_NO_INDEX && of.row.has(kEpilogue);

@@ -196,6 +196,11 @@ std::string refuse_values(const pfrt_snapshot& snapshot, const SnapshotNode& nod
   return why;
 }
 
+std::vector<std::pair<uint32_t, uint32_t>> caches(const SnapshotNode& node) {
+  if (node.domain() != "com.microsoft" || node.op() != "GroupQueryAttention") return {};
+  return group_query_caches(node);
+}
+
 std::string describe(const SnapshotNode& node) {
   return node.name().empty() ? message(node.op()) : message(node.op(), " '", node.name(), "'");
 }

@@ -5,6 +5,8 @@
 
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "providers/cpu/kernel/row.h"
 
@@ -26,6 +28,10 @@ bool has_weights(const SnapshotNode& node);
 // Why no kernel may touch the node, whatever the operator: strings, sequences, types not known.
 // Empty when all is well.
 std::string refuse_values(const pfrt_snapshot& snapshot, const SnapshotNode& node);
+
+// Pairs (input, output) of a node that are a cache: its kernel writes rows of it where it is, when
+// the caller of the program gives one memory for both, and leaves the others as they are.
+std::vector<std::pair<uint32_t, uint32_t>> caches(const SnapshotNode& node);
 
 // "Conv 'c1'", or "Conv" when the node has no name.
 std::string describe(const SnapshotNode& node);

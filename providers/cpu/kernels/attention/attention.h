@@ -6,6 +6,8 @@
 #pragma once
 
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "providers/cpu/kernel/row.h"
 
@@ -17,6 +19,7 @@ std::span<const KernelRow> attention_rows();
 Result<Kernel> make_attention(const KernelRequest& node);
 // group_query.cc
 Result<Kernel> make_group_query_attention(const KernelRequest& node);
+std::vector<std::pair<uint32_t, uint32_t>> group_query_caches(const SnapshotNode& node);
 // rotary.cc
 Result<Kernel> make_rotary_embedding(const KernelRequest& node);
 // tensor_scatter.cc

@@ -92,12 +92,14 @@ Result<Kernel> make_group_query_attention(const KernelRequest& node) {
   form.reach = [lengths](const Run& run, std::span<Reach> reach) {
     return read_reach(run, lengths, reach);
   };
-  // Nothing reads a cache's rows before they are written, nor those beyond the keys.
-  const bool caches = form.past_input == 3 && form.past_room == form.total &&
-                      node.input_index(3) != node.input_index(4);
-  Kernel kernel = attention_kernel(std::move(form));
-  if (caches) kernel.caches = {{3, 1}, {4, 2}};
-  return kernel;
+  return attention_kernel(std::move(form));
+}
+
+// Rows of a cache are read once they are written, and those beyond the keys never.
+std::vector<std::pair<uint32_t, uint32_t>> group_query_caches(const SnapshotNode& node) {
+  if (!node.has_input(3) || !node.has_input(4) || node.input_index(3) == node.input_index(4))
+    return {};
+  return {{3, 1}, {4, 2}};
 }
 
 }  // namespace pfrt::cpu
