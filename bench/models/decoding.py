@@ -170,18 +170,18 @@ def seconds_to_read(size):
 def long_and_short(args):
     decoder = Decoder(args.layers, args.heads, args.heads, args.size)
     room = 0 if args.cache == "grows" else args.room
-    few, many = (Decoding(decoder, room, args.threads) for _ in range(2))
     token = 2 * decoder.layers * decoder.kv * decoder.size * 4
+    held = Decoding(decoder, room, args.threads)
+    before = resident()
+    held.fill(args.many)
+    for length in range(args.many, args.many + 4):
+        held.step(length)
+    taken = resident() - before
+    del held
+    few, many = (Decoding(decoder, room, args.threads) for _ in range(2))
     samples = [(few.steps(args.few, args.steps), many.steps(args.many, args.steps)) for _ in range(args.rounds)]
     short, long_ = (statistics.median(column) * 1e3 for column in zip(*samples))
-    before = resident()
-    held = Decoding(decoder, room, args.threads)
-    weights = resident() - before
-    held.fill(args.many)
-    held.step(args.many)
-    held.step(args.many + 1)
-    taken = resident() - before - weights
-    cache = token * (room or args.many + 2)
+    cache = token * (room or args.many + 4)
     reading = seconds_to_read(token * (args.many - args.few)) * 1e3
     return {"cache": args.cache, "layers": args.layers, "few": args.few, "many": args.many, "few_ms": short,
             "many_ms": long_, "read_ms": reading, "ratio": long_ / (short + reading), "state_bytes": taken,

@@ -132,7 +132,7 @@ def texts_of(what: Any, where: str, maker: str) -> Tuple[Any, Sequence[int]]:
         raise refusal(f"{maker} gave {kind} for {where}, which is string; return an array of str",
                       abi.CODE_DTYPE_MISMATCH)
     kept = [one.encode("utf-8") if isinstance(one, str) else one for one in elements]
-    texts = (abi.String * max(len(kept), 1))(
+    texts: Any = (abi.String * max(len(kept), 1))(
         *(abi.String(ctypes.cast(ctypes.c_char_p(one), ctypes.c_void_p), len(one)) for one in kept))
     texts.bytes = kept
     return texts, array.shape

@@ -87,9 +87,9 @@ def _create(op: CustomOp, call: Any, _address: int, out: int) -> None:
     node = abi.SnapshotNode.from_address(call.node)
     sides = [[abi.SnapshotValue.from_address(values + i * call.value_size) for i in range(count)]
              for values, count in ((call.inputs, call.input_count), (call.outputs, call.output_count))]
-    made = op._make_kernel(OpNode(
-        lib.read(node.name), node.opset, _attributes(op, node, call.attr_size),
-        *([FROM_ABI.get(value.dtype) for value in side] for side in sides), [_constant(value) for value in sides[0]]))
+    input_dtypes, output_dtypes = ([FROM_ABI.get(value.dtype) for value in side] for side in sides)
+    made = op._make_kernel(OpNode(lib.read(node.name), node.opset, _attributes(op, node, call.attr_size), input_dtypes,
+                                  output_dtypes, [_constant(value) for value in sides[0]]))
     ctypes.c_void_p.from_address(out).value = callbacks.hold(made)
 
 
