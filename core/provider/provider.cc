@@ -56,7 +56,7 @@ Provider::~Provider() {
 
 Status Provider::read_fingerprint(const Stop& stop) {
   constexpr size_t kMost = 65536;
-  if (!(features() & (PFRT_PROVIDER_FINGERPRINT | PFRT_PROVIDER_EXPORT))) return {};
+  if (!(features() & PFRT_PROVIDER_FINGERPRINT)) return {};
   Sink sink(logger_, stop);
   pfrt_string given{};
   const pfrt_code code =
@@ -162,7 +162,11 @@ Result<std::vector<std::shared_ptr<Executable>>> Provider::compile(
   *out_fault = {};
   Sink sink(logger_, stop);
   std::vector<pfrt_executable*> handles(regions.size());
-  auto executables = owners(regions.size());
+  // They are made before the call that returns the handles: if memory ran out after it, nobody would
+  // release them.
+  std::vector<std::shared_ptr<Executable>> executables;
+  for (size_t i = 0; i < regions.size(); ++i)
+    executables.push_back(std::make_shared<Executable>(shared_from_this()));
   PFRT_ASSIGN(const auto lock, turn(stop));
   const pfrt_code code = sink.call([&] {
     return source_.table->compile(handle_, regions.data(), sizeof(pfrt_region), regions.size(),
@@ -170,27 +174,9 @@ Result<std::vector<std::shared_ptr<Executable>>> Provider::compile(
   });
   out_fault->node = sink.node();
   PFRT_TRY(sink.status(code, name(), " compiling a region"));
-  PFRT_TRY(own(handles, "compiling", executables));
-  return executables;
-}
-
-std::vector<std::shared_ptr<Executable>> Provider::owners(size_t count) {
-  const auto call = std::make_shared<const int>();
-  std::vector<std::shared_ptr<Executable>> out;
-  for (size_t i = 0; i < count; ++i) {
-    out.push_back(std::make_shared<Executable>(shared_from_this()));
-    out.back()->call_ = call;
-    out.back()->place_ = i;
-    out.back()->of_ = count;
-  }
-  return out;
-}
-
-Status Provider::own(const std::vector<pfrt_executable*>& handles, std::string_view doing,
-                     const std::vector<std::shared_ptr<Executable>>& owners) const {
-  for (size_t i = 0; i < handles.size(); ++i) owners[i]->handle_ = handles[i];
-  if (std::ranges::find(handles, nullptr) == handles.end()) return {};
-  return error(Code::kPROVIDER, name(), " ", doing, " ", handles.size(),
+  for (size_t i = 0; i < handles.size(); ++i) executables[i]->handle_ = handles[i];
+  if (std::ranges::find(handles, nullptr) == handles.end()) return executables;
+  return error(Code::kPROVIDER, name(), " compiling ", handles.size(),
                " regions: no executable was returned for one of them");
 }
 

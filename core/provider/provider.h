@@ -159,17 +159,6 @@ class Provider : public Device, public std::enable_shared_from_this<Provider> {
   Result<Answer> ask(const Question& question, const Stop& stop,
                      const std::function<void(double)>& progress);
 
-  bool exports() const { return (features() & PFRT_PROVIDER_EXPORT) != 0; }
-  // Bytes, for import_executables, of all executables that one call of compile or
-  // import_executables gave, in its order.
-  Result<std::string> export_executables(
-      const std::vector<std::shared_ptr<Executable>>& executables, const Stop& stop);
-  // Makes the executables of the same regions from exported bytes, in place of compile. |bytes| may
-  // be anything: DATA_LOSS where they were not exported for these regions, UNSUPPORTED where the
-  // provider has changed. The caller then compiles.
-  Result<std::vector<std::shared_ptr<Executable>>> import_executables(
-      const std::vector<pfrt_region>& regions, std::string_view bytes, const Stop& stop);
-
  private:
   friend class Executable;
   Provider() = default;
@@ -177,11 +166,6 @@ class Provider : public Device, public std::enable_shared_from_this<Provider> {
   // another call.
   Result<std::unique_lock<std::timed_mutex>> turn(const Stop& stop);
   Status read_fingerprint(const Stop& stop);
-  // Owners for the handles of |count| regions, made before the call that returns the handles: if
-  // memory ran out after it, nobody would release them.
-  std::vector<std::shared_ptr<Executable>> owners(size_t count);
-  Status own(const std::vector<pfrt_executable*>& handles, std::string_view doing,
-             const std::vector<std::shared_ptr<Executable>>& owners) const;
   // |release| calls the provider's |function|, which gives something back.
   template <typename Fn>
   void give_back(const char* function, Fn&& release) noexcept {
@@ -224,10 +208,6 @@ class Executable {
   std::shared_ptr<Provider> provider_;
   Tuning* tuning_ = nullptr;
   pfrt_executable* handle_ = nullptr;
-  // The call that made it, identified by an object of its own, and its place among the |of_|
-  // executables of that call.
-  std::shared_ptr<const int> call_;
-  size_t place_ = 0, of_ = 0;
 };
 
 // A provider of a session's list, in order of preference.

@@ -8,8 +8,7 @@
  * reader takes no more than the smaller of both sizes. Functions return a pfrt_code (0 = ok) and report the message
  * to the sink they were given; no status object and no exception crosses.
  *
- * Threads: claim, supports, compile, specialise, report, ask, export_executables and import_executables may be called
- * from any thread, one at a time for each provider handle; run functions of steps may be called from many threads at
+ * Threads: claim, supports, compile, specialise, report and ask may be called from any thread, one at a time for each provider handle; run functions of steps may be called from many threads at
  * once (each run has its own buffers), and so may the functions of device memory and fences.
  *
  * Failures: the code that open, claim, compile, specialise, a step or a copy returns decides what the host does.
@@ -452,8 +451,6 @@ enum {
   PFRT_PROVIDER_REPORT = 4096,      /* has report() */
   PFRT_PROVIDER_FINGERPRINT = 8192, /* has fingerprint() */
   PFRT_PROVIDER_ASK = 16384,        /* has ask() */
-  /* The provider has export_executables() and import_executables(); needs FINGERPRINT. */
-  PFRT_PROVIDER_EXPORT = 32768,
   /* The provider may be asked for programs in which dimensions vary, as a decoder's that grows
    * by a token a run (pfrt_shapes.least). UNSUPPORTED then refuses these only, and the same is
    * asked for the dimensions at hand. */
@@ -535,15 +532,6 @@ typedef struct pfrt_answer {
    * has it. */
   void (*tensor)(const struct pfrt_answer* answer, pfrt_string name, const pfrt_tensor* tensor);
 } pfrt_answer;
-
-/* Takes the bytes that export_executables writes. Valid during the call, on its thread. */
-typedef struct pfrt_writer {
-  uint32_t struct_size;
-  uint32_t abi;
-  void* host;
-  /* Appends |size| bytes. Another code than OK, as OUT_OF_MEMORY, is what export_executables then returns. */
-  pfrt_code (*write)(const struct pfrt_writer* writer, const void* data, uint64_t size);
-} pfrt_writer;
 
 /* The functions of a provider that a session calls, in this order. */
 typedef struct pfrt_provider_table {
@@ -634,20 +622,6 @@ typedef struct pfrt_provider_table {
    * asks stop and tells progress as all calls with a sink do. */
   pfrt_code (*ask)(pfrt_provider* provider, const pfrt_question* question, const pfrt_answer* answer,
                    const pfrt_sink* sink);
-  /* PFRT_PROVIDER_EXPORT. Writes all executables that one call of compile (or import_executables) gave, |count| in that
-   * order, as bytes from which another process makes the same: data, never machine code of the host. The host puts the
-   * fingerprint and a checksum in front. UNSUPPORTED when these cannot be exported. */
-  pfrt_code (*export_executables)(pfrt_provider* provider, pfrt_executable* const* executables, size_t count,
-                                  const pfrt_writer* writer, const pfrt_sink* sink);
-  /* PFRT_PROVIDER_EXPORT. Makes the executables that compile would make, by the bytes that
-   * export_executables wrote for such regions on a handle of the same fingerprint. |data| is
-   * read as if a stranger wrote it: bytes that are cut short, changed or those of other regions
-   * are DATA_LOSS with a message or, where a change cannot be told, executables that work in
-   * bounds as any. On failure nothing is kept, and the host compiles. |data| is aligned to 64
-   * bytes and borrowed for the call. */
-  pfrt_code (*import_executables)(pfrt_provider* provider, const pfrt_region* regions, size_t region_size, size_t count,
-                                  const void* data, uint64_t size, const pfrt_sink* sink,
-                                  pfrt_executable** out_executables);
 } pfrt_provider_table;
 
 /* Implements compile for a provider whose regions are independent: calls |compile_one| for each

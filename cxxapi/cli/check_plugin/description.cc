@@ -63,11 +63,8 @@ std::vector<Slot> slots_of(pfrt_plugin_kind kind) {
               PFRT_SLOT(pfrt_provider_table, run_begin, PFRT_PROVIDER_RUNS),
               PFRT_SLOT(pfrt_provider_table, run_end, PFRT_PROVIDER_RUNS),
               PFRT_SLOT(pfrt_provider_table, report, PFRT_PROVIDER_REPORT),
-              PFRT_SLOT(pfrt_provider_table, fingerprint,
-                        PFRT_PROVIDER_FINGERPRINT | PFRT_PROVIDER_EXPORT),
-              PFRT_SLOT(pfrt_provider_table, ask, PFRT_PROVIDER_ASK),
-              PFRT_SLOT(pfrt_provider_table, export_executables, PFRT_PROVIDER_EXPORT),
-              PFRT_SLOT(pfrt_provider_table, import_executables, PFRT_PROVIDER_EXPORT)};
+              PFRT_SLOT(pfrt_provider_table, fingerprint, PFRT_PROVIDER_FINGERPRINT),
+              PFRT_SLOT(pfrt_provider_table, ask, PFRT_PROVIDER_ASK)};
     case PFRT_PLUGIN_IMPORT:
       return {PFRT_SLOT(pfrt_importer_table, probe, 0), PFRT_SLOT(pfrt_importer_table, load, 0),
               PFRT_SLOT(pfrt_importer_table, save, PFRT_IMPORTER_SAVE)};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tests of a provider's reports about itself and about what it compiled: its fingerprint, answers
-// to questions, counters, and executables as bytes, whole and damaged.
+// to questions, and counters.
 #include <algorithm>
 #include <cstring>
 
@@ -11,7 +11,6 @@
 namespace cli::check {
 namespace {
 
-constexpr Guards kExported = {"damaged-export", "damaged-export", "read-only-arguments"};
 constexpr size_t kLongestFingerprint = 65536;
 
 // The length of the UTF-8 sequence at |s|, or 0.
@@ -181,22 +180,17 @@ void check_report(Trial& trial, const Device& device, const Compiled& compiled, 
   trial.expect(counted.fault.empty(), "report", counted.fault + " (" + c.name + ")");
 }
 
-using Results = std::vector<std::vector<char>>;
-
-// Computes the results of |compiled|; none when it is refused or does not run on the host.
-Results results_of(Trial& trial, Device& device, Compiled& compiled, const HostSnapshot& snapshot,
+// Checks what is reported before |compiled| runs and afterwards. It does not run where it is refused
+// or has memory of its own.
+void check_reports(Trial& trial, Device& device, Compiled& compiled, const HostSnapshot& snapshot,
                    const Case& c) {
   const auto constants = pack_constants(trial, device, compiled.handle(), snapshot, c);
-  if (!compiled.specialise(c)) return {};
+  if (!compiled.specialise(c)) return;
   check_report(trial, device, compiled, c, false);
   const ProgramView view = read_program(trial, *compiled.program(), c, snapshot, constants.size());
-  if (!view.host_memory) return {};
+  if (!view.host_memory) return;
   ProgramRun run(view, c, snapshot, constants, {device.age(), Placed::kAtEnd, 1, false});
-  Results out;
-  if (!run.run(trial)) return out;
-  for (uint32_t o = 0; o < c.outputs.size(); ++o) out.push_back(run.output(o));
-  check_report(trial, device, compiled, c, true);
-  return out;
+  if (run.run(trial)) check_report(trial, device, compiled, c, true);
 }
 
 std::unique_ptr<Compiled> compile_case(Trial& trial, Device& device, const HostSnapshot& snapshot,
@@ -215,141 +209,19 @@ std::unique_ptr<Compiled> compile_case(Trial& trial, Device& device, const HostS
   return std::make_unique<Compiled>(trial, device, handle);
 }
 
-// Returns false when the provider says that it cannot export.
-bool export_one(Trial& trial, const Device& device, const Compiled& compiled, const Case& c,
-                std::string* out) {
-  pfrt_writer writer{};
-  writer.host = out;
-  writer.write = [](const pfrt_writer* to, const void* data, uint64_t size) -> pfrt_code {
-    if (size == 0) return PFRT_CODE_OK;
-    if (!data) return PFRT_CODE_INVALID_ARGUMENT;
-    static_cast<std::string*>(to->host)->append(static_cast<const char*>(data), size);
-    return PFRT_CODE_OK;
-  };
-  Sized<pfrt_writer> table(device.age(), writer, "the writer");
-  table.make_read_only();
-  pfrt_executable* const handles[] = {compiled.handle()};
-  HostSink sink(device.age());
-  const pfrt_code code = call(trial, "export", c.name + " was exported", [&] {
-    return device.table().export_executables(device.handle(), handles, 1, table.get(), sink.get());
-  });
-  trial.expect(code == PFRT_CODE_OK || !sink.text().empty(), "refusal",
-               "export_executables failed on " + c.name + ", without a reason");
-  trial.expect(code == PFRT_CODE_OK || code == PFRT_CODE_UNSUPPORTED, "export",
-               "it exported " + c.name + " with " + sink.reason(code));
-  return code == PFRT_CODE_OK;
-}
-
-// Returns null where the bytes are refused, with the reason in |out_reason|.
-std::unique_ptr<Compiled> import_one(Trial& trial, Device& device, const HostSnapshot& snapshot,
-                                     std::string_view bytes, const char* rule,
-                                     const std::string& doing, std::string* out_reason) {
-  Guarded memory(bytes.size(), "exported bytes", kExported, 64);
-  if (!bytes.empty()) std::memcpy(memory.data(), bytes.data(), bytes.size());
-  memory.allow(Guarded::Access::kRead);
-  HostSink sink(device.age());
-  pfrt_executable* handle = nullptr;
-  const pfrt_code code = call(trial, rule, doing, [&] {
-    return device.table().import_executables(device.handle(), snapshot.region(),
-                                             size_at<pfrt_region>(device.age()), 1, memory.data(),
-                                             bytes.size(), sink.get(), &handle);
-  });
-  trial.expect(code != PFRT_CODE_OK || handle, rule, "ok and no executable, where " + doing);
-  trial.expect(code == PFRT_CODE_OK || (!handle && !sink.text().empty()), rule,
-               "refused " + std::string(handle ? "with an executable" : "without a reason") +
-                   ", where " + doing);
-  *out_reason = sink.reason(code);
-  if (code != PFRT_CODE_OK || !handle) return nullptr;
-  return std::make_unique<Compiled>(trial, device, handle);
-}
-
-// Checks that the bytes mean the same on another device that is opened alike.
-void check_import(Trial& trial, const PluginFile& file, const Case& c, Age age,
-                  const std::string& bytes, const Results& expected) {
-  Device device(trial, file, age);
-  if (!device.ok()) return;
-  {
-    HostSnapshot snapshot(c, nullptr, age);
-    std::string reason;
-    const auto compiled = import_one(trial, device, snapshot, bytes, "export",
-                                     "the exported " + c.name + " was imported", &reason);
-    if (trial.expect(compiled != nullptr, "export",
-                     "it does not import the " + c.name + " that it exported: " + reason)) {
-      snapshot.end_call();
-      trial.expect(results_of(trial, device, *compiled, snapshot, c) == expected, "export",
-                   "an imported " + c.name + " computes other bits");
-    }
-  }
-  device.close();
-}
-
-// Makes a few hundred damaged copies: each prefix and each bit where there are no more, else spread
-// evenly, and all of the first bytes, where headers are.
-std::vector<std::string> damaged(const std::string& bytes) {
-  constexpr size_t kFirst = 64, kSpread = 96;
-  std::vector<std::string> out;
-  const size_t step = std::max<size_t>(1, bytes.size() / kSpread);
-  for (size_t i = 0; i < bytes.size(); i += i < kFirst ? 1 : step) {
-    out.push_back(bytes.substr(0, i));
-    for (int mask : {0x01, 0x80, 0xff}) {
-      out.push_back(bytes);
-      out.back()[i] = static_cast<char>(bytes[i] ^ mask);
-    }
-  }
-  out.push_back(bytes + bytes);
-  out.emplace_back(bytes.size(), '\0');
-  out.emplace_back(bytes.size(), '\xff');
-  return out;
-}
-
-bool harms(const std::string& rule) {
-  return rule == "damaged-export" || rule == "program" || rule == "struct-size-plugin" ||
-         rule == "writes-past-buffer";
-}
-
-// Checks damaged bytes: an executable imported from them may compute anything, within bounds.
-void check_damaged(Trial& trial, const PluginFile& file, const Case& c, const std::string& bytes) {
-  Device device(trial, file, Age::kNow);
-  if (!device.ok()) return;
-  const HostSnapshot snapshot(c, nullptr, Age::kNow);
-  for (const std::string& each : damaged(bytes)) {
-    Trial inner;
-    std::string reason;
-    const std::string doing = "the exported " + c.name + ", damaged, was imported";
-    try {
-      const auto compiled =
-          import_one(inner, device, snapshot, each, "damaged-export", doing, &reason);
-      if (compiled) (void)results_of(inner, device, *compiled, snapshot, c);
-    } catch (const Broken&) {  // the findings say why
-    }
-    for (const Finding& finding : inner.findings())
-      if (!finding.found.empty() && harms(finding.rule))
-        trial.fail("damaged-export", finding.found + ", where " + doing);
-  }
-  trial.keep("damaged-export");
-  device.close();
-}
-
 void check_compiled(Trial& trial, const std::string& path, const CaseMaker& maker, Age age) {
   const PluginFile file(trial, path);
   Device device(trial, file, age);
   if (!device.ok()) return;
   const Case c = maker.make(3);
-  std::string bytes;
-  Results results;
-  bool exported = false;
   {
     HostSnapshot snapshot(c, nullptr, age);
     const auto compiled = compile_case(trial, device, snapshot, c);
     if (!compiled) return;
     snapshot.end_call();
-    results = results_of(trial, device, *compiled, snapshot, c);
-    exported = device.has(PFRT_PROVIDER_EXPORT) && export_one(trial, device, *compiled, c, &bytes);
+    check_reports(trial, device, *compiled, snapshot, c);
   }
   device.close();
-  if (!exported) return;
-  check_import(trial, file, c, age, bytes, results);
-  if (age == Age::kNow) check_damaged(trial, file, c, bytes);
 }
 
 }  // namespace
@@ -358,14 +230,14 @@ std::vector<NamedTrial> provider_verb_trials(const PluginFacts& facts) {
   const std::string path = facts.path;
   const auto has = [&](uint64_t features) { return (facts.features & features) != 0; };
   std::vector<NamedTrial> out;
-  if (has(PFRT_PROVIDER_FINGERPRINT | PFRT_PROVIDER_EXPORT))
+  if (has(PFRT_PROVIDER_FINGERPRINT))
     out.push_back({"fingerprint", [path](Trial& t) { check_fingerprint(t, path); }});
   if (has(PFRT_PROVIDER_ASK))
     out.push_back({"questions", [path](Trial& t) { check_unknown_verb(t, path); }});
-  if (!has(PFRT_PROVIDER_REPORT | PFRT_PROVIDER_EXPORT)) return out;
+  if (!has(PFRT_PROVIDER_REPORT)) return out;
   for (const CaseMaker& maker : case_makers())
     for (Age age : {Age::kNow, Age::kNewer})
-      out.push_back({"reports and exports",
+      out.push_back({"reports",
                      [path, maker, age](Trial& t) { check_compiled(t, path, maker, age); }});
   return out;
 }

@@ -81,10 +81,6 @@ const std::vector<Rule>& rules() {
        "each figure that it reports has a name, and is of a step of a program that has run",
        "report nothing before a run; name the figure, and give the index of a step or "
        "PFRT_NO_INDEX"},
-      {"export", "what it exports it imports, and that computes the same bits",
-       "write everything that specialise and the steps depend on"},
-      {"damaged-export", "damaged bytes are refused with a reason or do no harm, never a crash",
-       "check the size before each read, and each index and count that was read"},
       {"probe", "probe answers from 0 to 100 and reads no more than it is given",
        "check the size before each read"},
       {"damaged-file", "a damaged file is an error with a reason, never a crash",

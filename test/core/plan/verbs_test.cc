@@ -105,8 +105,6 @@ struct Prepared {
   ProgramTable program;
 };
 
-std::vector<float> computed(Executable& executable) { return Prepared(executable).run(); }
-
 testing::AssertionResult refused(const Status& status, Code code, std::string_view part) {
   if (status.code() == code && status.message().find(part) != std::string::npos)
     return testing::AssertionSuccess();
@@ -240,119 +238,6 @@ TEST(Report, bad_counters_are_an_error_and_odd_ones_are_kept) {
   EXPECT_TRUE(std::isnan(odd.value()[0].value));
   EXPECT_EQ(odd.value()[0].name, "\xff\xfe odd");
   EXPECT_TRUE(std::isinf(odd.value()[1].value));
-}
-
-// ---- exported executables ----
-
-std::string exported(const std::shared_ptr<Provider>& provider, const Regions& regions) {
-  auto bytes = provider->export_executables(compiled(*provider, regions), {});
-  EXPECT_TRUE(bytes.ok()) << bytes.status().message();
-  return bytes.take();
-}
-
-TEST(Export, what_is_exported_computes_the_same_elsewhere) {
-  const Regions regions;
-  const std::string bytes = exported(opened(), regions);
-  const auto other = opened();
-  auto imported = other->import_executables(regions.list, bytes, {});
-  ASSERT_TRUE(imported.ok()) << imported.status().message();
-  ASSERT_EQ(imported->size(), 2u);
-  EXPECT_EQ(computed(*imported.value()[0]), (std::vector<float>{-1, 2}));
-  EXPECT_EQ(computed(*imported.value()[1]), (std::vector<float>{1, 2}));
-  const auto again = other->export_executables(imported.value(), {});
-  ASSERT_TRUE(again.ok()) << again.status().message();
-  EXPECT_EQ(const_cast<Result<std::string>&>(again).value(), bytes);
-}
-
-TEST(Export, takes_all_of_one_call_in_order) {
-  const Regions regions;
-  const auto provider = opened();
-  const Executables first = compiled(*provider, regions), second = compiled(*provider, regions);
-  for (const Executables& some :
-       {Executables{first[0]}, Executables{first[1], first[0]}, Executables{first[0], second[1]}})
-    EXPECT_TRUE(refused(provider->export_executables(some, {}).status(), Code::kINVALID_ARGUMENT,
-                        "not all that one call gave"));
-  EXPECT_TRUE(refused(opened()->export_executables(first, {}).status(), Code::kINVALID_ARGUMENT,
-                      "not all that one call gave"));
-}
-
-TEST(Export, a_provider_that_fails_is_an_error) {
-  const Regions regions;
-  const auto outcome = [&](const char* how) {
-    const auto provider = opened({{"export", how}});
-    return provider->export_executables(compiled(*provider, regions), {});
-  };
-  EXPECT_TRUE(refused(outcome("throws").status(), Code::kPROVIDER, "export threw this"));
-  EXPECT_TRUE(refused(outcome("refuses").status(), Code::kUNSUPPORTED, "cannot export"));
-  EXPECT_EQ(outcome("null").status().code(), Code::kINVALID_ARGUMENT);
-  EXPECT_EQ(outcome("endless").status().code(), Code::kOUT_OF_MEMORY);
-  const std::string bytes = exported(opened(), regions);
-  EXPECT_TRUE(refused(opened({{"export", "throws at import"}})
-                          ->import_executables(regions.list, bytes, {})
-                          .status(),
-                      Code::kPROVIDER, "import threw this"));
-  EXPECT_TRUE(refused(
-      opened({{"export", "no handle"}})->import_executables(regions.list, bytes, {}).status(),
-      Code::kPROVIDER, "no executable was returned"));
-}
-
-TEST(Export, bytes_of_another_device_or_other_regions_are_refused) {
-  const Regions regions;
-  const std::string bytes = exported(opened(), regions);
-  EXPECT_TRUE(
-      refused(opened({{"build", "2"}})->import_executables(regions.list, bytes, {}).status(),
-              Code::kUNSUPPORTED, "they were made by 'Verbs/verbs of verbs, build '"));
-  const std::vector<pfrt_region> one = {regions.list[0]};
-  EXPECT_TRUE(refused(opened()->import_executables(one, bytes, {}).status(), Code::kDATA_LOSS,
-                      "they are of 2 regions"));
-  const std::vector<pfrt_region> swapped = {regions.list[1], regions.list[0]};
-  EXPECT_TRUE(refused(opened()->import_executables(swapped, bytes, {}).status(), Code::kDATA_LOSS,
-                      "other operators"));
-}
-
-TEST(ExportDamage, is_always_told) {
-  const Regions regions;
-  const auto provider = opened();
-  const std::string bytes = exported(provider, regions);
-  const auto code_of = [&](const std::string& damaged) {
-    return provider->import_executables(regions.list, damaged, {}).status().code();
-  };
-  for (size_t i = 0; i < bytes.size(); ++i) {
-    EXPECT_EQ(code_of(bytes.substr(0, i)), Code::kDATA_LOSS) << "cut to " << i;
-    for (int bit = 0; bit < 8; ++bit) {
-      std::string damaged = bytes;
-      damaged[i] = static_cast<char>(damaged[i] ^ (1 << bit));
-      EXPECT_EQ(code_of(damaged), Code::kDATA_LOSS) << "bit " << bit << " of byte " << i;
-    }
-  }
-  EXPECT_EQ(code_of(bytes + '\0'), Code::kDATA_LOSS);
-  EXPECT_EQ(code_of(std::string(4096, '\xff')), Code::kDATA_LOSS);
-}
-
-// Changes a word of an export and gives it the right checksum, as only intent would. The words are:
-// magic, checksum, regions, bytes of the identity, bytes of the payload.
-std::string with_word(std::string bytes, size_t word, uint64_t value) {
-  std::memcpy(&bytes[word * 8], &value, 8);
-  uint64_t hash = 14695981039346656037u;
-  for (const char c : std::string_view(bytes).substr(16))
-    hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
-  std::memcpy(&bytes[8], &hash, 8);
-  return bytes;
-}
-
-TEST(ExportDamage, a_lying_header_is_refused) {
-  const Regions regions;
-  const auto provider = opened();
-  const std::string bytes = exported(provider, regions);
-  ASSERT_TRUE(provider->import_executables(regions.list, with_word(bytes, 2, 2), {}).ok());
-  for (const size_t word : {2u, 3u, 4u})
-    for (const uint64_t lie :
-         {uint64_t{0}, uint64_t{1}, uint64_t{1} << 40, UINT64_MAX - 7, UINT64_MAX})
-      EXPECT_FALSE(provider->import_executables(regions.list, with_word(bytes, word, lie), {}).ok())
-          << word << " " << lie;
-  for (size_t cut = bytes.size() - 1; cut >= 40; --cut)
-    EXPECT_FALSE(
-        provider->import_executables(regions.list, with_word(bytes.substr(0, cut), 2, 2), {}).ok());
 }
 
 }  // namespace

@@ -32,11 +32,9 @@ struct spoils {
   int nameless_counter; /* counts something and does not say what */
   int counts_early;     /* counts before there was a run */
   int counts_step_7;    /* counts for a step that is not there */
-  int forgets;          /* an import adds the first input to itself */
   int odd_group;        /* makes a group of nodes that do not exist */
   int silent_word;      /* lists a device that it does not open, without a word */
   int one_size;         /* takes a range, and computes its least size */
-  int trusts_bytes;     /* takes any import for its own export */
   int writes_to_lent;   /* marks the nodes of a snapshot */
   int starts_threads;   /* starts one for each device, undeclared */
   int answers_twice;    /* accepts each node two times */
@@ -285,56 +283,6 @@ static pfrt_code report_add(pfrt_executable* executable, const pfrt_program* pro
   return PFRT_CODE_OK;
 }
 
-static pfrt_code export_add(pfrt_provider* provider, pfrt_executable* const* executables,
-                            size_t count, const pfrt_writer* writer, const pfrt_sink* sink) {
-  (void)provider, (void)sink;
-  for (size_t i = 0; i < count; ++i) {
-    const struct executable* made = (const struct executable*)(const void*)executables[i];
-    const pfrt_code code = writer->write(writer, made->inputs, sizeof made->inputs);
-    if (code != PFRT_CODE_OK) return code;
-  }
-  return PFRT_CODE_OK;
-}
-
-/* The bytes say which inputs are added; the region says all else. */
-static pfrt_code import_one(pfrt_provider* provider, const pfrt_region* region, const char* data,
-                            const pfrt_sink* sink, pfrt_executable** out) {
-  uint32_t inputs[2];
-  const pfrt_code code = compile_one(provider, region, sink, out);
-  if (code != PFRT_CODE_OK) return code;
-  struct executable* made = (struct executable*)(void*)*out;
-  memcpy(inputs, data, sizeof inputs);
-  for (int i = 0; i < 2 && !spoil.trusts_bytes; ++i)
-    if (inputs[i] != made->inputs[0] && inputs[i] != made->inputs[1]) {
-      free(made);
-      *out = NULL;
-      return sink->fail(sink, PFRT_CODE_DATA_LOSS, PFRT_NO_INDEX, text("no input of the node"));
-    }
-  memcpy(made->inputs, inputs, sizeof inputs);
-  if (spoil.forgets) made->inputs[1] = made->inputs[0];
-  return PFRT_CODE_OK;
-}
-static pfrt_code import_add(pfrt_provider* provider, const pfrt_region* regions, size_t region_size,
-                            size_t count, const void* data, uint64_t size, const pfrt_sink* sink,
-                            pfrt_executable** out) {
-  const size_t each = 2 * sizeof(uint32_t);
-  for (size_t i = 0; i < count; ++i) out[i] = NULL;
-  if (!spoil.trusts_bytes && (size % each != 0 || size / each != count))
-    return sink->fail(sink, PFRT_CODE_DATA_LOSS, PFRT_NO_INDEX, text("other bytes than it wrote"));
-  for (size_t i = 0; i < count; ++i) {
-    const void* region = (const char*)regions + i * region_size;
-    const pfrt_code code =
-        import_one(provider, region, (const char*)data + i * each, sink, &out[i]);
-    if (code == PFRT_CODE_OK) continue;
-    while (i-- > 0) {
-      free(out[i]);
-      out[i] = NULL;
-    }
-    return code;
-  }
-  return PFRT_CODE_OK;
-}
-
 static void release_program_add(pfrt_executable* executable, pfrt_program* program) {
   (void)executable;
   if (!spoil.leaks) free(program->handle);
@@ -352,10 +300,8 @@ PFRT_EXPORT pfrt_code pfrt_plugin_query(const pfrt_host_info* host, pfrt_plugin_
   table.report = report_add;
   table.fingerprint = fingerprint_add;
   table.ask = ask_add;
-  table.export_executables = export_add;
-  table.import_executables = import_add;
   describe(out_desc);
   out_desc->features = PFRT_PROVIDER_REPORT | PFRT_PROVIDER_FINGERPRINT | PFRT_PROVIDER_ASK |
-                       PFRT_PROVIDER_EXPORT | PFRT_PROVIDER_RANGES;
+                       PFRT_PROVIDER_RANGES;
   return PFRT_CODE_OK;
 }

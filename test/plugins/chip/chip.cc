@@ -99,9 +99,8 @@ struct Chip {
   std::thread worker;
 };
 
-// The place of a region on the chip; exports contain it.
+// The place of a region on the chip.
 struct Place {
-  uint64_t region;  // hash of its nodes
   uint32_t first_row, rows;
 };
 
@@ -168,7 +167,7 @@ pfrt_code compile(pfrt_provider* p, const pfrt_region* regions, size_t region_si
     const pfrt_region& region = region_at(regions, region_size, i);
     const auto spare = static_cast<uint64_t>(kRows - count);
     const auto rows = static_cast<uint32_t>(1 + spare * region.node_count / nodes);
-    out[i] = make(p, region, {loops::Region(region).hash(), first, rows});
+    out[i] = make(p, region, {first, rows});
     first += rows;
   }
   return PFRT_CODE_OK;
@@ -341,33 +340,6 @@ pfrt_code ask(pfrt_provider* p, const pfrt_question* question, const pfrt_answer
   return PFRT_CODE_OK;
 }
 
-pfrt_code export_executables(pfrt_provider*, pfrt_executable* const* executables, size_t count,
-                             const pfrt_writer* writer, const pfrt_sink*) {
-  for (size_t i = 0; i < count; ++i)
-    if (const pfrt_code code = writer->write(writer, &of(executables[i])->place, sizeof(Place)))
-      return code;
-  return PFRT_CODE_OK;
-}
-pfrt_code import_executables(pfrt_provider* p, const pfrt_region* regions, size_t region_size,
-                             size_t count, const void* data, uint64_t size, const pfrt_sink* sink,
-                             pfrt_executable** out) {
-  std::vector<Place> places(count);
-  if (size != count * sizeof(Place))
-    return fail(sink, PFRT_CODE_DATA_LOSS, "these bytes are of another number of regions");
-  if (count) std::memcpy(places.data(), data, size);
-  uint32_t first = 0;
-  for (size_t i = 0; i < count; ++i) {
-    const Place& place = places[i];
-    if (place.region != loops::Region(region_at(regions, region_size, i)).hash() ||
-        place.first_row != first || place.rows == 0 || place.rows > kRows - first)
-      return fail(sink, PFRT_CODE_DATA_LOSS, "these bytes are of other regions");
-    first += place.rows;
-  }
-  for (size_t i = 0; i < count; ++i)
-    out[i] = make(p, region_at(regions, region_size, i), places[i]);
-  return PFRT_CODE_OK;
-}
-
 constexpr pfrt_provider_table kTable = [] {
   pfrt_provider_table table{};
   table.struct_size = sizeof table;
@@ -391,8 +363,6 @@ constexpr pfrt_provider_table kTable = [] {
   table.report = report;
   table.fingerprint = fingerprint;
   table.ask = ask;
-  table.export_executables = export_executables;
-  table.import_executables = import_executables;
   return table;
 }();
 
@@ -405,6 +375,6 @@ extern "C" PFRT_EXPORT pfrt_code pfrt_plugin_query(const pfrt_host_info* host,
       host, out, "ChipExecutionProvider",
       PFRT_PROVIDER_MEMORY | PFRT_PROVIDER_FENCES | PFRT_PROVIDER_RUNS | PFRT_PROVIDER_RANGES |
           PFRT_PROVIDER_OWN_THREADS | PFRT_PROVIDER_NO_FOLD | PFRT_PROVIDER_REPORT |
-          PFRT_PROVIDER_FINGERPRINT | PFRT_PROVIDER_ASK | PFRT_PROVIDER_EXPORT,
+          PFRT_PROVIDER_FINGERPRINT | PFRT_PROVIDER_ASK,
       &chip::kTable);
 }

@@ -386,13 +386,6 @@ struct Region {
     }
     return out;
   }
-  uint64_t hash() const {
-    uint64_t hash = 14695981039346656037u;
-    for (const Node& node : nodes)
-      for (const char c : node.op + ";")
-        hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
-    return hash;
-  }
 
   std::vector<Node> nodes;
   std::vector<uint32_t> inputs, outputs;

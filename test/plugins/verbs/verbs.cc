@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A provider that answers questions, counts, has a fingerprint and exports its executables. The
-// verb of a question, and its options "report", "fingerprint" and "export", say what it does badly,
-// and the host has to cope. Option "build" is part of the fingerprint.
+// A provider that answers questions, counts, and has a fingerprint. The verb of a question, and its
+// options "report" and "fingerprint", say what it does badly, and the host has to cope. Option
+// "build" is part of the fingerprint.
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -38,7 +38,6 @@ struct Provider {
 struct Executable {
   Provider* provider;
   elementwise::Region region;
-  std::string form;  // the exported text: the operators
 };
 
 // The base comes first, since fill() and the host use pointers to it.
@@ -60,7 +59,7 @@ pfrt_code open(pfrt_string device, const pfrt_key_value* options, size_t count,
   p->device = view(device);
   for (size_t i = 0; i < count; ++i) {
     const std::string_view key = view(options[i].key);
-    if (key != "build" && key != "report" && key != "fingerprint" && key != "export")
+    if (key != "build" && key != "report" && key != "fingerprint")
       return fail(sink, PFRT_CODE_INVALID_ARGUMENT, "an option that it does not have");
     p->options.emplace(key, view(options[i].value));
   }
@@ -85,9 +84,7 @@ pfrt_code claim(pfrt_provider*, const pfrt_snapshot* snapshot, const pfrt_claims
 
 pfrt_code compile_one(pfrt_provider* p, const pfrt_region* region, const pfrt_sink*,
                       pfrt_executable** out) {
-  auto made = std::make_unique<Executable>(Executable{&of(p), elementwise::Region(*region), {}});
-  for (uint32_t i = 0; i < region->node_count; ++i)
-    made->form += std::string(view(region->snapshot->nodes[region->nodes[i]].op)) + ";";
+  auto made = std::make_unique<Executable>(Executable{&of(p), elementwise::Region(*region)});
   *out = reinterpret_cast<pfrt_executable*>(made.release());
   return PFRT_CODE_OK;
 }
@@ -270,60 +267,6 @@ pfrt_code ask(pfrt_provider* p, const pfrt_question* question, const pfrt_answer
   return fail(sink, PFRT_CODE_UNSUPPORTED, "it knows echo, who, wait and a few more");
 }
 
-// ---- export ----
-
-pfrt_code export_all(pfrt_provider* p, pfrt_executable* const* executables, size_t count,
-                     const pfrt_writer* writer, const pfrt_sink* sink) {
-  const std::string_view how = of(p).option("export");
-  if (how == "throws") throw std::runtime_error("export threw this");
-  if (how == "refuses") return fail(sink, PFRT_CODE_UNSUPPORTED, "these it cannot export");
-  if (how == "null") return writer->write(writer, nullptr, 5);
-  if (how == "endless") return writer->write(writer, "x", UINT64_MAX);
-  for (size_t i = 0; i < count; ++i) {
-    const std::string line = of(executables[i]).form + "\n";
-    if (const pfrt_code code = writer->write(writer, line.data(), line.size())) return code;
-    if (const pfrt_code code = writer->write(writer, nullptr, 0)) return code;
-  }
-  return PFRT_CODE_OK;
-}
-
-pfrt_code import_one(pfrt_provider* p, const pfrt_region* region, const pfrt_sink* sink,
-                     std::string_view* left, pfrt_executable** out) {
-  const size_t end = left->find('\n');
-  if (const pfrt_code code = compile_one(p, region, sink, out)) return code;
-  if (end != std::string_view::npos && left->substr(0, end) == of(*out).form) {
-    left->remove_prefix(end + 1);
-    return PFRT_CODE_OK;
-  }
-  release_executable(*out);
-  *out = nullptr;
-  return fail(sink, PFRT_CODE_DATA_LOSS, "they are of other operators");
-}
-
-pfrt_code import_all(pfrt_provider* p, const pfrt_region* regions, size_t region_size, size_t count,
-                     const void* data, uint64_t size, const pfrt_sink* sink,
-                     pfrt_executable** out) {
-  const std::string_view how = of(p).option("export");
-  if (how == "throws at import") throw std::runtime_error("import threw this");
-  if (how == "no handle") return PFRT_CODE_OK;
-  if (reinterpret_cast<uintptr_t>(data) % 64 != 0)
-    return fail(sink, PFRT_CODE_INTERNAL, "the bytes are not aligned");
-  std::string_view left(static_cast<const char*>(data), size);
-  pfrt_code code = PFRT_CODE_OK;
-  size_t made = 0;
-  for (; made < count && code == PFRT_CODE_OK; ++made) {
-    const void* region = pfrt_at(regions, region_size, made);
-    code = import_one(p, static_cast<const pfrt_region*>(region), sink, &left, &out[made]);
-  }
-  if (code == PFRT_CODE_OK && !left.empty())
-    code = fail(sink, PFRT_CODE_DATA_LOSS, "there are more bytes than regions");
-  for (size_t i = 0; code != PFRT_CODE_OK && i < made; ++i) {
-    if (out[i]) release_executable(out[i]);
-    out[i] = nullptr;
-  }
-  return code;
-}
-
 // Member by member, so that a member of a later header stays zero, which is "not there".
 constexpr pfrt_provider_table kTable = [] {
   pfrt_provider_table table{};
@@ -340,8 +283,6 @@ constexpr pfrt_provider_table kTable = [] {
   table.report = report;
   table.fingerprint = fingerprint;
   table.ask = ask;
-  table.export_executables = export_all;
-  table.import_executables = import_all;
   return table;
 }();
 
@@ -352,6 +293,6 @@ extern "C" PFRT_EXPORT pfrt_code pfrt_plugin_query(const pfrt_host_info* host,
                                                    pfrt_plugin_desc* out) {
   return elementwise::describe(
       host, out, "VerbsExecutionProvider",
-      PFRT_PROVIDER_REPORT | PFRT_PROVIDER_FINGERPRINT | PFRT_PROVIDER_ASK | PFRT_PROVIDER_EXPORT,
+      PFRT_PROVIDER_REPORT | PFRT_PROVIDER_FINGERPRINT | PFRT_PROVIDER_ASK,
       &verbs::kTable);
 }

@@ -1359,7 +1359,6 @@ PROVIDER_RUNS = 2048
 PROVIDER_REPORT = 4096
 PROVIDER_FINGERPRINT = 8192
 PROVIDER_ASK = 16384
-PROVIDER_EXPORT = 32768
 PROVIDER_RANGES = 65536
 PROVIDER_BATCH = 131072
 
@@ -1412,15 +1411,6 @@ class Answer(Structure):
     ]
 
 
-class Writer(Structure):
-    _fields_ = [
-        ("struct_size", c_uint32),
-        ("abi", c_uint32),
-        ("host", c_void_p),
-        ("write", CFUNCTYPE(c_uint32, c_void_p, c_void_p, c_uint64)),
-    ]
-
-
 class ProviderTable(Structure):
     _fields_ = [
         ("struct_size", c_uint32),
@@ -1450,8 +1440,6 @@ class ProviderTable(Structure):
         ("report", CFUNCTYPE(c_uint32, c_void_p, c_void_p, c_void_p, c_void_p)),
         ("fingerprint", CFUNCTYPE(c_uint32, c_void_p, c_void_p, c_void_p)),
         ("ask", CFUNCTYPE(c_uint32, c_void_p, c_void_p, c_void_p, c_void_p)),
-        ("export_executables", CFUNCTYPE(c_uint32, c_void_p, c_void_p, c_size_t, c_void_p, c_void_p)),
-        ("import_executables", CFUNCTYPE(c_uint32, c_void_p, c_void_p, c_size_t, c_size_t, c_void_p, c_uint64, c_void_p, c_void_p)),
     ]
 
 

@@ -1,3 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-#define SPOIL .forgets = 1
-#include "test/plugins/bad/add_provider.h"
