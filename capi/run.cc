@@ -275,6 +275,7 @@ Status read_settings(std::string_view doing, const pfrt_run_desc* given, RunSett
   out.memory_limit = static_cast<uint64_t>(desc.memory_limit);
   out.tag = view(desc.tag);
   if (desc.state) out.state = desc.state->state;
+  out.keeps_state = (desc.flags & PFRT_RUN_KEEPS_STATE) != 0;
   if (desc.observe) out.observer = observer_of(desc.observe, desc.observe_user);
   return {};
 }

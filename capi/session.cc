@@ -188,8 +188,10 @@ pfrt_status* memory_report(const pfrt_session* s, pfrt_memory_report* out,
     c.in_use = report.in_use;
     c.idle = report.idle;
     c.peak = report.peak;
+    c.states = report.states;
     c.device_in_use = report.device_in_use;
     c.device_idle = report.device_idle;
+    c.device_states = report.device_states;
     PFRT_TRY(write(out, c));
     if (row)
       for (const auto& one : report.signatures)

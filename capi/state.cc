@@ -33,8 +33,10 @@ Result<StatePair> pair_from(const pfrt_state_pair& pair, size_t index) {
   }
 }
 
-pfrt_status* create(pfrt_session* session, const pfrt_state_pair* pairs, size_t count,
-                    pfrt_state** out) {
+// Makes a state of |session|: |make| does of the session and the pairs.
+template <typename Make>
+pfrt_status* make_for(pfrt_session* session, const pfrt_state_pair* pairs, size_t count,
+                      pfrt_state** out, Make make) {
   return guard([&]() -> Status {
     if (!session || !out || (count && !pairs))
       return null_argument(!session ? "session" : !out ? "out_state" : "pairs");
@@ -47,10 +49,24 @@ pfrt_status* create(pfrt_session* session, const pfrt_state_pair* pairs, size_t 
     }
     auto handle = std::make_unique<pfrt_state>();
     handle->env = session->env;
-    PFRT_ASSIGN(handle->state, State::create(session->session, list));
+    const EnvironmentScope scope(*session->env);
+    PFRT_ASSIGN(handle->state, make(session->session, list));
     *out = handle.release();
     return {};
   });
+}
+
+pfrt_status* create(pfrt_session* session, const pfrt_state_pair* pairs, size_t count,
+                    pfrt_state** out) {
+  return make_for(session, pairs, count, out, State::create);
+}
+
+pfrt_status* clone_for(const pfrt_state* s, pfrt_session* session, const pfrt_state_pair* pairs,
+                       size_t count, pfrt_state** out) {
+  return make_for(session, pairs, count, out,
+                  [s](const auto& with, const auto& list) -> Result<std::shared_ptr<State>> {
+                    return s ? s->state->clone_for(with, list) : null_argument("state");
+                  });
 }
 
 size_t input_count(const pfrt_state* s) { return s ? s->state->inputs().size() : 0; }
@@ -95,6 +111,13 @@ pfrt_status* truncate(pfrt_state* s, int64_t length) {
   return with(s, [&](State& state) { return state.truncate(length); });
 }
 
+pfrt_status* select_rows(pfrt_state* s, const int64_t* rows, size_t count) {
+  return with(s, [&](State& state) -> Status {
+    if (count && !rows) return null_argument("rows");
+    return state.select_rows({rows, count});
+  });
+}
+
 pfrt_status* get(const pfrt_state* s, pfrt_string input, pfrt_value** out) {
   return with(s, [&](const State& state) -> Status {
     if (!out) return null_argument("out_value");
@@ -119,6 +142,19 @@ pfrt_status* set(pfrt_state* s, pfrt_string input, pfrt_value* value) {
   });
 }
 
+pfrt_status* set_outputs(pfrt_state* s, const pfrt_string* outputs, pfrt_value* const* values,
+                         size_t count) {
+  return with(s, [&](State& state) -> Status {
+    if (count && (!outputs || !values)) return null_argument(outputs ? "values" : "outputs");
+    std::vector<std::pair<std::string_view, ValuePtr>> list;
+    for (size_t i = 0; i < count; ++i) {
+      if (!values[i]) return null_argument("values");
+      list.emplace_back(view(outputs[i]), values[i]->value);
+    }
+    return state.set_outputs(list);
+  });
+}
+
 pfrt_status* save(const pfrt_state* s, pfrt_string path) {
   return with(s, [&](const State& state) { return state.save(std::string(view(path))); });
 }
@@ -138,10 +174,13 @@ const pfrt_state_api kStateApi = {
     input_count,
     input_at,
     clone,
+    clone_for,
     length,
     truncate,
+    select_rows,
     get,
     set,
+    set_outputs,
     save,
     load,
 };

@@ -66,9 +66,13 @@ Status Run::take(std::vector<ValuePtr>&& inputs, std::vector<OutputRequest>&& ou
   outputs_ = std::move(outputs);
   if (std::ranges::any_of(outputs_, [](const OutputRequest& o) { return o.wanted && o.given; }))
     PFRT_TRY(check_outputs());
+  if (settings_.keeps_state && !settings_.state)
+    return error(Code::kINVALID_ARGUMENT,
+                 "running: it is to keep the state, and there is none; give it one");
   if (!settings_.state) return {};
-  PFRT_TRY(settings_.state->check_run(session_, inputs_, outputs_));
-  turn_ = settings_.state->turns().join();
+  PFRT_TRY(settings_.state->check_run(session_, inputs_, outputs_, settings_.keeps_state));
+  turn_ = settings_.state->turns().join(settings_.keeps_state ? Turns::Use::kShared
+                                                              : Turns::Use::kAlone);
   return {};
 }
 
@@ -139,9 +143,28 @@ Status Run::carry_out(std::vector<ValuePtr>& results) {
   return {};
 }
 
-// The state has the run's values once the caller has the results.
 Status Run::run_with_state(std::vector<ValuePtr>& results) {
+  struct Leave {
+    State::Turn& turn;
+    ~Leave() { turn.leave(); }
+  } const leave{turn_};
   control_.unsplit = true;
+  return settings_.keeps_state ? read_state(results) : continue_state(results);
+}
+
+Status Run::read_state(std::vector<ValuePtr>& results) {
+  const MemoryScope scope(&memory_);
+  PFRT_TRY(settings_.state->lend(inputs_));
+  // The state's values are inputs too, which no output may be written to.
+  if (std::ranges::any_of(outputs_, [](const OutputRequest& o) { return o.wanted && o.given; }))
+    PFRT_TRY(check_outputs());
+  Status computed = compute(results);
+  inputs_.clear();  // the next run may write where they are
+  return computed.ok() ? place(results) : computed;
+}
+
+// The state has the run's values once the caller has the results.
+Status Run::continue_state(std::vector<ValuePtr>& results) {
   State& state = *settings_.state;
   const std::vector<OutputRequest> asked = outputs_;
   {
@@ -150,14 +173,10 @@ Status Run::run_with_state(std::vector<ValuePtr>& results) {
     const MemoryScope scope(&outlives_the_run);
     PFRT_TRY(state.begin(inputs_, outputs_));
   }
-  struct Leave {
-    State::Turn& turn;
-    ~Leave() { turn.leave(); }
-  } const leave{turn_};
   const MemoryScope scope(&memory_);
   PFRT_TRY(compute(results));
   inputs_.clear();
-  const std::vector<ValuePtr> next = results;
+  std::vector<ValuePtr> next = results;
   outputs_ = asked;
   PFRT_TRY(place(results));
   state.end(next);

@@ -32,6 +32,7 @@ struct RunSettings {
   pfrt_log_level log_level = PFRT_LOG_UNSET;  // decides whether the run is logged; unset = session
   std::string tag;                            // names it in the log and the profile
   std::shared_ptr<State> state;               // may be null
+  bool keeps_state = false;                   // only reads it
   Observer observer;                          // may be empty
 };
 
@@ -85,6 +86,8 @@ class Run {
   Status observe(std::vector<ValuePtr>& results);
   Status place(std::vector<ValuePtr>& results);
   Status run_with_state(std::vector<ValuePtr>& results);
+  Status read_state(std::vector<ValuePtr>& results);
+  Status continue_state(std::vector<ValuePtr>& results);
 
   Session& session_;
   RunSettings settings_;

@@ -314,6 +314,12 @@ Result<std::shared_ptr<Provider>> Session::device_of(std::string_view name) cons
                failed ? std::string(provider_set_->state(only).reason) : "");
 }
 
+bool Session::uses(const Device& device) const {
+  for (size_t i = 0; i < provider_set_->size(); ++i)
+    if (provider_set_->provider(i).get() == &device) return true;
+  return false;
+}
+
 Session::Explanation Session::explain() {
   Explanation out;
   const std::shared_ptr<Plans> plans = current();

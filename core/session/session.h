@@ -24,6 +24,7 @@
 #include "core/session/compiled_cache.h"
 #include "core/session/prepare.h"
 #include "core/session/session_profile.h"
+#include "core/session/states.h"
 #include "core/verify/node_precision.h"
 
 namespace pfrt {
@@ -96,10 +97,13 @@ class Session : public std::enable_shared_from_this<Session> {
   Result<std::vector<ValuePtr>> run(RunRequest request);
 
   const RunStatistics& statistics() const { return *statistics_; }
+  States& states() { return states_; }
 
   // The open device of provider |name|, which has memory of its own; an empty |name| means the
   // first such provider.
   Result<std::shared_ptr<Provider>> device_of(std::string_view name) const;
+  // Whether |device| is that of an open provider of the session.
+  bool uses(const Device& device) const;
 
   struct Explanation {
     std::vector<StepReport> steps;  // started_ns counts from the first of them
@@ -115,6 +119,7 @@ class Session : public std::enable_shared_from_this<Session> {
   uint64_t trim(uint64_t given_ns = UINT64_MAX);
   struct MemoryReport : MemoryUse {
     uint64_t weights = 0;
+    uint64_t states = 0, device_states = 0;  // values of states, and room for the next ones
   };
   MemoryReport memory_report() const;
   pfrt_session_phase phase() const;
@@ -281,6 +286,7 @@ class Session : public std::enable_shared_from_this<Session> {
   uint32_t max_threads_ = 0, num_threads_ = 0;
   std::shared_ptr<Executor> executor_;  // the environment's, while the session is created; or null
   SessionProfile profile_;
+  States states_;
   Progress progress_;  // of the session's creation, which may be stopped until it is done
   std::atomic<pfrt_session_phase> phase_{PFRT_PHASE_INITIALIZING};  // without runs under way
   std::timed_mutex recovery_mutex_;

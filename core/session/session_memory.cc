@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "core/session/session.h"
+#include "core/session/state.h"
 
 namespace pfrt {
 namespace {
@@ -44,6 +45,7 @@ Session::MemoryReport Session::memory_report() const {
   add_weights(model_->signature(), counted, out.weights);
   add_weights(*plans->optimised->graph, counted, out.weights);
   plans->each([&](const CompiledGraph& graph) { graph.add_memory(out); });
+  for (const auto& state : states_.all()) state->add_memory(counted, out);
   return out;
 }
 
@@ -62,7 +64,10 @@ std::string memory_note(const Session::MemoryReport& m) {
       " at most",
       m.device_in_use + m.device_idle == 0
           ? std::string()
-          : message("; on devices ", m.device_in_use, " in use and ", m.device_idle, " idle"));
+          : message("; on devices ", m.device_in_use, " in use and ", m.device_idle, " idle"),
+      m.states + m.device_states == 0
+          ? std::string()
+          : message("; states ", m.states, " and on devices ", m.device_states));
 }
 
 }  // namespace pfrt

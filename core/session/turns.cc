@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <utility>
 
 #include "core/base/os/fork.h"
@@ -28,13 +29,14 @@ void Turns::forget_parents() const {
   if (generation_ == os::forks()) return;
   generation_ = os::forks();
   row_.clear();
+  later_.clear();
 }
 
-Turns::Place Turns::join() {
+Turns::Place Turns::join(Use use) {
   const os::ForkScope scope;
   const std::lock_guard lock(mutex_);
   forget_parents();
-  row_.try_emplace(joined_);
+  row_.try_emplace(joined_, Entry{use, {}});
   return {this, joined_++};
 }
 
@@ -50,18 +52,27 @@ Status Turns::wait(const Place& place, const Stop& stop, std::string_view doing)
   }
 }
 
+Turns::Row::iterator Turns::end_of_turn() const {
+  if (row_.empty() || row_.begin()->second.use == Use::kAlone)
+    return row_.empty() ? row_.end() : std::next(row_.begin());
+  return std::ranges::find(row_, Use::kAlone, [](const auto& place) { return place.second.use; });
+}
+
 Result<bool> Turns::has_come(const Place& place, std::string_view doing) {
   const os::ForkScope scope;
   const std::lock_guard lock(mutex_);
   forget_parents();
-  if (row_.empty()) return true;  // in a forked child, where nobody else is
-  auto& [number, first] = *row_.begin();
+  const auto own = row_.find(place.number_);
+  if (own == row_.end()) return true;  // in a forked child, whose row is new
   const auto me = std::this_thread::get_id();
-  if (number >= place.number_) {
-    first.owner = me;
+  const auto end = end_of_turn();
+  if (end == row_.end() || own->first < end->first) {
+    own->second.owner = me;
     return true;
   }
-  if (first.owner != me) return false;
+  // Whoever stands between waits for this thread too.
+  if (std::none_of(row_.begin(), end, [&](const auto& p) { return p.second.owner == me; }))
+    return false;
   return error(Code::kBUSY, doing,
                ": this thread is in a run that has it, which cannot end before this one; use a "
                "clone");
@@ -70,9 +81,10 @@ Result<bool> Turns::has_come(const Place& place, std::string_view doing) {
 bool Turns::call_later(const Place& place, std::function<void()> then) {
   const os::ForkScope scope;
   const std::lock_guard lock(mutex_);
-  const auto found = row_.find(place.number_);
-  if (found == row_.begin() || found == row_.end()) return false;
-  found->second.then = std::move(then);
+  const auto end = end_of_turn();
+  if (!row_.contains(place.number_) || end == row_.end() || place.number_ < end->first)
+    return false;
+  later_.emplace(place.number_, std::move(then));
   return true;
 }
 
@@ -83,16 +95,28 @@ bool Turns::empty() const {
   return row_.empty();
 }
 
+bool Turns::wanted_alone() const {
+  const os::ForkScope scope;
+  const std::lock_guard lock(mutex_);
+  forget_parents();
+  return std::ranges::any_of(row_, [](const auto& p) { return p.second.use == Use::kAlone; });
+}
+
 void Turns::leave(uint64_t number) {
-  std::function<void()> then;
+  // They are called when all are taken out: the row may go with the last of them. Moving nodes
+  // takes no memory.
+  std::map<uint64_t, std::function<void()>> come, gone;
   {
     const os::ForkScope scope;
     const std::lock_guard lock(mutex_);
     forget_parents();
     row_.erase(number);
-    if (!row_.empty()) then = std::exchange(row_.begin()->second.then, nullptr);
+    gone.insert(later_.extract(number));
+    const auto end = end_of_turn();
+    for (auto it = row_.begin(); it != end && !later_.empty(); ++it)
+      come.insert(later_.extract(it->first));
   }
-  if (then) then();
+  for (auto& [place, then] : come) then();
 }
 
 }  // namespace pfrt

@@ -764,6 +764,15 @@ typedef struct pfrt_io {
  * Must not throw. */
 typedef pfrt_code (*pfrt_observe_fn)(void* user, pfrt_string name, pfrt_value* value);
 
+/* Flags of a run. */
+typedef uint64_t pfrt_run_flags;
+enum {
+  /* The run reads its state and leaves it as it is: what it makes goes to the caller only. Several
+   * such runs may be under way at once on one state. A cache that other runs write IN_PLACE is not
+   * written; this run makes another, if it is to write one. INVALID_ARGUMENT without a state. */
+  PFRT_RUN_KEEPS_STATE = 1
+};
+
 /* Settings of a run. Zero is the default everywhere; NULL in place of a desc means all defaults. It is read during the
  * call: a client may keep one and change it between runs, and runs on several threads may share it. Numbers below 0 or
  * above 2^40 are INVALID_ARGUMENT, a level that the library does not know is UNSUPPORTED. */
@@ -778,6 +787,7 @@ typedef struct pfrt_run_desc {
   int64_t priority; /* asynchronous runs that wait are started by it, the highest first */
   int64_t memory_limit; /* bytes of host memory that the run and its results may take; 0 = the environment's limit */
   pfrt_string tag; /* name of the run in logs and profiles */
+  pfrt_run_flags flags; /* PFRT_RUN_KEEPS_STATE, or 0 */
   pfrt_state* state; /* state that the run continues; retained until the run is over; NULL = none */
   /* Sees the session's extra outputs (pfrt_session_desc) in their order once the run has computed them and before it
    * returns, on the thread of the run, which may leave them out of its outputs (PFRT_IO_SKIP). So any value of a model
@@ -827,7 +837,7 @@ typedef struct pfrt_session_statistics {
   uint64_t in_parts;
 } pfrt_session_statistics;
 
-/* Bytes of memory that a session takes: of the host's, but for the last two. */
+/* Bytes of memory that a session takes: of the host's, but for those of devices. */
 typedef struct pfrt_memory_report {
   uint32_t struct_size;
   uint32_t reserved;
@@ -836,8 +846,12 @@ typedef struct pfrt_memory_report {
   uint64_t in_use;  /* blocks of runs under way */
   uint64_t idle;    /* blocks that wait for the next run */
   uint64_t peak;    /* most bytes in blocks since the session was made or planned anew */
+  /* Values of the session's states, and room for the next ones. What states share is counted once; what lies in memory
+   * of the client's own is not counted. */
+  uint64_t states;
   uint64_t device_in_use; /* blocks of runs under way, in the memory of devices */
   uint64_t device_idle;   /* blocks there that wait for the next run */
+  uint64_t device_states; /* like |states|, in the memory of devices */
 } pfrt_memory_report;
 
 /* Phase of a session's life. While several runs go on it is that of the run in most trouble. */
@@ -972,13 +986,14 @@ typedef struct pfrt_state_pair {
 
 /* States: key-value caches, hidden states of recurrent layers. A run whose desc has a state
  * takes inputs from it, and leaves its outputs there once it has succeeded; a run that fails
- * changes nothing, except where pairs are IN_PLACE. Values stay in the memory that runs leave
- * them in, a device's too, and cross to the host only when they are asked for. Runs with
- * different states may be under way at once on one session; runs with one state take turns, in
- * the order of the calls, whatever their priority. Changing a state that a run has or waits for is
- * BUSY, and so is a run with a state that is called by the thread of a run which has it. Reading
- * gives the values from before the run; with pairs that are IN_PLACE it is BUSY too. Safe from
- * any thread. */
+ * changes nothing, except where pairs are IN_PLACE, and one with PFRT_RUN_KEEPS_STATE changes
+ * nothing at all. Values stay in the memory that runs leave them in, a device's too, and cross to
+ * the host only when they are asked for. Runs with different states may be under way at once on one
+ * session; runs with one state take turns, in the order of the calls, whatever their priority, and
+ * those that keep it and follow each other have it together. Changing a state that a run has or
+ * waits for is BUSY, and so is a run with a state that is called by the thread of a run which it
+ * would have to wait for. Reading gives the values from before the run; with pairs that are IN_PLACE
+ * it is BUSY too, unless all these runs keep the state. Safe from any thread. */
 typedef struct pfrt_state_api {
   uint32_t struct_size;
   uint32_t abi;
@@ -987,8 +1002,9 @@ typedef struct pfrt_state_api {
    * "past_key_values.0.key" and "present.0.key", "h" and "h_out" or "hN", "in_h" and "out_h".
    * Until it is set or a run has left one, a value is of zeros, with length 0 along the axis
    * that it grows along; other dimensions are those that inputs of the run have by the same
-   * name, else 1. A value IN_PLACE has to be set where its dimensions are not all numbers. The session is kept. NOT_FOUND for names that it does not have,
-   * INVALID_ARGUMENT for pairs that do not fit each other. */
+   * name, else 1. A value IN_PLACE has to be set where its dimensions are not all numbers. The session is
+   * kept. NOT_FOUND for names that it does not have, INVALID_ARGUMENT for pairs that do not fit each
+   * other. */
   pfrt_status* (*create)(pfrt_session* session, const pfrt_state_pair* pairs, size_t pair_count,
                          PFRT_OWN pfrt_state** out_state);
   void (*retain)(pfrt_state* state);
@@ -1000,6 +1016,14 @@ typedef struct pfrt_state_api {
   /* Makes a state of its own with the same values, which takes no memory until runs make new
    * ones; a value IN_PLACE is copied by the first run that writes to it while both have it. */
   pfrt_status* (*clone)(const pfrt_state* state, PFRT_OWN pfrt_state** out_state);
+  /* Makes a state of |session| by |pairs|, as create does, which has the values of |state| by the
+   * names of inputs: what a session for prompts has read goes on in one for single steps. Values
+   * are shared as by clone; those on a device that |session| does not use come to host memory.
+   * Inputs that |state| does not have are as in a new state. An error lists every input that does
+   * not fit: NOT_FOUND where the new state does not have it, DTYPE_MISMATCH and SHAPE_MISMATCH
+   * where its value cannot be that input's, INVALID_ARGUMENT where it grows in another way. */
+  pfrt_status* (*clone_for)(const pfrt_state* state, pfrt_session* session, const pfrt_state_pair* pairs,
+                            size_t pair_count, PFRT_OWN pfrt_state** out_state);
   /* Length along the axes that values grow along, the largest of them; 0 = nothing yet, or none
    * grows. */
   int64_t (*length)(const pfrt_state* state);
@@ -1007,12 +1031,31 @@ typedef struct pfrt_state_api {
    * state as it was made, without values that were set. UNSUPPORTED for a |length| above 0 where
    * each run replaces a value. */
   pfrt_status* (*truncate)(pfrt_state* state, int64_t length);
+  /* Keeps the rows |rows|, [count], of the batch, counted from 0 on, in that order: row i of each
+   * value is then what row rows[i] was. A row may be named twice and more (a beam search, a prompt
+   * that goes on in several ways) or not at all (a request that is done); |count| may be 0. The rows
+   * lie along the axis whose dimension has the name of the batch, which is the first name that an
+   * input of the session which is not the state's shares with inputs of the state (its first axis is
+   * looked at first), else along axis 0. Some values stay: those without dimensions, those whose first
+   * dimension is a number while the batch has a name, and those that are not there yet. Nothing is
+   * copied where all rows stay in their order; values on a device are copied there. INVALID_ARGUMENT
+   * for a row that there is not, SHAPE_MISMATCH where the input's dimension is another number than
+   * |count|, UNSUPPORTED for a value that is no tensor or grows along axis 0 itself. On failure nothing
+   * changes. */
+  pfrt_status* (*select_rows)(pfrt_state* state, const int64_t* rows, size_t count);
   /* Gives a copy, in host memory, of the value that input |input| will have; NULL where there is
    * none yet. */
   pfrt_status* (*get)(const pfrt_state* state, pfrt_string input, PFRT_OWN pfrt_value** out_value);
   /* Sets the value that input |input| will have; |value| is retained and must not be written any
    * more. */
   pfrt_status* (*set)(pfrt_state* state, pfrt_string input, pfrt_value* value);
+  /* Sets values by the names of the outputs that leave them, each once: |values| is in the order of
+   * |outputs|, both [count]. So a state begins with what a run elsewhere has made, such as that of a
+   * model for prompts, which has the outputs and not the inputs. Values are retained and must not be
+   * written any more, those on a device stay there; other inputs keep theirs. NOT_FOUND lists outputs
+   * that are not the state's. On failure nothing changes. */
+  pfrt_status* (*set_outputs)(pfrt_state* state, const pfrt_string* outputs, pfrt_value* const* values,
+                              size_t count);
   /* Writes the values to a .pfm file, which load reads into a state of the same pairs. The file
    * is there whole or not at all. UNSUPPORTED for values that are not tensors. */
   pfrt_status* (*save)(const pfrt_state* state, pfrt_string path);

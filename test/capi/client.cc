@@ -96,8 +96,8 @@ Handle<pfrt_options> make_options(pfrt_options_kind kind, const Settings& settin
 RunDesc::RunDesc(const RunSettings& settings)
     : pfrt_run_desc{sizeof(pfrt_run_desc), settings.log_level,   settings.cancel,
                     settings.timeout_ms,   settings.num_threads, settings.priority,
-                    settings.memory_limit, str(settings.tag),    settings.state,
-                    settings.observe,      settings.observe_user} {}
+                    settings.memory_limit, str(settings.tag),    settings.flags,
+                    settings.state,        settings.observe,     settings.observe_user} {}
 
 Handle<pfrt_env> make_env(const Settings& settings) {
   const auto options = make_options(PFRT_OPTIONS_ENV, {{"log_level", "off"}});

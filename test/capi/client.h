@@ -67,6 +67,7 @@ struct RunSettings {
   const uint32_t* cancel = nullptr;  // written through std::atomic_ref
   int64_t timeout_ms = 0, num_threads = 0, priority = 0, memory_limit = 0;
   std::string_view tag = {};
+  pfrt_run_flags flags = 0;
   pfrt_state* state = nullptr;
   pfrt_observe_fn observe = nullptr;
   void* observe_user = nullptr;

@@ -249,6 +249,57 @@ TEST_F(Chip, decodes_with_its_state_on_the_device) {
   EXPECT_EQ(after.to_host - before.to_host, 98 * kWords * 4) << "the logits";
 }
 
+// A prompt goes on in three ways, of which the best two are kept at each step, with looks ahead.
+TEST_F(Chip, searches_with_the_rows_of_its_state_on_the_device) {
+  const Decoder decoder;
+  const auto on_chip = session(decoder.graph(), "chip"), on_cpu = session(decoder.graph(), "cpu");
+  ASSERT_TRUE(on_chip && on_cpu);
+  std::unique_ptr<pfrt_state, StateReleaser> states[2];
+  pfrt_session* const sessions[2] = {on_chip.get(), on_cpu.get()};
+  for (int i = 0; i < 2; ++i) {
+    pfrt_state* made = nullptr;
+    ASSERT_TRUE(ok(api().state->create(sessions[i], nullptr, 0, &made)));
+    states[i].reset(made);
+  }
+  const auto step = [&](const std::vector<int64_t>& words, pfrt_run_flags flags) {
+    const Array ids = int64s({static_cast<int64_t>(words.size()), 1}, words);
+    std::vector<float> logits[2];
+    for (int i = 0; i < 2; ++i) {
+      const RunDesc options({.flags = flags, .state = states[i].get()});
+      const pfrt_string in = str("ids"), out = str("logits");
+      const pfrt_io fed = ids.io();
+      pfrt_io result{};
+      result.struct_size = sizeof result;
+      EXPECT_TRUE(
+          ok(api().session->run_named(sessions[i], &in, &fed, 1, &out, &result, 1, options.get())));
+      const Handle<pfrt_value> value(result.value);
+      if (value) logits[i] = array_of(value.get()).as<float>();
+    }
+    EXPECT_EQ(logits[0].size(), words.size() * kWords);
+    ASSERT_EQ(logits[0].size(), logits[1].size());
+    for (size_t w = 0; w < logits[0].size(); ++w) ASSERT_NEAR(logits[0][w], logits[1][w], 2e-4);
+  };
+  const auto select = [&](const std::vector<int64_t>& rows) {
+    const Traffic before = traffic();
+    for (const auto& state : states)
+      EXPECT_TRUE(ok(api().state->select_rows(state.get(), rows.data(), rows.size())));
+    const Traffic after = traffic();
+    EXPECT_EQ(after.to_device, before.to_device);
+    EXPECT_EQ(after.to_host, before.to_host);
+    EXPECT_GT(after.on_device, before.on_device);
+  };
+  step({7}, 0);
+  step({9}, 0);
+  select({0, 0, 0});
+  for (int64_t i = 0; i < 12; ++i) {
+    step({(3 * i) % kWords, (5 * i + 1) % kWords, (7 * i + 2) % kWords}, 0);
+    step({1, 2, 3}, PFRT_RUN_KEEPS_STATE);
+    select({i % 3, (i + 2) % 3});
+    select({0, 1, i % 2});
+  }
+  EXPECT_EQ(api().state->length(states[0].get()), 14);
+}
+
 TEST_F(Chip, refuses_one_signature_and_stays_for_others) {
   GraphBuilder g;
   g.input("x", PFRT_DTYPE_FLOAT32, {"N", 3});

@@ -28,7 +28,7 @@ function expect(right, given, name, what) {
 
 // A pfrt_run_desc in 64-bit words, and what it points to: it has to stay until the run is over.
 class RunDesc {
-  static #SIZE = 88n;
+  static #SIZE = 96n;
   static #NUMBERS = {timeout_ms: 2, num_threads: 3, priority: 4, memory_limit: 5};  // words
   words = new BigUint64Array(Number(RunDesc.#SIZE) / 8);
   #cancel = new Uint32Array(1);

@@ -100,7 +100,7 @@ PFRT_FIRST(pfrt_client_provider, user);
 PFRT_FIRST(pfrt_pass_call, stats);
 PFRT_FIRST(pfrt_custom_pass, user);
 PFRT_FIRST(pfrt_pass_table, count);
-PFRT_FIRST(pfrt_memory_report, device_idle);
+PFRT_FIRST(pfrt_memory_report, device_states);
 PFRT_FIRST(pfrt_pool_config, initial_pool_size);
 PFRT_FIRST(pfrt_pool_stats, peak_usage);
 #undef PFRT_FIRST
@@ -115,6 +115,8 @@ inline constexpr uint64_t kKnownFlags = ~uint64_t{0};
 template <>
 inline constexpr uint64_t kKnownFlags<pfrt_io> =
     PFRT_IO_SKIP | PFRT_IO_IN_PLACE | PFRT_IO_ON_DEVICE;
+template <>
+inline constexpr uint64_t kKnownFlags<pfrt_run_desc> = PFRT_RUN_KEEPS_STATE;
 template <>
 inline constexpr uint64_t kKnownFlags<pfrt_pool_config> =
     PFRT_POOL_ONE_THREAD | PFRT_POOL_NO_STATS | PFRT_POOL_NO_GROWTH;

@@ -342,6 +342,102 @@ TEST_P(DeviceTest, a_state_is_saved_while_runs_go_on) {
   std::remove(file.c_str());
 }
 
+// Runs that keep a state, and the choice of its rows, leave it where it is; a clone for another
+// session stays on the device that both use, and comes to the host otherwise.
+TEST_P(DeviceTest, a_state_is_shared_and_its_rows_are_chosen_there) {
+  GraphBuilder g;
+  g.input("x", PFRT_DTYPE_FLOAT32, {"N"});
+  g.input("h", PFRT_DTYPE_FLOAT32, {"N"});
+  g.node("Add", {"x", "h"}, {"h_out"});
+  g.node("Neg", {"h_out"}, {"y"});
+  g.output("y");
+  g.output("h_out");
+  const std::string late = std::string("provider.") + (fenced() ? "fenced" : "device") + ".late";
+  const auto s = session(g), same = session(g), other = session(g, {{late, "true"}});
+  ASSERT_TRUE(s && same && other);
+  struct Releaser {
+    void operator()(pfrt_state* p) const { api().state->release(p); }
+  };
+  using State = std::unique_ptr<pfrt_state, Releaser>;
+  pfrt_state* raw = nullptr;
+  ASSERT_TRUE(ok(api().state->create(s.get(), nullptr, 0, &raw)));
+  const State state(raw);
+  const RunDesc options({.state = state.get()}),
+      keeps({.flags = PFRT_RUN_KEEPS_STATE, .state = state.get()});
+  const auto step = [&](const pfrt_run_desc* with, const Values& x) {
+    const pfrt_string in = str("x"), out = str("y");
+    const Array given = floats({static_cast<int64_t>(x.size())}, x);
+    const pfrt_io fed = given.io();
+    pfrt_io result = asked(0);
+    EXPECT_TRUE(ok(api().session->run_named(s.get(), &in, &fed, 1, &out, &result, 1, with)));
+    const Handle<pfrt_value> y(result.value);
+    return y ? array_of(y.get()).as<float>() : Values();
+  };
+  const auto report = [](pfrt_session* of) {
+    pfrt_memory_report out{};
+    out.struct_size = sizeof out;
+    EXPECT_TRUE(ok(api().session->memory_report(of, &out, nullptr, nullptr)));
+    return out;
+  };
+  const auto value_of_h = [](const pfrt_state* of) {
+    pfrt_value* value = nullptr;
+    EXPECT_TRUE(ok(api().state->get(of, str("h"), &value)));
+    return array_of(Handle<pfrt_value>(value).get()).as<float>();
+  };
+  EXPECT_EQ(step(options.get(), {1, 2, 3}), (Values{-1, -2, -3}));
+  EXPECT_EQ(report(s.get()).states, 0u);
+  EXPECT_EQ(report(s.get()).device_states, 12u);
+  counters_.reset();
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(step(keeps.get(), {10, 20, 30}), (Values{-11, -22, -33}));
+  EXPECT_EQ(counters_.bytes[PFRT_TO_DEVICE], 5 * 12) << "x of each run";
+  EXPECT_EQ(counters_.bytes[PFRT_TO_HOST], 5 * 12) << "y of each run";
+  EXPECT_EQ(report(s.get()).device_states, 12u) << "no run has left anything";
+
+  // Memory of the caller's own on the device takes what the run makes.
+  const auto place = on_device(s.get(), floats({3}, {0, 0, 0}));
+  const pfrt_string in = str("x"), out = str("h_out");
+  const Array x = floats({3}, {1, 1, 1});
+  const pfrt_io given = x.io();
+  pfrt_io result = fed(place.get());
+  EXPECT_TRUE(
+      fails(api().session->run_named(s.get(), &in, &given, 1, &out, &result, 1, options.get()),
+            PFRT_CODE_UNSUPPORTED, {"'h_out'"}));
+  ASSERT_TRUE(ok(api().session->run_named(s.get(), &in, &given, 1, &out, &result, 1, keeps.get())));
+  EXPECT_EQ(to_host(place.get()).as<float>(), (Values{2, 3, 4}));
+  EXPECT_EQ(value_of_h(state.get()), (Values{1, 2, 3}));
+
+  counters_.reset();
+  const int64_t rows[] = {2, 0, 0, 1};
+  ASSERT_TRUE(ok(api().state->select_rows(state.get(), rows, 4)));
+  EXPECT_EQ(copies(PFRT_ON_DEVICE), 3) << "rows 0 and 1 follow each other";
+  EXPECT_EQ(counters_.bytes[PFRT_ON_DEVICE], 16);
+  EXPECT_EQ(calls(PFRT_TO_HOST) + calls(PFRT_TO_DEVICE), 0);
+  EXPECT_EQ(value_of_h(state.get()), (Values{3, 1, 1, 2}));
+  counters_.reset();
+  const int64_t all[] = {0, 1, 2, 3};
+  ASSERT_TRUE(ok(api().state->select_rows(state.get(), all, 4)));
+  EXPECT_EQ(copies(PFRT_ON_DEVICE), 0);
+  // Rows that cannot be copied leave the state as it was.
+  counters_.failure = fake_device::kCopyLost;
+  EXPECT_FALSE(take(api().state->select_rows(state.get(), rows, 2)).ok());
+  counters_.failure = fake_device::kNone;
+  EXPECT_EQ(value_of_h(state.get()), (Values{3, 1, 1, 2}));
+  EXPECT_EQ(step(options.get(), {1, 1, 1, 1}), (Values{-4, -2, -2, -3}));
+
+  counters_.reset();
+  ASSERT_TRUE(ok(api().state->clone_for(state.get(), same.get(), nullptr, 0, &raw)));
+  const State stays(raw);
+  EXPECT_EQ(calls(PFRT_TO_HOST) + calls(PFRT_TO_DEVICE) + calls(PFRT_ON_DEVICE), 0);
+  EXPECT_EQ(report(same.get()).device_states, 16u);
+  ASSERT_TRUE(ok(api().state->clone_for(state.get(), other.get(), nullptr, 0, &raw)));
+  const State crosses(raw);
+  EXPECT_EQ(counters_.bytes[PFRT_TO_HOST], 16);
+  EXPECT_EQ(report(other.get()).device_states, 0u);
+  EXPECT_EQ(report(other.get()).states, 16u);
+  EXPECT_EQ(value_of_h(stays.get()), (Values{4, 2, 2, 3}));
+  EXPECT_EQ(value_of_h(crosses.get()), (Values{4, 2, 2, 3}));
+}
+
 TEST_P(DeviceTest, inputs_and_outputs_cross_in_one_call_each_way) {
   const auto s = session(three_inputs());
   ASSERT_TRUE(s);

@@ -12,101 +12,11 @@
 #include <numeric>
 #include <thread>
 
-#include "test/capi/client.h"
 #include "test/capi/plugin/custom_operator.h"
+#include "test/capi/run/states.h"
 
 namespace pfrt_test {
 namespace {
-
-using Values = std::vector<float>;
-
-struct StateReleaser {
-  void operator()(pfrt_state* p) const { api().state->release(p); }
-};
-using StateHandle = std::unique_ptr<pfrt_state, StateReleaser>;
-
-pfrt_state_pair pair_of(std::string_view input, std::string_view output,
-                        pfrt_state_growth growth = PFRT_STATE_BY_NAMES, uint32_t axis = 0) {
-  return {sizeof(pfrt_state_pair), growth, axis, 0, str(input), str(output)};
-}
-
-Failure try_state(pfrt_session* session, const std::vector<pfrt_state_pair>& pairs,
-                  StateHandle* out = nullptr) {
-  pfrt_state* made = nullptr;
-  Failure failure = take(api().state->create(session, pairs.data(), pairs.size(), &made));
-  StateHandle handle(made);
-  EXPECT_EQ(failure.ok(), made != nullptr);
-  if (out) *out = std::move(handle);
-  return failure;
-}
-
-StateHandle make_state(pfrt_session* session, const std::vector<pfrt_state_pair>& pairs = {}) {
-  StateHandle out;
-  EXPECT_TRUE(ok(try_state(session, pairs, &out)));
-  return out;
-}
-
-StateHandle clone(const pfrt_state* state) {
-  pfrt_state* made = nullptr;
-  EXPECT_TRUE(ok(api().state->clone(state, &made)));
-  return StateHandle(made);
-}
-
-RunDesc options_with(pfrt_state* state, const uint32_t* cancel = nullptr) {
-  return RunDesc({.cancel = cancel, .state = state});
-}
-
-// Returns the state's value of |input|; it has no dtype where there is none.
-Array value_in(const pfrt_state* state, std::string_view input) {
-  pfrt_value* raw = nullptr;
-  EXPECT_TRUE(ok(api().state->get(state, str(input), &raw)));
-  const Handle<pfrt_value> value(raw);
-  return raw ? array_of(raw) : Array();
-}
-
-// h_out = x + h, y = -h_out.
-GraphBuilder accumulator() {
-  GraphBuilder g;
-  g.input("x", PFRT_DTYPE_FLOAT32, {"N", 2});
-  g.input("h", PFRT_DTYPE_FLOAT32, {"N", 2});
-  g.node("Add", {"x", "h"}, {"h_out"});
-  g.node("Neg", {"h_out"}, {"y"});
-  g.output("y");
-  g.output("h_out");
-  return g;
-}
-
-// present = past followed by x along axis 2; y = the sums of present along that axis.
-GraphBuilder cache(int64_t heads = 2, int64_t size = 3) {
-  GraphBuilder g;
-  g.input("x", PFRT_DTYPE_FLOAT32, {"N", heads, "T", size});
-  g.input("past_0", PFRT_DTYPE_FLOAT32, {"N", heads, "P", size});
-  g.constant("axis", int64s({1}, {2}));
-  g.node("Concat", {"past_0", "x"}, {"present_0"}, {Attr::of_int("axis", 2)});
-  g.node("ReduceSum", {"present_0", "axis"}, {"y"}, {Attr::of_int("keepdims", 0)});
-  g.output("y");
-  g.output("present_0");
-  return g;
-}
-
-class States : public testing::Test {
- protected:
-  // Runs with |x| fed and |y| as result; the other ports are the state's.
-  static Failure step(pfrt_session* session, const pfrt_run_desc* desc, const Array& x,
-                      Array* y = nullptr) {
-    const pfrt_string in = str("x"), out = str("y");
-    const pfrt_io fed = x.io();
-    pfrt_io result{};
-    result.struct_size = sizeof result;
-    Failure failure = take(api().session->run_named(session, &in, &fed, 1, &out, &result, 1, desc));
-    const Handle<pfrt_value> value(result.value);
-    if (failure.ok() && y) *y = array_of(value.get());
-    return failure;
-  }
-  static std::string file(const char* name) { return testing::TempDir() + name; }
-
-  Handle<pfrt_env> env_ = make_env();
-};
 
 TEST_F(States, carry_a_value_from_run_to_run) {
   const auto session = make_session(env_.get(), accumulator());
@@ -261,38 +171,6 @@ TEST_F(States, belong_to_one_run_at_a_time) {
   EXPECT_EQ(value_in(state.get(), "h").as<float>(), (Values{6, 12}));
   EXPECT_TRUE(ok(api().state->truncate(state.get(), 0)));
 }
-
-// present = past with |x| written at |at|; y = the sums of present over its rows.
-GraphBuilder scattered_cache(const DimSpec& room) {
-  GraphBuilder g;
-  g.opset(24);
-  g.input("x", PFRT_DTYPE_FLOAT32, {1, 2, "T", 3});
-  g.input("at", PFRT_DTYPE_INT64, {1});
-  g.input("past", PFRT_DTYPE_FLOAT32, {1, 2, room, 3});
-  g.constant("axis", int64s({1}, {2}));
-  g.node("TensorScatter", {"past", "x", "at"}, {"present"}, {Attr::of_int("axis", -2)});
-  g.node("ReduceSum", {"present", "axis"}, {"y"}, {Attr::of_int("keepdims", 0)});
-  g.output("y");
-  g.output("present");
-  return g;
-}
-
-class CacheStates : public States {
- protected:
-  static Failure write(pfrt_session* session, const pfrt_run_desc* desc, int64_t at, float x,
-                       Array* y = nullptr) {
-    const pfrt_string names[2] = {str("x"), str("at")}, out = str("y");
-    const Array row = floats({1, 2, 1, 3}, Values(6, x)), place = int64s({1}, {at});
-    const pfrt_io fed[2] = {row.io(), place.io()};
-    pfrt_io result{};
-    result.struct_size = sizeof result;
-    Failure failure =
-        take(api().session->run_named(session, names, fed, 2, &out, &result, 1, desc));
-    const Handle<pfrt_value> value(result.value);
-    if (failure.ok() && y) *y = array_of(value.get());
-    return failure;
-  }
-};
 
 TEST_F(CacheStates, are_written_where_they_are) {
   constexpr int64_t kRoom = 2000;

@@ -645,6 +645,8 @@ class Io(Structure):
 
 ObserveFn = CFUNCTYPE(c_uint32, c_void_p, String, c_void_p)
 
+RUN_KEEPS_STATE = 1
+
 
 class RunDesc(Structure):
     _fields_ = [
@@ -656,6 +658,7 @@ class RunDesc(Structure):
         ("priority", c_int64),
         ("memory_limit", c_int64),
         ("tag", String),
+        ("flags", c_uint64),
         ("state", c_void_p),
         ("observe", CFUNCTYPE(c_uint32, c_void_p, String, c_void_p)),
         ("observe_user", c_void_p),
@@ -704,8 +707,10 @@ class MemoryReport(Structure):
         ("in_use", c_uint64),
         ("idle", c_uint64),
         ("peak", c_uint64),
+        ("states", c_uint64),
         ("device_in_use", c_uint64),
         ("device_idle", c_uint64),
+        ("device_states", c_uint64),
     ]
 
 
@@ -781,10 +786,13 @@ class StateApi(Structure):
         ("input_count", CFUNCTYPE(c_size_t, c_void_p)),
         ("input_at", CFUNCTYPE(c_void_p, c_void_p, c_size_t, c_void_p)),
         ("clone", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
+        ("clone_for", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_void_p, c_size_t, c_void_p)),
         ("length", CFUNCTYPE(c_int64, c_void_p)),
         ("truncate", CFUNCTYPE(c_void_p, c_void_p, c_int64)),
+        ("select_rows", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_size_t)),
         ("get", CFUNCTYPE(c_void_p, c_void_p, String, c_void_p)),
         ("set", CFUNCTYPE(c_void_p, c_void_p, String, c_void_p)),
+        ("set_outputs", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_void_p, c_size_t)),
         ("save", CFUNCTYPE(c_void_p, c_void_p, String)),
         ("load", CFUNCTYPE(c_void_p, c_void_p, String)),
     ]
