@@ -49,7 +49,8 @@ MemoryReport memory_of(const Model& model) {
 void memory_json(const MemoryReport& memory, Json* json) {
   json->key("memory").object().field("weights", memory.weights).field("packed", memory.packed);
   json->field("in_use", memory.in_use).field("idle", memory.idle).field("peak", memory.peak);
-  json->field("device_in_use", memory.device_in_use).field("device_idle", memory.device_idle);
+  json->field("states", memory.states).field("device_in_use", memory.device_in_use);
+  json->field("device_idle", memory.device_idle).field("device_states", memory.device_states);
   json->key("blocks").list();
   for (const auto& [signature, bytes] : memory.blocks)
     json->object().field("signature", signature).field("bytes", bytes).end();

@@ -234,6 +234,7 @@ class RunOptions {
         memory_limit(other.memory_limit),
         priority(other.priority),
         state(other.state),
+        keeps_state(other.keeps_state),
         observer(other.observer) {}
   // Copies the fields; this object stays cancelled, or not, as it was.
   RunOptions& operator=(const RunOptions& other) {
@@ -244,6 +245,7 @@ class RunOptions {
     memory_limit = other.memory_limit;
     priority = other.priority;
     state = other.state;
+    keeps_state = other.keeps_state;
     observer = other.observer;
     return *this;
   }
@@ -261,6 +263,9 @@ class RunOptions {
   int64_t priority = 0;
   // State that runs take inputs from and leave their own values in; none = no state.
   State state;
+  // The runs only read the state, several of them at once, and return what they make. A run without
+  // a state is then an InvalidArgumentError.
+  bool keeps_state = false;
   // Called on the run's thread with each of SessionOptions::extra_outputs once the run has computed
   // it, whether the run returns it or not. The tensor is the run's: copy it to keep it. An
   // exception that it throws comes out of the run (an asynchronous one: CancelledError). This
@@ -284,6 +289,7 @@ class RunOptions {
     c.priority = priority;
     c.memory_limit = memory_limit;
     c.tag = detail::text(tag);
+    c.flags = keeps_state ? uint64_t{PFRT_RUN_KEEPS_STATE} : 0;
     c.state = state.handle();
     if (observer) c.observe = &hear;
     c.observe_user = const_cast<RunOptions*>(this);

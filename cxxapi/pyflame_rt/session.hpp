@@ -105,7 +105,7 @@ enum class SessionPhase : uint32_t {
   Cleanup = PFRT_PHASE_CLEANUP,
 };
 
-// Bytes of host memory that a session takes.
+// Bytes of memory that a session takes: of the host's, but for those of devices.
 struct MemoryReport {
   // The model's constants in memory, mapped files not counted, and constants in providers' own
   // layouts. Sessions share both.
@@ -121,6 +121,9 @@ struct MemoryReport {
   std::vector<Block> blocks;  // one for each plan
   // Blocks of runs in the memory of devices: of runs under way, and kept for the next run.
   uint64_t device_in_use = 0, device_idle = 0;
+  // Values of the session's states and room for the next ones, in host memory and in that of
+  // devices. What states share is counted once; memory of the client's own is not counted.
+  uint64_t states = 0, device_states = 0;
 };
 
 // A session. Its constructors throw what Model::load throws, PyFlameRTError with code NotFound for
@@ -248,11 +251,7 @@ class InferenceSession {
   // with code NotFound for names that the session does not have, and InvalidArgumentError for pairs
   // that do not fit each other.
   State create_state(const std::vector<StatePair>& pairs = {}) const {
-    std::vector<pfrt_state_pair> list;
-    list.reserve(pairs.size());
-    for (const StatePair& pair : pairs)
-      list.push_back({sizeof(pfrt_state_pair), static_cast<pfrt_state_growth>(pair.growth),
-                      pair.axis, 0, detail::text(pair.input), detail::text(pair.output)});
+    const std::vector<pfrt_state_pair> list = detail::to_c(pairs);
     detail::Handle<pfrt_state> made;
     detail::check(api().state->create(handle(), list.data(), list.size(), made.out()));
     return State::from_handle(std::move(made));
@@ -483,8 +482,17 @@ inline MemoryReport InferenceSession::memory_report() const {
   c.struct_size = sizeof(c);
   detail::check(api().session->memory_report(handle(), &c, &Rows::add, &rows));
   if (rows.thrown) std::rethrow_exception(rows.thrown);
-  return {c.weights,       c.packed,     c.in_use, c.idle, c.peak, std::move(rows.blocks),
-          c.device_in_use, c.device_idle};
+  return {c.weights,       c.packed,      c.in_use, c.idle,         c.peak, std::move(rows.blocks),
+          c.device_in_use, c.device_idle, c.states, c.device_states};
+}
+
+inline State State::clone_for(const InferenceSession& session,
+                              const std::vector<StatePair>& pairs) const {
+  const std::vector<pfrt_state_pair> list = detail::to_c(pairs);
+  detail::Handle<pfrt_state> made;
+  detail::check(
+      api().state->clone_for(handle(), session.handle(), list.data(), list.size(), made.out()));
+  return from_handle(std::move(made));
 }
 
 inline void InferenceSession::readmit(std::string_view provider, const RunOptions& options) const {

@@ -60,6 +60,8 @@ TEST_F(Inspect, says_what_a_session_takes) {
   EXPECT_TRUE(has(ran.output, "memory      weights ")) << ran.output;
   const Ran json = run("inspect branches.onnx --memory --json");
   EXPECT_TRUE(has(json.output, "\"memory\":{\"weights\":")) << json.output;
+  for (const char* key : {"\"idle\":", "\"states\":0", "\"device_states\":0"})
+    EXPECT_TRUE(has(json.output, key)) << json.output;
   EXPECT_TRUE(has(json.output, "\"blocks\":[")) << json.output;
   EXPECT_EQ(run("inspect branches.onnx --memory --html page.html").code, 2);
 }

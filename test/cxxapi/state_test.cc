@@ -72,6 +72,49 @@ TEST(CxxState, is_kept_in_a_file) {
   EXPECT_EQ(other.state.length(), 3);
 }
 
+TEST(CxxState, is_kept_by_runs_that_only_read_it) {
+  const InferenceSession session(cache());
+  RunOptions options;
+  options.state = session.create_state({{"past_0", "present_0", StateGrowth::Grows, 1}});
+  EXPECT_EQ(step(session, options, 1), 1);
+  RunOptions keeps = options;
+  keeps.keeps_state = true;
+  RunOptions copied(keeps);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(step(session, copied, 10), 11);
+  EXPECT_EQ(options.state.length(), 1);
+  EXPECT_EQ(step(session, options, 2), 3);
+  keeps.state = State();
+  EXPECT_THROW(step(session, keeps, 1), InvalidArgumentError);
+}
+
+TEST(CxxState, chooses_rows_and_goes_to_another_session) {
+  const InferenceSession session(cache()), other(cache());
+  const std::vector<StatePair> pairs = {{"past_0", "present_0", StateGrowth::Grows, 1}};
+  RunOptions options;
+  options.state = session.create_state(pairs);
+  step(session, options, 5);
+  EXPECT_EQ(session.memory_report().states, 4u);
+  EXPECT_EQ(session.memory_report().device_states, 0u);
+  const State clone = options.state.clone();
+  EXPECT_EQ(session.memory_report().states, 4u);
+  options.state.select_rows({0});
+  EXPECT_THROW(options.state.select_rows({1}), InvalidArgumentError);
+  EXPECT_THROW(options.state.select_rows({0, 0}), ShapeMismatchError) << "the batch is 1";
+
+  RunOptions with_other;
+  with_other.state = options.state.clone_for(other, pairs);
+  EXPECT_EQ(step(other, with_other, 2), 7);
+  EXPECT_EQ(step(session, options, 3), 8);
+  EXPECT_THROW(options.state.clone_for(other, {{"past", "present_0"}}), NotFoundError);
+  EXPECT_THROW(options.state.clone_for(other, {{"past_0", "present_0", StateGrowth::InPlace}}),
+               InvalidArgumentError);
+
+  with_other.state.set_outputs({{"present_0", Tensor::from_vector<float>({20, 30}, {1, 2})}});
+  EXPECT_EQ(step(other, with_other, 1), 51);
+  EXPECT_THROW(with_other.state.set_outputs({{"y", Tensor::from_vector<float>({1}, {1, 1})}}),
+               NotFoundError);
+}
+
 TEST(CxxState, says_what_does_not_fit) {
   const InferenceSession session(cache());
   EXPECT_THROW(session.create_state({{"past", "present_0"}}), PyFlameRTError);
