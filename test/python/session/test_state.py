@@ -110,6 +110,86 @@ def test_run_async_leaves_its_values_too(session):
     assert len(state) == 3
 
 
+def test_is_kept_by_runs_that_only_read_it(session):
+    state = session.create_state()
+    session.run(["y"], {"x": block(3, 1)}, rt.RunOptions(state=state))
+    keeps = rt.RunOptions(state=state, keeps_state=True)
+    want = block(3, 1).sum(2) + block(2, 2).sum(2)
+    results = []
+    threads = [threading.Thread(target=lambda: results.append(session.run(["y"], {"x": block(2, 2)}, keeps)[0]))
+               for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(results) == 4 and len(state) == 3
+    for y in results:
+        np.testing.assert_allclose(y, want, rtol=1e-5)
+    assert "keeps_state=True" in repr(keeps) and "keeps_state" not in repr(rt.RunOptions(state=state))
+    keeps.keeps_state = False
+    session.run(["y"], {"x": block(2, 2)}, keeps)
+    assert len(state) == 5
+    with pytest.raises(rt.InvalidArgumentError, match="keep the state"):
+        session.run(["y"], {"x": block(1, 1), "past_0": block(1, 1)}, rt.RunOptions(keeps_state=True))
+    with pytest.raises(rt.InvalidArgumentError, match="keeps_state"):
+        rt.RunOptions(keeps_state=1)
+
+
+def test_chooses_rows(session):
+    state = session.create_state()
+    first = np.concatenate([block(2, seed) for seed in range(3)])
+    session.run(["y"], {"x": first}, rt.RunOptions(state=state))
+    clone = state.clone()
+    state.select_rows([2, 0, 0, 1])
+    np.testing.assert_array_equal(state.get("past_0"), first[[2, 0, 0, 1]])
+    state.select_rows(np.array([3, 1]))
+    np.testing.assert_array_equal(state.get("past_0"), first[[1, 0]])
+    np.testing.assert_array_equal(clone.get("past_0"), first)
+    state.select_rows(range(0))
+    assert state.get("past_0").shape == (0, 2, 2, 3)
+    for rows in ([3], [-1], [1 << 70]):
+        with pytest.raises(rt.InvalidArgumentError, match="row"):
+            clone.select_rows(rows)
+    with pytest.raises(TypeError):
+        clone.select_rows([0.5])
+    np.testing.assert_array_equal(clone.get("past_0"), first)
+
+
+def test_goes_to_another_session_and_comes_from_a_model_for_prompts(session):
+    state = session.create_state()
+    options = rt.RunOptions(state=state)
+    session.run(["y"], {"x": block(3, 1)}, options)
+    other = rt.InferenceSession(cache_model())
+    moved = state.clone_for(other)
+    (a,) = session.run(["y"], {"x": block(1, 2)}, options)
+    (b,) = other.run(["y"], {"x": block(1, 2)}, rt.RunOptions(state=moved))
+    np.testing.assert_array_equal(a, b)
+    with pytest.raises(rt.NotFoundError, match="no 'past_0'"):
+        state.clone_for(rt.InferenceSession(accumulator()))
+    with pytest.raises(rt.InvalidArgumentError, match="InferenceSession"):
+        state.clone_for("other")
+
+    begun = other.create_state({"past_0": "present_0"})
+    begun.set_outputs({"present_0": block(4, 5)})
+    np.testing.assert_array_equal(begun.get("past_0"), block(4, 5))
+    with pytest.raises(rt.NotFoundError, match="'logits'.*'present_0'"):
+        begun.set_outputs({"present_0": block(4, 6), "logits": block(1, 1)})
+    np.testing.assert_array_equal(begun.get("past_0"), block(4, 5))
+
+
+def test_memory_is_in_the_report_once(session):
+    assert session.memory_report().states == 0
+    state = session.create_state()
+    session.run(["y"], {"x": block(10, 1)}, rt.RunOptions(state=state))
+    size = session.memory_report().states
+    assert size == 10 * 6 * 4 and session.memory_report().device_states == 0
+    clones = [state.clone() for _ in range(8)]
+    assert session.memory_report().states == size
+    session.run(["y"], {"x": block(1, 1)}, rt.RunOptions(state=clones[0]))
+    assert session.memory_report().states > 2 * size
+    del clones, state
+
+
 def test_faults_say_what_to_do(session):
     with pytest.raises(rt.NotFoundError, match="'past_0'"):
         session.create_state({"past": "present_0"})

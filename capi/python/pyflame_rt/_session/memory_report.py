@@ -13,7 +13,7 @@ _ROW = ctypes.CFUNCTYPE(None, ctypes.c_void_p, abi.String, ctypes.c_uint64)
 
 @dataclass
 class MemoryReport:
-    """Bytes of memory, of the host's but for the last two; ``weights`` and ``packed`` are shared by sessions."""
+    """Bytes of memory, of the host's but for those of devices; ``weights`` and ``packed`` are shared by sessions."""
 
     weights: int  # the model's constants in memory, mapped files not counted
     packed: int  # constants in providers' own layouts
@@ -23,6 +23,8 @@ class MemoryReport:
     blocks: Dict[str, int]  # by the signature that plans are kept for, as "x[8,3,224,224]"
     device_in_use: int = 0  # blocks of runs under way, in the memory of devices
     device_idle: int = 0  # blocks there that wait for the next run
+    states: int = 0  # values of states and room for the next ones; what states share is counted once
+    device_states: int = 0  # the same, in the memory of devices
 
 
 def memory_report(session: Any) -> MemoryReport:
@@ -37,7 +39,7 @@ def memory_report(session: Any) -> MemoryReport:
     row = _ROW(add)
     lib.check(lib.session.memory_report(session, ctypes.byref(out), ctypes.cast(row, ctypes.c_void_p), None))
     return MemoryReport(out.weights, out.packed, out.in_use, out.idle, out.peak, blocks, out.device_in_use,
-                        out.device_idle)
+                        out.device_idle, out.states, out.device_states)
 
 
 def trimmed(trim: Any, handle: Any) -> int:

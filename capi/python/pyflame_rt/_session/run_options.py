@@ -67,6 +67,11 @@ class NativeRunOptions(RunDesc):
         fault, call.raised = call.raised, None
         return fault
 
+    def set_keeps_state(self, keeps: Any) -> None:
+        if not isinstance(keeps, bool):
+            raise InvalidArgumentError(f"keeps_state of a run is {keeps!r}; give True or False")
+        self.struct.flags = abi.RUN_KEEPS_STATE if keeps else 0
+
     def set_state(self, state: Optional[State]) -> None:
         if state is not None and not hasattr(state, "_handle"):
             raise InvalidArgumentError(f"a run's state is a State, which a session makes, got {type(state).__name__}")
@@ -89,6 +94,7 @@ class RunOptions:
         raises OutOfMemoryError; not set or 0 = no limit.
     priority: of asynchronous runs that wait, those of higher priority are started first; not set = 0.
     state: a State that runs take inputs from and leave their own values in.
+    keeps_state: True = runs only read the state, several of them at once, and return what they make.
     observer: observer(name, value) sees SessionOptions.extra_outputs once a run has computed them, on the run's thread,
         whether the run returns them or not; what it raises comes out of the run. All other values are fused as ever.
     """
@@ -98,9 +104,11 @@ class RunOptions:
     def __init__(self, *, log_level: Optional[LogLevel] = None, tag: Optional[str] = None,
                  timeout_ms: Optional[int] = None, num_threads: Optional[int] = None,
                  memory_limit: Optional[int] = None, priority: Optional[int] = None,
-                 state: Optional[State] = None, observer: Optional[Observer] = None) -> None:
+                 state: Optional[State] = None, keeps_state: bool = False,
+                 observer: Optional[Observer] = None) -> None:
         self._options = NativeRunOptions()
         self.state: Optional[State] = state
+        self.keeps_state: bool = keeps_state
         self.observer: Optional[Observer] = observer
         self.log_level: Optional[LogLevel] = log_level
         self.tag: Optional[str] = tag
@@ -116,10 +124,13 @@ class RunOptions:
                 self._options.set(name, value)
             elif name == "state":
                 self._options.set_state(value)
+            elif name == "keeps_state":
+                self._options.set_keeps_state(value)
             elif name == "observer":
                 self._options.set_observer(value)
             elif name != "_options":
-                raise AttributeError(f"RunOptions has no option '{name}'; it has " + ", ".join(self._KEYS) + ", state, observer")
+                known = ", ".join((*self._KEYS, "state", "keeps_state", "observer"))
+                raise AttributeError(f"RunOptions has no option '{name}'; it has {known}")
             super().__setattr__(name, value)
 
     def cancel(self) -> None:
@@ -131,8 +142,8 @@ class RunOptions:
         self._options.reset_cancel()
 
     def __repr__(self) -> str:
-        known = ((key, getattr(self, key)) for key in (*self._KEYS, "state"))
-        return "RunOptions(" + ", ".join(f"{key}={value!r}" for key, value in known if value is not None) + ")"
+        known = ((key, getattr(self, key)) for key in (*self._KEYS, "state", "keeps_state"))
+        return "RunOptions(" + ", ".join(f"{k}={v!r}" for k, v in known if v is not None and v is not False) + ")"
 
 
 def check_run(status: Any, run_options: Optional[RunOptions]) -> None:

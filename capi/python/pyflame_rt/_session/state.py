@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import operator
 import os
 from typing import Any, FrozenSet, Iterable, List, Mapping, Tuple, Union
 
@@ -22,9 +23,11 @@ class State:
     >>> for token in tokens:
     ...     (logits,) = session.run(["logits"], {"token": token}, options)
 
-    A run takes its inputs from the state, and once it has succeeded the state has what it left; a run that fails changes
-    nothing. Runs with different states may be under way at once; a second run with a state that one has raises
-    BusyError, and so does changing it meanwhile. Name the outputs that are wanted: others are not copied.
+    A run takes its inputs from the state, and once it has succeeded the state has what it left; a run that fails
+    changes nothing, and one with ``RunOptions(state=state, keeps_state=True)`` only reads it. Runs with different
+    states may be under way at once, and so may runs that keep one state; others with one state wait for each other, in
+    the order of the calls. Changing a state that a run has raises BusyError. Name the outputs that are wanted: others
+    are not copied.
     """
 
     def __init__(self, handle: lib.Handle, inputs: FrozenSet[str]) -> None:
@@ -42,12 +45,39 @@ class State:
         """A state of its own with the same values, which takes no memory until runs make new ones."""
         return State(lib.make(lib.state.clone, lib.state.release, self._handle.address), self._inputs)
 
+    def clone_for(self, session: Any, pairs: Union[Mapping[str, str], Iterable[Pair], None] = None) -> "State":
+        """A state of another session, with the values that this one has for inputs of the same names.
+
+        ``pairs`` are as ``session.create_state`` has them. Values are shared; those on a device that the session does
+        not use come to host memory. NotFoundError, ShapeMismatchError, DTypeMismatchError or InvalidArgumentError lists
+        all inputs that do not fit.
+        """
+        if not hasattr(session, "_alive"):
+            raise InvalidArgumentError(f"a state is cloned for an InferenceSession, got {type(session).__name__}")
+        array, count = _pairs_of(pairs)
+        other = session._alive()
+        return _state_of(lib.make(lib.state.clone_for, lib.state.release, self._handle.address, other.address, array,
+                                  count))
+
     def truncate(self, length: int) -> None:
         """Leaves the first ``length`` along the growing axes; 0 leaves the state as it was made.
 
         UnsupportedError for more than 0 where a value is replaced by each run: clone the state before.
         """
         lib.check(lib.state.truncate(self._handle.address, ctypes.c_int64(length)))
+
+    def select_rows(self, rows: Iterable[int]) -> None:
+        """Makes row i of each value what row ``rows[i]`` was, along the axis of the batch.
+
+        That is the axis whose dimension has the batch's name in the session's other inputs, else axis 0. Rows may be
+        repeated, in any order and left out. InvalidArgumentError for a row that there is not; then nothing changes.
+        """
+        listed = [operator.index(row) for row in rows]
+        for row in listed:
+            if not -1 << 63 <= row < 1 << 63:
+                raise InvalidArgumentError(f"a row of a state is counted from 0, got {row}")
+        array = (ctypes.c_int64 * len(listed))(*listed)
+        lib.check(lib.state.select_rows(self._handle.address, array, len(listed)))
 
     def get(self, input_name: str) -> Any:
         """A copy of the value that this input will have; None where there is none yet."""
@@ -59,6 +89,18 @@ class State:
         """Gives this input a value, which is copied, for the next run."""
         handle = value_of(value, input_name)
         lib.check(lib.state.set(self._handle.address, lib.text(input_name), handle.address))
+
+    def set_outputs(self, outputs: Mapping[str, Any]) -> None:
+        """Gives inputs values, which are copied, by the names of the outputs that leave them.
+
+        >>> state = step_session.create_state()
+        >>> state.set_outputs(dict(zip(present_names, prompt_session.run(present_names, {"ids": prompt}))))
+
+        NotFoundError lists outputs that are not the state's; then nothing changes.
+        """
+        handles = [value_of(value, name) for name, value in outputs.items()]
+        array = (ctypes.c_void_p * len(handles))(*(handle.address for handle in handles))
+        lib.check(lib.state.set_outputs(self._handle.address, lib.texts(outputs), array, len(handles)))
 
     def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
         """Writes the values to a file, which is there whole or not at all."""
@@ -76,8 +118,8 @@ class State:
 IN_PLACE = "in_place"
 
 
-def create_state(session: Any, pairs: Union[Mapping[str, str], Iterable[Pair], None]) -> State:
-    """A state of the session of this handle; pairs are as ``InferenceSession.create_state`` has them."""
+def _pairs_of(pairs: Union[Mapping[str, str], Iterable[Pair], None]) -> Tuple[Any, int]:
+    """The pairs as the library takes them, and their number."""
     listed: List[Any] = []
     given_pairs: List[Any] = list(pairs.items() if isinstance(pairs, Mapping) else pairs or [])
     for pair in given_pairs:
@@ -95,8 +137,18 @@ def create_state(session: Any, pairs: Union[Mapping[str, str], Iterable[Pair], N
             raise InvalidArgumentError(f"the axis of a pair is counted from 0, got {axis}")
         listed.append(abi.StatePair(struct_size=ctypes.sizeof(abi.StatePair), growth=growth, axis=axis,
                                     input=lib.text(pair[0]), output=lib.text(pair[1])))
-    array = (abi.StatePair * len(listed))(*listed)
-    handle = lib.make(lib.state.create, lib.state.release, session.address, array, len(listed))
+    out: Any = (abi.StatePair * len(listed))(*listed)
+    out.pairs = listed  # which keep the names
+    return out, len(listed)
+
+
+def create_state(session: Any, pairs: Union[Mapping[str, str], Iterable[Pair], None]) -> State:
+    """A state of the session of this handle; pairs are as ``InferenceSession.create_state`` has them."""
+    array, count = _pairs_of(pairs)
+    return _state_of(lib.make(lib.state.create, lib.state.release, session.address, array, count))
+
+
+def _state_of(handle: lib.Handle) -> State:
     count, name, names = lib.state.input_count(handle.address), abi.String(), set()
     for i in range(count):
         lib.check(lib.state.input_at(handle.address, i, ctypes.byref(name)))
