@@ -293,6 +293,8 @@ const pfrt_env_api kEnvApi = {
     reply_at,
     trim,
     set_memory_planner,
+    importer_option_count,
+    importer_option_at,
 };
 
 }  // namespace pfrt::capi

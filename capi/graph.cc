@@ -28,6 +28,22 @@ void pfrt_graph::refresh() {
   listed = false;
 }
 
+std::shared_ptr<pfrt::Graph> pfrt_graph::end_load() {
+  if (loaded) loaded->store(true);
+  auto out = std::exchange(graph, std::make_shared<pfrt::Graph>());
+  graph->revision = out->revision + 1;
+  refresh();
+  metadata.clear();
+  return out;
+}
+
+pfrt::Status pfrt_graph::open() const {
+  if (!loaded || !loaded->load()) return {};
+  return pfrt::error(pfrt::Code::kINVALID_ARGUMENT,
+                     "using a graph that a load has built: the load is over, and the graph is its "
+                     "model's; take a copy of the model's graph (model->graph) and edit that");
+}
+
 void pfrt_graph::drop_value(const pfrt::Value* value) {
   const auto found = values.find(value);
   if (found == values.end()) return;
@@ -47,7 +63,7 @@ void list(pfrt_graph* g) {
 
 pfrt_graph* body_handle(pfrt_graph* g, const std::shared_ptr<Graph>& body) {
   pfrt_graph*& handle = g->bodies[body.get()];
-  if (!handle) handle = new pfrt_graph(body);
+  if (!handle) handle = new pfrt_graph(body, g->loaded);
   return handle;
 }
 
@@ -64,10 +80,12 @@ pfrt_status* create_subgraph(pfrt_graph* outer, pfrt_string name, pfrt_graph** o
   return guard([&]() -> Status {
     if (!outer || !out) return null_argument(outer ? "out_graph" : "outer");
     *out = nullptr;
+    PFRT_TRY(outer->open());
     if (outer->graph->depth >= kMaxBodyDepth)
       return error(Code::kINVALID_ARGUMENT, "making body '", name, "': bodies nest at most ",
                    kMaxBodyDepth, " deep");
-    *out = new pfrt_graph(Graph::subgraph_of(*outer->graph, std::string(view(name))));
+    *out =
+        new pfrt_graph(Graph::subgraph_of(*outer->graph, std::string(view(name))), outer->loaded);
     return {};
   });
 }
@@ -538,6 +556,7 @@ pfrt_status* topological_order(pfrt_graph* graph, const uint32_t** out_ids, size
     if (!graph || !out_ids || !out_count) return null_argument("graph, out_ids or out_count");
     *out_ids = nullptr;
     *out_count = 0;
+    PFRT_TRY(graph->open());
     graph->refresh();
     PFRT_TRY(graph->graph->bind_captures());
     PFRT_ASSIGN(graph->order, graph->graph->topological_order());
@@ -550,6 +569,7 @@ pfrt_status* topological_order(pfrt_graph* graph, const uint32_t** out_ids, size
 pfrt_status* validate(pfrt_graph* graph) {
   return guard([&]() -> Status {
     if (!graph) return null_argument("graph");
+    PFRT_TRY(graph->open());
     PFRT_TRY(graph->graph->bind_captures());
     return verify(*graph->graph);
   });

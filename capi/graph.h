@@ -14,6 +14,7 @@ template <typename Fn>
 pfrt_status* edit(pfrt_graph* graph, Fn fn) {
   return guard([&]() -> Status {
     if (!graph) return null_argument("graph");
+    PFRT_TRY(graph->open());
     graph->edited();
     return fn(*graph->graph);
   });

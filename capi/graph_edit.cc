@@ -56,6 +56,7 @@ pfrt_status* clone(const pfrt_graph* graph, pfrt_graph** out) {
   return guard([&]() -> Status {
     if (!graph || !out) return null_argument(graph ? "out_graph" : "graph");
     *out = nullptr;
+    PFRT_TRY(graph->open());
     *out = new pfrt_graph(graph->graph->clone());
     return {};
   });
@@ -70,6 +71,7 @@ pfrt_status* extract_part(const pfrt_graph* graph, const pfrt_string* inputs, si
                            : input_count && !inputs ? "inputs"
                                                     : "outputs");
     *out = nullptr;
+    PFRT_TRY(graph->open());
     const std::shared_ptr<Graph> whole = graph->graph->clone();
     const auto ids_of = [&](const pfrt_string* names,
                             size_t count) -> Result<std::vector<ValueId>> {
@@ -160,6 +162,7 @@ pfrt_status* consumers(pfrt_graph* graph, pfrt_string value, const uint32_t** ou
     if (!graph || !out || !count) return null_argument("graph, out_ids or out_count");
     *out = nullptr;
     *count = 0;
+    PFRT_TRY(graph->open());
     Graph& g = *graph->graph;
     PFRT_ASSIGN(const ValueId id, named_value(g, value, "looking for what uses"));
     PFRT_TRY(g.bind_captures());
@@ -302,6 +305,7 @@ pfrt_status* initializer_for_write(pfrt_graph* graph, pfrt_string name, pfrt_val
   return guard([&]() -> Status {
     if (!graph || !out) return null_argument(graph ? "out_value" : "graph");
     *out = nullptr;
+    PFRT_TRY(graph->open());
     graph->refresh();
     Graph& g = *graph->graph;
     PFRT_ASSIGN(const ValueId id, named_initializer(g, name, "writing initializer"));
@@ -335,6 +339,7 @@ pfrt_status* initializer_for_write(pfrt_graph* graph, pfrt_string name, pfrt_val
 pfrt_status* validate_everything(pfrt_graph* graph, pfrt_env*) {
   return guard([&]() -> Status {
     if (!graph) return null_argument("graph");
+    PFRT_TRY(graph->open());
     return validate_all(*graph->graph);
   });
 }

@@ -119,6 +119,7 @@ pfrt_status* from_graph(pfrt_env* env, const pfrt_graph* graph, const pfrt_optio
   return guard([&]() -> Status {
     if (!env || !graph || !out) return null_argument(!env ? "env" : !graph ? "graph" : "out_model");
     *out = nullptr;
+    PFRT_TRY(graph->open());
     PFRT_ASSIGN(const Options o, load_options(options, "making"));
     PFRT_ASSIGN(auto model, model_of_graph(*env->state, *graph->graph, o));
     *out = handle_of(*env, std::move(model));
@@ -167,6 +168,8 @@ pfrt_status* info(const pfrt_model* model, pfrt_model_info* out) {
     i.parameter_count = m.parameter_count;
     i.parameter_bytes = m.parameter_bytes;
     i.import_ms = m.import_ms;
+    i.entry = to_c(m.entry);
+    i.entries = to_c(m.entries);
     return write(out, i);
   });
 }

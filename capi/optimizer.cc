@@ -226,6 +226,7 @@ pfrt_status* run(pfrt_optimizer* o, pfrt_graph* graph, pfrt_string pass, uint32_
     if (!o || !graph || !out)
       return null_argument(!o ? "optimizer" : !graph ? "graph" : "out_result");
     *out = nullptr;
+    PFRT_TRY(graph->open());
     if (graph->graph->depth > 0)
       return error(Code::kINVALID_ARGUMENT, "optimising graph '", graph->graph->name,
                    "': it is the body of a node; optimise the graph it is in");

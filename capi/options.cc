@@ -97,6 +97,16 @@ pfrt_status* set_progress(pfrt_options* o, pfrt_progress_fn fn, void* user) {
   });
 }
 
+pfrt_status* set_definer(pfrt_options* o, pfrt_define_fn fn, void* user) {
+  return edit(o, [&](Options& options) -> Status {
+    if (options.kind() != PFRT_OPTIONS_LOAD)
+      return error(Code::kINVALID_ARGUMENT, "setting a definer: the options are of kind ",
+                   options_kind_name(options.kind()), ", not load");
+    options.set_definer({fn, user});
+    return {};
+  });
+}
+
 void cancel(pfrt_options* o) {
   if (o) o->options.set_cancelled(true);
 }
@@ -124,6 +134,7 @@ const pfrt_options_api kOptionsApi = {
     cancel,
     reset_cancel,
     set_progress,
+    set_definer,
 };
 
 }  // namespace pfrt::capi

@@ -36,7 +36,7 @@ struct pfrt_env : pfrt::capi::Counted {
   };
   std::vector<std::unique_ptr<KernelList>> kernels;
   struct OptionList {
-    std::string provider;
+    std::string of;                // name of a provider, or "import." and that of an importer
     std::deque<std::string> keys;  // with prefix; rows point here
     std::vector<pfrt_option_info> rows;
   };

@@ -3,6 +3,7 @@
 // Members of a graph's handle: the graph, and what getters handed out.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <memory>
 #include <string>
@@ -16,7 +17,9 @@
 #include "pyflame_rt/pyflame_rt.h"
 
 struct pfrt_graph : pfrt::capi::Counted {
-  explicit pfrt_graph(std::shared_ptr<pfrt::Graph> g) : graph(std::move(g)) {}
+  using Flag = std::shared_ptr<std::atomic<bool>>;
+  explicit pfrt_graph(std::shared_ptr<pfrt::Graph> g, Flag of_load = nullptr)
+      : graph(std::move(g)), loaded(std::move(of_load)) {}
   ~pfrt_graph();
   // Increments the graph's revision and drops storage that getters handed out.
   void edited();
@@ -24,8 +27,13 @@ struct pfrt_graph : pfrt::capi::Counted {
   void refresh();
   // Releases the handle of a constant that leaves the graph.
   void drop_value(const pfrt::Value* value);
+  // Takes the graph out, of which no handle can edit anything any more.
+  std::shared_ptr<pfrt::Graph> end_load();
+  // INVALID_ARGUMENT once the load is over for which the graph was built: it is a model's then.
+  pfrt::Status open() const;
 
   std::shared_ptr<pfrt::Graph> graph;
+  Flag loaded;  // shared by handles of a graph that a load builds and of its bodies; null elsewhere
   uint64_t revision = 0;  // revision of the graph that the storage below describes
   struct NodeStorage {
     std::vector<pfrt_string> inputs, outputs;

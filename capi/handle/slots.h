@@ -25,6 +25,9 @@ pfrt_status* reply_at(const pfrt_reply* reply, size_t index, pfrt_string* out_na
 pfrt_status* provider_option_count(pfrt_env* env, pfrt_string provider, size_t* out);
 pfrt_status* provider_option_at(pfrt_env* env, pfrt_string provider, size_t index,
                                 pfrt_option_info* out);
+pfrt_status* importer_option_count(pfrt_env* env, pfrt_string importer, size_t* out);
+pfrt_status* importer_option_at(pfrt_env* env, pfrt_string importer, size_t index,
+                                pfrt_option_info* out);
 
 pfrt_status* create_on(pfrt_session* session, pfrt_string provider, pfrt_dtype dtype,
                        const int64_t* dims, size_t rank, pfrt_value** out);

@@ -81,8 +81,8 @@ Status give_options(std::string_view doing, const Options& o,
                    " is given twice, by different names of the provider");
     if (it->features & PFRT_PROVIDER_OPTIONS) {
       PFRT_ASSIGN(const std::vector<pfrt_option_info> schema,
-                  provider_options(*it->table, it->name));
-      PFRT_TRY(check_option(schema, key, given.key, given.value));
+                  declared_options(it->table->option_count, it->table->option_at, it->name));
+      PFRT_TRY(check_option(schema, "creating a session", key, given.key, given.value));
     }
     it->options.emplace_back(std::move(given.key), std::move(given.value));
   }

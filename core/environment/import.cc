@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 
 #include "core/base/os/cpu.h"
 #include "core/base/os/path.h"
+#include "core/options/provider_options.h"
 #include "core/session/compiled_cache.h"
 
 namespace pfrt {
@@ -19,17 +21,20 @@ std::string lower(std::string text) {
   return text;
 }
 
-std::shared_ptr<const Importer> importer_by_content(PluginSource& plugins,
-                                                    const ModelSource& source) {
-  std::shared_ptr<const Importer> best;
-  uint32_t best_score = 0;
-  for (const auto& importer : plugins.importers()) {
+// The importers that may know the content, the surest first, without the one called |asked|.
+std::vector<std::shared_ptr<const Importer>> importers_by_content(PluginSource& plugins,
+                                                                  const ModelSource& source,
+                                                                  std::string_view asked) {
+  std::vector<std::pair<uint32_t, std::shared_ptr<const Importer>>> scored;
+  for (auto& importer : plugins.importers()) {
     const uint32_t score = importer->probe(source.data, source.size);
-    if (score <= best_score) continue;
-    best_score = score;
-    best = importer;
+    if (score > 0 && importer->name() != asked) scored.emplace_back(score, std::move(importer));
   }
-  return best;
+  std::ranges::stable_sort(scored, std::greater(), [](const auto& s) { return s.first; });
+  std::vector<std::shared_ptr<const Importer>> out;
+  out.reserve(scored.size());
+  for (auto& [score, importer] : scored) out.push_back(std::move(importer));
+  return out;
 }
 
 Status unknown_format(PluginSource& plugins, std::string_view what, std::string why) {
@@ -61,9 +66,9 @@ Result<std::shared_ptr<Graph>> import_pfm(ImportCall& call) {
   const ModelSource& source = call.source();
   auto loaded = load_pfm(source.data, source.size, source.keep, call.progress());
   if (!loaded.ok()) return loaded.take_status().prepend("loading " + source.text());
-  call.info = std::move(loaded->info);
+  call.attempt.info = std::move(loaded->info);
   if (loaded->version == 1)
-    call.warnings.emplace_back(
+    call.attempt.warnings.emplace_back(
         "the file has .pfm version 1, in which damage to the graph is not noticed; save it anew");
   return std::move(loaded->graph);
 }
@@ -90,37 +95,109 @@ Result<std::vector<std::pair<std::string, std::string>>> options_for(PluginSourc
   return out;
 }
 
+// Gives |call| the options for |importer|, each of which |schema| has.
+Status take_options(PluginSource& plugins, ImportCall& call, const std::string& importer,
+                    const Options& options, const std::vector<pfrt_option_info>& schema) {
+  const std::string doing = "loading " + call.source().text();
+  auto taken = options_for(plugins, importer, options);
+  if (!taken.ok()) return taken.take_status().prepend(doing);
+  call.attempt.options = taken.take();
+  for (const auto& [key, value] : call.attempt.options)
+    PFRT_TRY(check_option(schema, doing, message("import.", importer, ".", key), key, value));
+  return {};
+}
+
+// Nothing that the caller asked for was passed over, and what the importer says fits the graph.
+Status check_import(const ImportCall& call, const Graph& graph, const std::string& format) {
+  const std::string doing = "loading " + call.source().text();
+  if (!call.entry.empty() && call.attempt.entries.empty())
+    return error(Code::kINVALID_ARGUMENT, doing, ": option 'entry' is '", call.entry, "', but a ",
+                 format, " file has one graph and no entries to choose from; leave it out");
+  if (call.definer.fn && !call.attempt.asked_definer)
+    return error(Code::kINVALID_ARGUMENT, doing, ": a definer was given, but the ", format,
+                 " file has a graph of its own; load it without one");
+  for (const auto& [input, output] : call.attempt.pairs) {
+    const bool has_input = graph.is_input(graph.find(input));
+    if (has_input && graph.is_output(graph.find(output))) continue;
+    return error(Code::kINVALID_MODEL, doing, ": its state has the pair of input '", input,
+                 "' and output '", output, "', but the graph has no such ",
+                 has_input ? "output" : "input");
+  }
+  return {};
+}
+
+// The graph that one importer makes of the source.
+Result<std::shared_ptr<Graph>> import_with(PluginSource& plugins, ImportCall& call,
+                                           const Importer& importer, const Options& options,
+                                           ModelInfo& info) {
+  call.attempt = {};
+  info.format = lower(importer.name());
+  PFRT_ASSIGN(const auto schema, importer.options());
+  PFRT_TRY(take_options(plugins, call, info.format, options, schema));
+  auto graph = importer.load(call);
+  if (call.attempt.defined.ok()) return graph;
+  Status failed = call.attempt.defined;
+  return std::move(failed.prepend("loading " + call.source().text()));
+}
+
+// The graph of the source, by the importer that takes it: |named| by the file's extension (may be
+// null), then those that know its content. |why| says why the named one is not usable.
+Result<std::shared_ptr<Graph>> import_with_any(PluginSource& plugins, ImportCall& call,
+                                               std::shared_ptr<const Importer> named,
+                                               std::string why, const Options& options,
+                                               ModelInfo& info) {
+  const std::string doing = "loading " + call.source().text();
+  std::vector<std::pair<std::string, Status>> declined;  // by name of the importer
+  std::vector<std::shared_ptr<const Importer>> candidates;
+  if (named) candidates.push_back(std::move(named));
+  for (bool all = false;; all = true) {
+    for (const auto& importer : candidates) {
+      auto graph = import_with(plugins, call, *importer, options, info);
+      if (graph.ok() || graph.status().code() != Code::kUNSUPPORTED_FORMAT ||
+          !call.attempt.defined.ok())
+        return graph;
+      declined.emplace_back(importer->name(), graph.take_status());
+    }
+    if (all) break;
+    candidates = importers_by_content(plugins, call.source(),
+                                      declined.empty() ? std::string() : declined.front().first);
+  }
+  if (declined.empty()) return unknown_format(plugins, call.source().text(), std::move(why));
+  if (declined.size() == 1) return std::move(declined.front().second);
+  std::string reasons;
+  for (const auto& [name, status] : declined) {
+    std::string_view text = status.message();
+    if (text.starts_with(doing + ": ")) text.remove_prefix(doing.size() + 2);
+    reasons += message(reasons.empty() ? "" : "; ", name, " (", text, ")");
+  }
+  return error(Code::kUNSUPPORTED_FORMAT, doing, ": no importer takes it; asked were ", reasons);
+}
+
 // The graph of the source, by the format that its name or content tells.
 Result<std::shared_ptr<Graph>> import_graph(PluginSource& plugins, ImportCall& call,
                                             const Options& options, ModelInfo& info) {
   const ModelSource& source = call.source();
   const std::string what = source.text();
-  const auto take_options = [&](std::string_view importer) -> Status {
-    auto taken = options_for(plugins, importer, options);
-    if (!taken.ok()) return taken.take_status().prepend("loading " + what);
-    call.options = taken.take();
-    return {};
-  };
   if (source.size == 0) return error(Code::kINVALID_MODEL, "loading ", what, ": it is empty");
+  std::shared_ptr<Graph> graph;
   if (is_pfm(source.data, source.size)) {
     info.format = "pfm";
-    PFRT_TRY(take_options(info.format));
-    if (!call.options.empty())
-      return error(Code::kINVALID_ARGUMENT, "loading ", what, ": there is no option '",
-                   call.options.front().first, "' of the pfm importer; it has none");
-    return import_pfm(call);
+    PFRT_TRY(take_options(plugins, call, info.format, options, {}));
+    PFRT_ASSIGN(graph, import_pfm(call));
+  } else {
+    const std::string extension = extension_of(source.name);
+    if (extension == "pfm")
+      return error(Code::kINVALID_MODEL, "loading ", what, ": it does not start like a .pfm file");
+    std::string why;
+    PFRT_ASSIGN(auto named, importer_for(plugins, extension, &why));
+    PFRT_ASSIGN(graph,
+                import_with_any(plugins, call, std::move(named), std::move(why), options, info));
   }
-  const std::string extension = extension_of(source.name);
-  if (extension == "pfm")
-    return error(Code::kINVALID_MODEL, "loading ", what, ": it does not start like a .pfm file");
-  std::string why;
-  PFRT_ASSIGN(auto importer, importer_for(plugins, extension, &why));
-  if (!importer) importer = importer_by_content(plugins, source);
-  if (!importer) return unknown_format(plugins, what, std::move(why));
-  auto graph = std::make_shared<Graph>();
-  info.format = lower(importer->name());
-  PFRT_TRY(take_options(info.format));
-  PFRT_TRY(importer->load(call, graph));
+  PFRT_TRY(check_import(call, *graph, info.format));
+  const ImportCall::Attempt& made = call.attempt;
+  if (!made.entries.empty()) info.entry = made.entries[made.entry];
+  for (const std::string& entry : made.entries)
+    info.entries += message(info.entries.empty() ? "" : ",", entry);
   return graph;
 }
 
@@ -128,7 +205,8 @@ Result<std::shared_ptr<Graph>> import_graph(PluginSource& plugins, ImportCall& c
 std::string load_key(Environment& environment, const Options& options) {
   std::string key =
       message(library_identity(), "/", options.get(load_option::kValidate), "/",
-              options.get(load_option::kInferShapes), "/", options.get(load_option::kConfine));
+              options.get(load_option::kInferShapes), "/", options.get(load_option::kConfine), "/",
+              options.get(load_option::kEntry));
   for (const Options::ForPlugin& given : options.for_plugins())
     key += message("/", given.word, ".", given.key.size(), ":", given.key, "=", given.value);
   return key + "/" + environment.plugins().searched();
@@ -173,23 +251,6 @@ Result<std::shared_ptr<const Importer>> importer_for(PluginSource& plugins,
   return std::shared_ptr<const Importer>();
 }
 
-Result<ImportCall::Bytes> ImportCall::open_beside(std::string_view location) {
-  if (source_.read_beside) {
-    reads_beside = true;
-    PFRT_ASSIGN(const auto bytes, source_.read_beside(location, progress_));
-    return Bytes{bytes, bytes->data(), bytes->bytes()};
-  }
-  if (source_.path.empty())
-    return error(Code::kUNSUPPORTED, "opening external data '", location,
-                 "': the model was given as memory, so it has no folder; load it from its file");
-  PFRT_ASSIGN(const auto file,
-              os::MappedFile::open_beside(source_.path, std::string(location), confine_,
-                                          environment_.guard_mapped_files()));
-  if (file->health()) files.push_back(file->health());
-  model_files.push_back({file->path(), file->stamp(), file});
-  return Bytes{file, file->data(), file->size()};
-}
-
 Result<std::shared_ptr<const Model>> load_model(Environment& environment, const ModelSource& source,
                                                 const Options& options, Progress& progress,
                                                 uint64_t started) {
@@ -199,22 +260,27 @@ Result<std::shared_ptr<const Model>> load_model(Environment& environment, const 
       options.get(load_option::kConfine) == "strict" ? os::Confine::kStrict : os::Confine::kLinks);
   if (const auto file = os::health_of(source.data)) call.files.push_back(file);
   if (source.file) call.model_files.push_back({source.path, source.file->stamp(), source.file});
+  call.definer = options.definer();
+  call.entry = options.get(load_option::kEntry);
   ModelInfo info;
   auto graph = import_graph(environment.plugins(), call, options, info);
   // Bytes of a file that is gone mean nothing, whether the result looks right or wrong.
   for (const auto& used : call.files)
     if (used->check()) return used->status().prepend("loading " + source.text());
   if (!graph.ok()) return graph.take_status();
-  apply_info(call.info, *graph.value(), info);
+  apply_info(call.attempt.info, *graph.value(), info);
   info.import_ms = static_cast<double>(os::monotonic_ns() - started) * 1e-6;
   PFRT_ASSIGN(const auto operators, environment.registry().operators_for(*graph.value()));
   auto model = Model::create(graph.take(), std::move(info), options.get(load_option::kValidate),
-                             options.get(load_option::kInferShapes), std::move(call.warnings),
-                             progress, operators);
+                             options.get(load_option::kInferShapes),
+                             std::move(call.attempt.warnings), progress, operators);
   if (!model.ok()) return model.take_status().prepend("loading " + source.text());
-  if (source.file)
+  // The bytes of a file do not tell what a definer makes of it.
+  const bool told_by_bytes = !call.definer.fn;
+  if (told_by_bytes && source.file)
     model.value()->set_files(std::move(call.model_files), load_key(environment, options));
-  else if (!call.reads_beside && environment.cache(options.get(load_option::kCacheDir)))
+  else if (told_by_bytes && !call.reads_beside &&
+           environment.cache(options.get(load_option::kCacheDir)))
     model.value()->set_memory(source.data, source.size, load_key(environment, options));
   for (const std::string& warning : model.value()->warnings())
     environment.logger().log(PFRT_LOG_INFO, "loading ", source.text(), ": ", warning);
@@ -241,7 +307,7 @@ Result<std::shared_ptr<const Model>> load_model_file(Environment& environment, s
   source.file = file.value();
   source.keep = file.take();
   const std::shared_ptr<CompiledCache> cache =
-      environment.cache(options.get(load_option::kCacheDir));
+      options.definer().fn ? nullptr : environment.cache(options.get(load_option::kCacheDir));
   if (!cache) return load_model(environment, source, options, progress, started);
   if (auto known = known_model(environment, *cache, source, options)) {
     PFRT_TRY(progress.stage("done", 1.0));
@@ -264,6 +330,10 @@ Result<std::shared_ptr<const Model>> model_of_graph(Environment& environment, co
   const EnvironmentScope scope =
       EnvironmentScope::lasting(environment, load_budget(environment, options));
   Progress progress = options.progress();
+  if (options.definer().fn || !options.get(load_option::kEntry).empty())
+    return error(Code::kINVALID_ARGUMENT, "making a model of a graph: ",
+                 options.definer().fn ? "a definer" : "option 'entry'",
+                 " is for files; leave it out");
   ModelInfo info;
   info.format = "graph";
   PFRT_ASSIGN(const auto operators, environment.registry().operators_for(graph));

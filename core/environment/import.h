@@ -54,11 +54,29 @@ class ImportCall {
   Logger& logger() { return environment_.logger(); }
   // Opens a file that the model refers to.
   Result<Bytes> open_beside(std::string_view location);
+  // The index of the load's entry among |names|, which are all that the file has.
+  Result<size_t> choose_entry(std::vector<std::string> names);
+  // Has |graph| declare |pair|, whose ports it has to have once it is whole.
+  Status add_state(Graph& graph, const pfrt_state_pair& pair);
 
-  // Options of the load for this importer.
-  std::vector<std::pair<std::string, std::string>> options;
-  InfoList info;
-  std::vector<std::string> warnings;
+  // What one importer is given, and what it says. Another that is asked after it begins anew.
+  struct Attempt {
+    // Options of the load for this importer.
+    std::vector<std::pair<std::string, std::string>> options;
+    InfoList info;
+    std::vector<std::string> warnings;
+    std::vector<std::string> entries;                        // of the file; empty: it has none
+    size_t entry = 0;                                        // the one that is read
+    std::vector<std::pair<std::string, std::string>> pairs;  // declared inputs and outputs
+    bool asked_definer = false;
+    Status defined;  // what the definer has said
+  };
+  Attempt attempt;
+  // The caller's, for a file that has weights alone.
+  Options::Definer definer;
+  // The entry that the caller wants; empty = any.
+  std::string entry;
+
   std::vector<std::shared_ptr<os::FileHealth>> files;  // that were read
   std::vector<ModelFile> model_files;                  // the same, and copies
   bool reads_beside = false;                           // by ModelSource::read_beside

@@ -30,7 +30,11 @@ class Importer {
   virtual std::vector<std::string_view> extensions() const = 0;  // "onnx", lower case
   // Certainty that |data| is of its format; 0 = it is not.
   virtual uint32_t probe(const void* data, uint64_t size) const = 0;
-  virtual Status load(ImportCall& call, const std::shared_ptr<Graph>& graph) const = 0;
+  // The options of a load that it knows, by its own keys.
+  virtual Result<std::vector<pfrt_option_info>> options() const = 0;
+  // Returns the graph, which nobody else can edit any more. UNSUPPORTED_FORMAT declines: the bytes
+  // are not of its format after all.
+  virtual Result<std::shared_ptr<Graph>> load(ImportCall& call) const = 0;
   virtual bool writes() const = 0;
   virtual Status save(ExportCall& call, std::shared_ptr<Graph> graph) const = 0;
 };

@@ -26,6 +26,7 @@ namespace pfrt {
 
 struct ModelInfo {
   std::string producer_name, producer_version, domain, description, format;
+  std::string entry, entries;  // method that was loaded, and all of the file's, comma-separated
   int64_t model_version = 0;
   int64_t ir_version = 0;  // of the ONNX file it came from; 0 = of none
   uint64_t node_count = 0, initializer_count = 0, parameter_count = 0, parameter_bytes = 0;

@@ -67,6 +67,7 @@ inline constexpr Key<int64_t> kTimeoutMs{"timeout_ms"};
 inline constexpr Key<std::string> kConfine{"confine"};
 inline constexpr Key<int64_t> kMemoryLimit{"memory_limit"};
 inline constexpr Key<std::string> kCacheDir{"cache_dir"};
+inline constexpr Key<std::string> kEntry{"entry"};
 
 }  // namespace load_option
 

@@ -70,6 +70,13 @@ class Options {
     progress_ = fn;
     progress_user_ = user;
   }
+  // The function that builds the graphs of files that have weights alone, of LOAD options.
+  struct Definer {
+    pfrt_define_fn fn = nullptr;
+    void* user = nullptr;
+  };
+  void set_definer(Definer definer) { definer_ = definer; }
+  const Definer& definer() const { return definer_; }
   // The progress of a call, which the cancel flag stops, and a timeout that counts from now.
   Progress progress() const;
 
@@ -88,6 +95,7 @@ class Options {
   std::map<std::string, bool, std::less<>> set_;
   pfrt_progress_fn progress_ = nullptr;
   void* progress_user_ = nullptr;
+  Definer definer_;
   std::shared_ptr<uint32_t> cancel_ = std::make_shared<uint32_t>(0);
 };
 

@@ -76,6 +76,9 @@ inline constexpr OptionRow kLoad[] = {
      "limit but the environment's"},
     {"cache_dir", PFRT_OPTION_STRING, "", "",
      "the session option of this name, for what is known of the model's file; give both"},
+    {"entry", PFRT_OPTION_STRING, "", "",
+     "which method of a file that may have several, such as TorchScript's, is loaded; empty = the "
+     "one that its format takes for the first"},
 };
 
 inline constexpr OptionRow kSession[] = {

@@ -46,6 +46,8 @@ void each_field(Info& info, Fn fn) {
   fn("domain", info.domain);
   fn("description", info.description);
   fn("format", info.format);
+  fn("entry", info.entry);
+  fn("entries", info.entries);
   fn("model_version", info.model_version);
   fn("ir_version", info.ir_version);
   fn("node_count", info.node_count);

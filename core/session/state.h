@@ -18,22 +18,14 @@
 
 #include "core/exec/run/run_types.h"
 #include "core/session/session.h"
+#include "core/session/state_pair.h"
 #include "core/session/turns.h"
 
 namespace pfrt {
 
-// An output, and the input that it becomes in the next run. The value grows along |axis|, or is a
-// cache with room to write into (kInPlace).
-struct StatePair {
-  enum class Growth { kByNames, kNone, kAlong, kInPlace };  // kByNames: as names and graph tell
-  std::string input, output;
-  Growth growth = Growth::kByNames;
-  size_t axis = 0;
-};
-
 class State {
  public:
-  // An empty |pairs| means the pairs that the ports' names tell.
+  // An empty |pairs| means those that the model declares or else the ports' names tell.
   static Result<std::shared_ptr<State>> create(std::shared_ptr<Session> session,
                                                const std::vector<StatePair>& pairs);
   ~State();
@@ -91,6 +83,7 @@ class State {
 
   // ---- pairs (state_pairs.cc) ----
   Status add(const StatePair& pair);
+  Status add_declared_or_named();
   Status find_pairs();
 
   const PortInfo& input_of(const Entry& e) const { return session_->inputs()[e.input]; }

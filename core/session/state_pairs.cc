@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/session/declared_pairs.h"
 #include "core/session/state.h"
 
 namespace pfrt {
@@ -68,7 +69,7 @@ Result<std::shared_ptr<State>> State::create(std::shared_ptr<Session> session,
                                              const std::vector<StatePair>& pairs) {
   std::shared_ptr<State> state(new State(std::move(session)));
   for (const StatePair& pair : pairs) PFRT_TRY(state->add(pair));
-  if (pairs.empty()) PFRT_TRY(state->find_pairs());
+  if (pairs.empty()) PFRT_TRY(state->add_declared_or_named());
   state->session_->states().add(state);
   return state;
 }
@@ -116,6 +117,13 @@ Status State::add(const StatePair& pair) {
                  ": a value in place is a tensor of numbers");
   entries_.push_back(std::move(e));
   return {};
+}
+
+Status State::add_declared_or_named() {
+  PFRT_ASSIGN(const std::vector<StatePair> declared,
+              declared_pairs(session_->model()->signature()));
+  for (const StatePair& pair : declared) PFRT_TRY(add(pair));
+  return declared.empty() ? find_pairs() : Status();
 }
 
 Status State::find_pairs() {

@@ -649,9 +649,23 @@ static inline pfrt_code pfrt_compile_each(pfrt_provider* provider, const pfrt_re
 }
 
 /* ------------------------------------------------------------------ importers */
+/* An importer fills a graph from a file's bytes.
+ *  - Choosing one: the importer that the file's extension names is asked first, then the others by what probe says of
+ *    the first bytes. probe guesses from these; load decides for good. When load returns UNSUPPORTED_FORMAT, "not mine
+ *    after all", with a message that says why, the next one is asked, with an empty graph. If all decline, the caller's
+ *    error has each one's message. Every other code ends the load.
+ *  - Weights without a graph: load calls define, or returns UNSUPPORTED_FORMAT where that is NULL. The message then
+ *    says what the file is, how many tensors it holds, and that a definer is needed.
+ *  - Default inputs: an input with an initializer of its name has that value where it is not fed. The type given to
+ *    add_input, which may be dynamic, says what may be fed.
+ *  - States: add_state says which outputs are inputs of the next run.
+ */
 /* Features of an importer besides load. */
 typedef uint64_t pfrt_importer_features;
-enum { PFRT_IMPORTER_SAVE = 1 /* has save() */ };
+enum {
+  PFRT_IMPORTER_SAVE = 1,   /* has save() */
+  PFRT_IMPORTER_OPTIONS = 2 /* has option_count() and option_at(); without it, a load takes no options for it */
+};
 
 /* A file's bytes as the host mapped or read them; reference-counted. */
 typedef struct pfrt_file pfrt_file;
@@ -662,12 +676,14 @@ typedef struct pfrt_import_request {
   uint32_t abi;
   void* host;
   const pfrt_api* api; /* the client tables: the graph is built with them */
-  pfrt_graph* graph;   /* empty, to be filled */
+  /* Empty, to be filled. After load, a handle of it (or of one of its bodies) that was retained refuses every edit. */
+  pfrt_graph* graph;
   pfrt_string path;    /* empty when the model came from memory */
   const void* data;    /* the whole model */
   uint64_t size; /* bytes at |data| */
   pfrt_file* file;     /* owner of |data|: retain it for every initializer that is a view into it */
-  const pfrt_key_value* options; /* load options given by the caller for this importer */
+  /* Load options given by the caller for this importer, by its own keys, each checked against option_at. */
+  const pfrt_key_value* options;
   size_t option_count;
   /* Adds a reference to the file. */
   void (*file_retain)(pfrt_file* file);
@@ -682,6 +698,18 @@ typedef struct pfrt_import_request {
   /* Model-level metadata keys: graph_name, producer_name, producer_version, domain,
    * model_version, description, ir_version. */
   void (*set_info)(const struct pfrt_import_request* request, pfrt_string key, pfrt_string value);
+  /* For formats whose files may have several methods: |names| are all of the file's, the default first. |out_index| is
+   * the one to read, which the load option "entry" names. INVALID_ARGUMENT, which lists them, where it names none of
+   * them. A load with that option fails where the importer does not ask. */
+  pfrt_code (*choose_entry)(const struct pfrt_import_request* request, const pfrt_string* names, size_t count,
+                            const pfrt_sink* sink, size_t* out_index);
+  /* Declares that an output of a run is an input of the next one. The model keeps that as metadata
+   * "pyflame_rt.state.<input>", in saved files too, and state->create without pairs goes by it. */
+  pfrt_code (*add_state)(const struct pfrt_import_request* request, const pfrt_state_pair* pair,
+                         const pfrt_sink* sink);
+  /* Has the caller's definer fill the graph; NULL where the caller gave none. A failure is the load's error, whatever
+   * load returns. |weights| need to live during the call; the definer may retain the values. */
+  pfrt_code (*define)(const struct pfrt_import_request* request, const pfrt_weights* weights, const pfrt_sink* sink);
 } pfrt_import_request;
 
 /* Arguments of an exporter; valid during its call. */
@@ -709,13 +737,19 @@ typedef struct pfrt_importer_table {
   uint32_t abi;
   const pfrt_string* extensions; /* "onnx", without the dot */
   size_t extension_count;
-  /* Returns 0 for certainly not this format up to 100 for certainly; |size| may be less than the
-   * whole file's. */
+  /* Returns 0 for certainly not this format up to 100 for certainly. |data| are the first |size| bytes, which may be
+   * fewer than the file has: what it says is a guess by the first record, and load decides. */
   uint32_t (*probe)(const void* data, uint64_t size);
-  /* Fills the request's graph. */
+  /* Fills the request's graph. UNSUPPORTED_FORMAT: the bytes are not of this format after all. */
   pfrt_code (*load)(const pfrt_import_request* request, const pfrt_sink* sink);
   /* PFRT_IMPORTER_SAVE: writes a graph. */
   pfrt_code (*save)(const pfrt_export_request* request, const pfrt_sink* sink);
+  /* PFRT_IMPORTER_OPTIONS: options of load, by key without prefix. A load gives them as "import.<word>.<key>", <word>
+   * being the importer's name in lower case. The host checks keys, types and choices before load. Any thread; strings
+   * live as long as the library. */
+  size_t (*option_count)(void);
+  /* Option |index|, from 0 on, of option_count. */
+  pfrt_code (*option_at)(size_t index, pfrt_option_info* out_info);
 } pfrt_importer_table;
 
 /* ------------------------------------------------------------------ services */

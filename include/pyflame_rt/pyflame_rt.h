@@ -95,6 +95,32 @@ typedef struct pfrt_option_info {
  * making. */
 typedef void (*pfrt_progress_fn)(void* user, double fraction, pfrt_string stage);
 
+/* Named weights of a file, and what else it says. Borrowed for the call that is given them; values may be retained. */
+typedef struct pfrt_weights {
+  uint32_t struct_size;
+  uint32_t reserved;
+  const pfrt_string* names;    /* [count], each once */
+  pfrt_value* const* values;   /* [count], tensors, in the order of |names| */
+  size_t count;                /* length of both arrays */
+  const pfrt_key_value* meta;  /* [meta_count], what is no tensor: the epoch that a checkpoint was written in */
+  size_t meta_count;           /* length of |meta| */
+} pfrt_weights;
+
+/* Arguments of a definer; valid during its call. */
+typedef struct pfrt_definition {
+  uint32_t struct_size;
+  uint32_t abi;
+  void* host;
+  pfrt_graph* graph; /* the model's, to be filled. A handle that is retained refuses every edit once the load is over */
+  const pfrt_weights* weights; /* add_initializer_value puts one into the graph without a copy */
+  /* Keeps |message| for the load's error, and returns |code|. */
+  pfrt_code (*fail)(const struct pfrt_definition* definition, pfrt_code code, pfrt_string message);
+} pfrt_definition;
+
+/* Builds the graph of a file that has weights alone. A code other than 0 ends the load with that code. Called on the
+ * loading thread, during the load only. Must not throw. */
+typedef pfrt_code (*pfrt_define_fn)(void* user, const pfrt_definition* definition);
+
 /* Setting an unknown key, a wrong type or a value outside the choices is INVALID_ARGUMENT naming the nearest key.
  * Setters are externally synchronised; cancel and reset_cancel may be called from any thread at any time. */
 typedef struct pfrt_options_api {
@@ -130,6 +156,10 @@ typedef struct pfrt_options_api {
    * the options go or another |fn| is set. Externally synchronised. INVALID_ARGUMENT for options
    * of another kind. */
   pfrt_status* (*set_progress)(pfrt_options* options, pfrt_progress_fn fn, void* user);
+  /* LOAD options: |fn| builds the graph of a file that has weights alone; NULL = nobody does, and such a file is
+   * UNSUPPORTED_FORMAT. A load with |fn| of a file that has a graph is INVALID_ARGUMENT. |user| is borrowed until the
+   * options go or another |fn| is set. Externally synchronised. INVALID_ARGUMENT for options of another kind. */
+  pfrt_status* (*set_definer)(pfrt_options* options, pfrt_define_fn fn, void* user);
 } pfrt_options_api;
 
 /* ------------------------------------------------------------------ environment */
@@ -375,6 +405,12 @@ typedef struct pfrt_env_api {
   /* Sets the planner, as set_allocator sets an allocator, for plans that runs make from now on.
    * Plans that sessions already have stay. All sessions of an environment share its planner. */
   pfrt_status* (*set_memory_planner)(pfrt_env* env, const pfrt_memory_planner* planner);
+  /* The options that |importer|, by its name ("ONNX") or that in lower case, adds to a load's: keys as LOAD options
+   * take them, "import.<word>.<key>". A load checks them before the importer is called. Strings live as long as the
+   * environment. NOT_FOUND lists the importers there are. */
+  pfrt_status* (*importer_option_count)(pfrt_env* env, pfrt_string importer, size_t* out_count);
+  /* Option |index|, from 0 on, of importer_option_count. */
+  pfrt_status* (*importer_option_at)(pfrt_env* env, pfrt_string importer, size_t index, pfrt_option_info* out_info);
 } pfrt_env_api;
 
 /* ------------------------------------------------------------------ values */
@@ -669,6 +705,9 @@ typedef struct pfrt_model_info {
    * initializers and of the constants in Constant nodes. */
   uint64_t node_count, initializer_count, parameter_count, parameter_bytes;
   double import_ms; /* how long the import took, in milliseconds */
+  /* Method of the file that was loaded, as the load option "entry" names it, and all that it has, separated by commas;
+   * empty where the format has none. */
+  pfrt_string entry, entries;
 } pfrt_model_info;
 
 /* Models: loading, saving, and their contents. Immutable, hence safe on any thread. */
@@ -998,7 +1037,8 @@ typedef struct pfrt_state_api {
   uint32_t struct_size;
   uint32_t abi;
   /* Creates a state of |pairs|, which are as far apart as the struct_size of the first says.
-   * With |pair_count| 0, names tell which belong together: "past_0" and "present_0",
+   * With |pair_count| 0 they are those that the model declares, by metadata "pyflame_rt.state.<input>" (README.md); where
+   * it declares none, names tell which belong together: "past_0" and "present_0",
    * "past_key_values.0.key" and "present.0.key", "h" and "h_out" or "hN", "in_h" and "out_h".
    * Until it is set or a run has left one, a value is of zeros, with length 0 along the axis
    * that it grows along; other dimensions are those that inputs of the run have by the same

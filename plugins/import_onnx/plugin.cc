@@ -31,7 +31,15 @@ pfrt_code save(const pfrt_export_request* request, const pfrt_sink* sink) {
 constexpr pfrt_string kExtensions[] = {{"onnx", 4}};
 
 constexpr pfrt_importer_table kTable = {
-    sizeof(pfrt_importer_table), PFRT_ABI_VERSION, kExtensions, 1, probe, load, save,
+    sizeof(pfrt_importer_table),
+    PFRT_ABI_VERSION,
+    kExtensions,
+    1,
+    probe,
+    load,
+    save,
+    nullptr,
+    nullptr,  // it has no options
 };
 
 }  // namespace

@@ -104,6 +104,8 @@ constexpr Slot kImporterSlots[] = {
     PFRT_SLOT(pfrt_importer_table, probe, 0),
     PFRT_SLOT(pfrt_importer_table, load, 0),
     PFRT_SLOT(pfrt_importer_table, save, PFRT_IMPORTER_SAVE),
+    PFRT_SLOT(pfrt_importer_table, option_count, PFRT_IMPORTER_OPTIONS),
+    PFRT_SLOT(pfrt_importer_table, option_at, PFRT_IMPORTER_OPTIONS),
 };
 constexpr Slot kServiceSlots[] = {
     PFRT_SLOT(pfrt_service_table, start, 0),
@@ -191,7 +193,7 @@ uint64_t unknown_features(pfrt_plugin_kind kind, uint64_t features) {
     case PFRT_PLUGIN_PROVIDER:
       return features & ~(2 * uint64_t{PFRT_PROVIDER_BATCH} - 1);  // the last of them
     case PFRT_PLUGIN_IMPORT:
-      return features & ~uint64_t{PFRT_IMPORTER_SAVE};
+      return features & ~uint64_t{PFRT_IMPORTER_SAVE | PFRT_IMPORTER_OPTIONS};
     case PFRT_PLUGIN_SERVICE:
       return features & ~uint64_t{PFRT_SERVICE_ADDRESS};
     default:

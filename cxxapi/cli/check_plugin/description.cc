@@ -67,7 +67,9 @@ std::vector<Slot> slots_of(pfrt_plugin_kind kind) {
               PFRT_SLOT(pfrt_provider_table, ask, PFRT_PROVIDER_ASK)};
     case PFRT_PLUGIN_IMPORT:
       return {PFRT_SLOT(pfrt_importer_table, probe, 0), PFRT_SLOT(pfrt_importer_table, load, 0),
-              PFRT_SLOT(pfrt_importer_table, save, PFRT_IMPORTER_SAVE)};
+              PFRT_SLOT(pfrt_importer_table, save, PFRT_IMPORTER_SAVE),
+              PFRT_SLOT(pfrt_importer_table, option_count, PFRT_IMPORTER_OPTIONS),
+              PFRT_SLOT(pfrt_importer_table, option_at, PFRT_IMPORTER_OPTIONS)};
     case PFRT_PLUGIN_SERVICE:
       return {PFRT_SLOT(pfrt_service_table, start, 0), PFRT_SLOT(pfrt_service_table, stop, 0),
               PFRT_SLOT(pfrt_service_table, address, PFRT_SERVICE_ADDRESS)};

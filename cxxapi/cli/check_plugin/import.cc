@@ -154,6 +154,9 @@ class Import {
     request.open_beside = open_beside;
     request.warn = [](const pfrt_import_request*, pfrt_string) {};
     request.set_info = [](const pfrt_import_request*, pfrt_string, pfrt_string) {};
+    request.choose_entry = choose_entry;
+    request.add_state = [](const pfrt_import_request*, const pfrt_state_pair*,
+                           const pfrt_sink*) -> pfrt_code { return PFRT_CODE_OK; };
     request_ = std::make_unique<Sized<pfrt_import_request>>(age_, request, "the request");
     request_->make_read_only();
     return call(trial_, "damaged-file", doing,
@@ -184,6 +187,11 @@ class Import {
   }
 
  private:
+  static pfrt_code choose_entry(const pfrt_import_request*, const pfrt_string*, size_t,
+                                const pfrt_sink*, size_t* out_index) {
+    *out_index = 0;
+    return PFRT_CODE_OK;
+  }
   static pfrt_code open_beside(const pfrt_import_request* request, pfrt_string location,
                                const pfrt_sink* sink, pfrt_file** out_file, const void** out_data,
                                uint64_t* out_size) {

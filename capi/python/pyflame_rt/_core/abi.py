@@ -208,6 +208,32 @@ class OptionInfo(Structure):
 ProgressFn = CFUNCTYPE(None, c_void_p, c_double, String)
 
 
+class Weights(Structure):
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("names", c_void_p),
+        ("values", c_void_p),
+        ("count", c_size_t),
+        ("meta", c_void_p),
+        ("meta_count", c_size_t),
+    ]
+
+
+class Definition(Structure):
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("abi", c_uint32),
+        ("host", c_void_p),
+        ("graph", c_void_p),
+        ("weights", c_void_p),
+        ("fail", CFUNCTYPE(c_uint32, c_void_p, c_uint32, String)),
+    ]
+
+
+DefineFn = CFUNCTYPE(c_uint32, c_void_p, c_void_p)
+
+
 class OptionsApi(Structure):
     _fields_ = [
         ("struct_size", c_uint32),
@@ -227,6 +253,7 @@ class OptionsApi(Structure):
         ("cancel", CFUNCTYPE(None, c_void_p)),
         ("reset_cancel", CFUNCTYPE(None, c_void_p)),
         ("set_progress", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_void_p)),
+        ("set_definer", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_void_p)),
     ]
 
 
@@ -406,6 +433,8 @@ class EnvApi(Structure):
         ("reply_at", CFUNCTYPE(c_void_p, c_void_p, c_size_t, c_void_p, c_void_p)),
         ("trim", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
         ("set_memory_planner", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
+        ("importer_option_count", CFUNCTYPE(c_void_p, c_void_p, String, c_void_p)),
+        ("importer_option_at", CFUNCTYPE(c_void_p, c_void_p, String, c_size_t, c_void_p)),
     ]
 
 
@@ -582,6 +611,8 @@ class ModelInfo(Structure):
         ("parameter_count", c_uint64),
         ("parameter_bytes", c_uint64),
         ("import_ms", c_double),
+        ("entry", String),
+        ("entries", String),
     ]
 
 
@@ -1452,6 +1483,7 @@ class ProviderTable(Structure):
 
 
 IMPORTER_SAVE = 1
+IMPORTER_OPTIONS = 2
 
 
 class ImportRequest(Structure):
@@ -1472,6 +1504,9 @@ class ImportRequest(Structure):
         ("open_beside", CFUNCTYPE(c_uint32, c_void_p, String, c_void_p, c_void_p, c_void_p, c_void_p)),
         ("warn", CFUNCTYPE(None, c_void_p, String)),
         ("set_info", CFUNCTYPE(None, c_void_p, String, String)),
+        ("choose_entry", CFUNCTYPE(c_uint32, c_void_p, c_void_p, c_size_t, c_void_p, c_void_p)),
+        ("add_state", CFUNCTYPE(c_uint32, c_void_p, c_void_p, c_void_p)),
+        ("define", CFUNCTYPE(c_uint32, c_void_p, c_void_p, c_void_p)),
     ]
 
 
@@ -1499,6 +1534,8 @@ class ImporterTable(Structure):
         ("probe", CFUNCTYPE(c_uint32, c_void_p, c_uint64)),
         ("load", CFUNCTYPE(c_uint32, c_void_p, c_void_p)),
         ("save", CFUNCTYPE(c_uint32, c_void_p, c_void_p)),
+        ("option_count", CFUNCTYPE(c_size_t)),
+        ("option_at", CFUNCTYPE(c_uint32, c_size_t, c_void_p)),
     ]
 
 
