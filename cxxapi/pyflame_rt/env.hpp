@@ -73,8 +73,8 @@ struct OperatorInfo {
   uint32_t since = 0, until = 0;
 };
 
-// An option of a provider for SessionOptions::extra: the key as given there, the type as in the C
-// table.
+// An option of a provider for SessionOptions::extra, or of an importer for LoadOptions::extra: the
+// key as given there, the type as in the C table.
 struct ProviderOption {
   // The key, its default as text, and a sentence on its effect.
   std::string key, default_value, doc;
@@ -192,6 +192,9 @@ class Environment {
   std::vector<KernelInfo> kernels(const std::string& provider) const;
   // The options of a provider, by its name.
   std::vector<ProviderOption> provider_options(const std::string& provider) const;
+  // The options that an importer, by its name, adds to those of a load (LoadOptions::extra). Throws
+  // NotFoundError when there is no such importer.
+  std::vector<ProviderOption> importer_options(const std::string& importer) const;
   static std::vector<OperatorInfo> operators();  // the built-in ones
   // Operators registered by the program or brought by plug-ins of kind ops, which are opened.
   std::vector<OperatorInfo> custom_operators() const;
@@ -332,22 +335,39 @@ inline std::vector<KernelInfo> Environment::kernels(const std::string& provider)
   return out;
 }
 
-inline std::vector<ProviderOption> Environment::provider_options(
-    const std::string& provider) const {
+namespace detail {
+
+template <class Count, class At>
+std::vector<ProviderOption> options_from_c(pfrt_env* env, const std::string& plugin, Count count_of,
+                                           At option_at) {
   size_t count = 0;
-  detail::check(api().env->provider_option_count(env_.get(), detail::text(provider), &count));
+  check(count_of(env, text(plugin), &count));
   std::vector<ProviderOption> out(count);
   for (size_t i = 0; i < count; ++i) {
     pfrt_option_info c{};
     c.struct_size = sizeof(c);
-    detail::check(api().env->provider_option_at(env_.get(), detail::text(provider), i, &c));
-    out[i].key = detail::str(c.key);
-    out[i].default_value = detail::str(c.default_value);
-    out[i].doc = detail::str(c.doc);
-    out[i].choices = detail::str(c.choices);
+    check(option_at(env, text(plugin), i, &c));
+    out[i].key = str(c.key);
+    out[i].default_value = str(c.default_value);
+    out[i].doc = str(c.doc);
+    out[i].choices = str(c.choices);
     out[i].type = c.type;
   }
   return out;
+}
+
+}  // namespace detail
+
+inline std::vector<ProviderOption> Environment::provider_options(
+    const std::string& provider) const {
+  return detail::options_from_c(env_.get(), provider, api().env->provider_option_count,
+                                api().env->provider_option_at);
+}
+
+inline std::vector<ProviderOption> Environment::importer_options(
+    const std::string& importer) const {
+  return detail::options_from_c(env_.get(), importer, api().env->importer_option_count,
+                                api().env->importer_option_at);
 }
 
 namespace detail {

@@ -16,11 +16,56 @@
 
 namespace pyflame_rt {
 
+// Weights of a file without a graph, as a definer gets them. Tensors share the file's memory, and
+// may be kept.
+class Weights {
+ public:
+  // Copies the names, and shares the tensors, of a definer's argument.
+  explicit Weights(const pfrt_weights& c) {
+    for (size_t i = 0; i < c.count; ++i) {
+      tensors_.emplace(detail::str(c.names[i]),
+                       Tensor::from_handle(detail::Handle<pfrt_value>::share(c.values[i])));
+    }
+    for (size_t i = 0; i < c.meta_count; ++i)
+      meta_.emplace(detail::str(c.meta[i].key), detail::str(c.meta[i].value));
+  }
+  // Throws NotFoundError, which lists some of the names, where there is none of that name.
+  const Tensor& operator[](const std::string& name) const;
+  // Whether there is a tensor of that name.
+  bool contains(const std::string& name) const { return tensors_.count(name) != 0; }
+  // All tensors by name.
+  const std::map<std::string, Tensor>& tensors() const { return tensors_; }
+  // What the file says besides, as text: a checkpoint's epoch, for example.
+  const std::map<std::string, std::string>& meta() const { return meta_; }
+
+ private:
+  std::map<std::string, Tensor> tensors_;
+  std::map<std::string, std::string> meta_;
+};
+
+inline const Tensor& Weights::operator[](const std::string& name) const {
+  const auto found = tensors_.find(name);
+  if (found != tensors_.end()) return found->second;
+  constexpr size_t kListed = 20;
+  std::string listed;
+  size_t count = 0;
+  for (const auto& [known, tensor] : tensors_) {
+    if (++count > kListed) break;
+    listed += (listed.empty() ? "" : ", ") + known;
+  }
+  throw NotFoundError("there is no tensor '" + name + "' among the " +
+                      std::to_string(tensors_.size()) + " of the file: " + listed +
+                      (count > kListed ? ", ..." : ""));
+}
+
 // Options of a load or save.
 struct LoadOptions {
   // Hears the progress of a load or save, from 0 to 1, and its present stage. Returning false, or
   // throwing, stops it: CancelledError, or what was thrown.
   using Progress = std::function<bool(double fraction, const std::string& stage)>;
+  // Builds the graph of a file that has weights alone. An exception that it throws comes out of the
+  // load. |graph| refuses edits once the load is over.
+  using Definer = std::function<void(Graph& graph, const Weights& weights)>;
 
   // Checks the graph's structure.
   bool validate = true;
@@ -37,6 +82,15 @@ struct LoadOptions {
   int64_t memory_limit = 0;
   // SessionOptions::cache_dir of the session that the model is for.
   std::string cache_dir;
+  // Called for a file that has weights alone; none = such a file is an UnsupportedFormatError.
+  // With one, a file that has a graph is an InvalidArgumentError.
+  Definer definer;
+  // Method to load of a file that may have several; empty = the one that its format takes for the
+  // first.
+  std::string entry;
+  // Options of importers as text, by "import.<word>.<key>"; Environment::importer_options lists
+  // them.
+  std::map<std::string, std::string> extra;
 };
 
 // Reader of a model's bytes, written by the caller. The loading thread calls it, only during the
@@ -70,7 +124,12 @@ struct LoadCall {
     check(api().options->set_int(c.get(), text("memory_limit"), from.memory_limit));
     if (!from.cache_dir.empty())
       check(api().options->set_string(c.get(), text("cache_dir"), text(from.cache_dir)));
+    if (!from.entry.empty())
+      check(api().options->set_string(c.get(), text("entry"), text(from.entry)));
+    for (const auto& [key, value] : from.extra)
+      check(api().options->set_text(c.get(), text(key), text(value)));
     if (from.progress) check(api().options->set_progress(c.get(), &hear, this));
+    if (from.definer) check(api().options->set_definer(c.get(), &define, this));
   }
   LoadCall(const LoadCall&) = delete;
   LoadCall& operator=(const LoadCall&) = delete;
@@ -91,6 +150,14 @@ struct LoadCall {
       if (!thrown) thrown = std::current_exception();
       return PFRT_CODE_CANCELLED;
     }
+  }
+  static pfrt_code define(void* user, const pfrt_definition* definition) {
+    auto* self = static_cast<LoadCall*>(user);
+    return self->guarded([&]() -> pfrt_code {
+      Graph graph(GraphHandle::share(definition->graph));
+      self->options.definer(graph, Weights(*definition->weights));
+      return PFRT_CODE_OK;
+    });
   }
   static void hear(void* user, double fraction, pfrt_string stage) {
     auto* self = static_cast<LoadCall*>(user);
@@ -244,6 +311,10 @@ class Model {
   ImportStats stats() const;
   // Format of the model: "onnx", "pfm" or "graph".
   std::string format() const { return detail::str(info().format); }
+  // Method of the file that was loaded; empty where the format has none.
+  std::string entry() const { return detail::str(info().entry); }
+  // All methods of the file; empty where the format has none.
+  std::vector<std::string> entries() const;
 
   pfrt_model* handle() const noexcept { return model_.get(); }
 
@@ -258,6 +329,17 @@ class Model {
 
   detail::Handle<pfrt_model> model_;
 };
+
+inline std::vector<std::string> Model::entries() const {
+  std::vector<std::string> out;
+  const std::string all = detail::str(info().entries);
+  for (size_t at = 0; !all.empty() && at != std::string::npos;) {
+    const size_t comma = all.find(',', at);
+    out.push_back(all.substr(at, comma == std::string::npos ? comma : comma - at));
+    at = comma == std::string::npos ? comma : comma + 1;
+  }
+  return out;
+}
 
 inline ModelMetadata Model::metadata() const {
   const pfrt_model_info c = info();

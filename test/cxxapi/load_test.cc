@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <pyflame_rt/pyflame_rt.hpp>
 
 #include "test/cxxapi/temporary_folder.h"
@@ -92,6 +93,87 @@ TEST_F(Load, is_stopped_by_its_listener) {
   EXPECT_THROW(Model::load("model.pfm", options), std::out_of_range);
   EXPECT_THROW(Model::load("model.pfm").save("other.pfm", options), std::out_of_range);
   EXPECT_THROW(load_model("other.pfm"), PyFlameRTError);
+}
+
+// ---- files of the importer in test/plugins/importers ----
+
+class LoadRows : public InTemporaryFolder {
+ protected:
+  LoadRows() {
+    write_file("w.rows", "rows\nweight w 1 2 3\nweight b 10 20 30\nmeta epoch 7\n");
+    write_file("g.rows", "rows\nentry forward\nentry encode\n");
+  }
+  static std::vector<float> run(const Graph& graph, const std::vector<float>& x) {
+    const InferenceSession session(Model::from_graph(graph));
+    const Tensor input = Tensor::from_vector(x, {static_cast<int64_t>(x.size())});
+    const Tensor y = session.run({}, {{"x", input}})[0];
+    return {y.data_ptr<float>(), y.data_ptr<float>() + x.size()};
+  }
+  template <class Error>
+  static std::string message_of(const std::string& path, const LoadOptions& options) {
+    try {
+      load_model(path, options);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "nothing was thrown";
+  }
+};
+
+TEST_F(LoadRows, a_definer_builds_the_graph_of_weights) {
+  LoadOptions options;
+  std::optional<Weights> kept;
+  Graph late;
+  options.definer = [&](Graph& graph, const Weights& weights) {
+    kept = weights;
+    graph.add_input(TensorInfo("x", {{3}}, DType::Float32));
+    for (const auto& [name, tensor] : weights.tensors()) graph.add_initializer(name, tensor);
+    graph.add_node(make_node("product", "Mul", {"x", "w"}, {"p"}));
+    graph.add_node(make_node("sum", "Add", {"p", "b"}, {"y"}));
+    graph.add_output(TensorInfo("y", {{3}}, DType::Float32));
+    late = Graph(graph.shared());
+  };
+  EXPECT_EQ(run(load_model("w.rows", options), {1, 1, 1}), (std::vector<float>{11, 22, 33}));
+  ASSERT_TRUE(kept);
+  EXPECT_EQ((*kept)["w"].data_ptr<float>()[2], 3);
+  EXPECT_TRUE(kept->contains("b"));
+  EXPECT_EQ(kept->meta().at("epoch"), "7");
+  try {
+    (void)(*kept)["conv9"];
+    FAIL() << "nothing was thrown";
+  } catch (const NotFoundError& error) {
+    EXPECT_NE(std::string(error.what()).find("'conv9' among the 2"), std::string::npos);
+  }
+  EXPECT_THROW(late.set_name("late"), InvalidArgumentError);
+}
+
+TEST_F(LoadRows, what_a_definer_throws_comes_out) {
+  LoadOptions options;
+  options.definer = [](Graph&, const Weights&) { throw std::out_of_range("no such layer"); };
+  EXPECT_THROW(load_model("w.rows", options), std::out_of_range);
+  EXPECT_NE(message_of<UnsupportedFormatError>("w.rows", {}).find("weights (2 tensors), no graph"),
+            std::string::npos);
+  EXPECT_NE(message_of<InvalidArgumentError>("g.rows", options).find("a definer was given"),
+            std::string::npos);
+}
+
+TEST_F(LoadRows, entries_and_options_of_importers) {
+  LoadOptions options;
+  options.entry = "encode";
+  options.extra["import.rows.scale"] = "3";
+  const Model model = Model::load("g.rows", options);
+  EXPECT_EQ(model.entry(), "encode");
+  EXPECT_EQ(model.entries(), (std::vector<std::string>{"forward", "encode"}));
+  EXPECT_EQ(run(model.graph(), {1, 2}), (std::vector<float>{6, 12}));
+  options.entry = "decode";
+  EXPECT_NE(message_of<InvalidArgumentError>("g.rows", options).find("forward, encode"),
+            std::string::npos);
+  const auto listed = Environment::instance().importer_options("Rows");
+  ASSERT_EQ(listed.size(), 4u);
+  EXPECT_EQ(listed[1].key, "import.rows.describe");
+  EXPECT_EQ(listed[1].choices, "short long");
+  EXPECT_THROW(Environment::instance().importer_options("Moon"), NotFoundError);
+  EXPECT_TRUE(Model::from_graph(one_node("Neg", {{2}})).entries().empty());
 }
 
 }  // namespace

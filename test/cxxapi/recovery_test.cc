@@ -11,7 +11,8 @@ namespace {
 
 // The process reads the variable when it makes its environment, which is later than this.
 [[maybe_unused]] const int path_is_set = setenv(
-    "PFRT_PLUGIN_PATH", PFRT_FAULT_PLUGINS ":" PFRT_DEVICE_PLUGINS ":" PFRT_VERBS_PLUGINS, 1);
+    "PFRT_PLUGIN_PATH",
+    PFRT_FAULT_PLUGINS ":" PFRT_DEVICE_PLUGINS ":" PFRT_VERBS_PLUGINS ":" PFRT_TEST_IMPORTERS, 1);
 
 Graph negation() {
   Graph graph("negation");
