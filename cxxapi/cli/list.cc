@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
+#include <iterator>
 
 #include "cxxapi/cli/commands.h"
 #include "cxxapi/cli/plugin_list.h"
@@ -13,10 +14,22 @@ using pyflame_rt::Environment;
 using pyflame_rt::KernelInfo;
 using pyflame_rt::OperatorInfo;
 using pyflame_rt::ProviderInfo;
+using pyflame_rt::ProviderOption;
 
 // Writes "9-12", or "13-" for a range that is still current.
 std::string range_text(uint32_t since, uint32_t until) {
   return std::to_string(since) + "-" + (until == 0 ? std::string() : std::to_string(until));
+}
+
+// The options that a plug-in adds to those of a load; none unless it is a loaded importer.
+std::vector<ProviderOption> load_options(const pyflame_rt::PluginInfo& plugin) {
+  if (plugin.kind != "import" || !plugin.loaded) return {};
+  return Environment::instance().importer_options(plugin.name);
+}
+
+std::string type_text(pfrt_option_type type) {
+  constexpr const char* kNames[] = {"?", "bool", "int", "float", "string", "strings"};
+  return kNames[type < std::size(kNames) ? type : 0];
 }
 
 std::string domain_text(const std::string& domain) { return domain.empty() ? "ai.onnx" : domain; }
@@ -34,7 +47,17 @@ void write_plugins(const std::vector<pyflame_rt::PluginInfo>& plugins, Json* jso
   for (const pyflame_rt::PluginInfo& p : plugins) {
     json->object().field("kind", p.kind).field("name", p.name).field("path", p.path);
     json->field("version", p.version).field("loaded", p.loaded).field("reason", p.reason);
-    json->field("abi", std::to_string(p.abi_major) + "." + std::to_string(p.abi_minor)).end();
+    json->field("abi", std::to_string(p.abi_major) + "." + std::to_string(p.abi_minor));
+    if (const std::vector<ProviderOption> options = load_options(p); !options.empty()) {
+      json->key("options").list();
+      for (const ProviderOption& option : options) {
+        json->object().field("key", option.key).field("type", type_text(option.type));
+        json->field("default", option.default_value).field("choices", option.choices);
+        json->field("doc", option.doc).end();
+      }
+      json->end();
+    }
+    json->end();
   }
   json->end();
 }
@@ -143,6 +166,16 @@ int plugins_command(const ListArgs& args) {
   const std::vector<pyflame_rt::PluginInfo> plugins = Environment::instance().plugins();
   if (!args.json) {
     print_plugins(plugins);
+    for (const pyflame_rt::PluginInfo& p : plugins) {
+      const std::vector<ProviderOption> options = load_options(p);
+      if (options.empty()) continue;
+      std::printf("\n%s: %zu options of loads\n", p.name.c_str(), options.size());
+      Table table({"key", "type", "default", "choices", "meaning"});
+      for (const ProviderOption& option : options)
+        table.add(
+            {option.key, type_text(option.type), option.default_value, option.choices, option.doc});
+      table.print();
+    }
     return 0;
   }
   Json json;
