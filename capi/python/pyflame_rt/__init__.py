@@ -17,6 +17,7 @@ from ._graph.graph import Graph
 from ._graph.model_info import ImportStats, ModelMetadata
 from ._graph.node import Node
 from ._graph.source import ModelSource
+from ._graph.weights import Weights
 from ._session.ask import Answer
 from ._session.benchmark import Benchmark
 from ._session.binding import IOBinding
@@ -46,8 +47,8 @@ __all__ = [
     "OptLevel", "OrtValue", "OutOfMemoryError", "PluginInfo", "ProviderInfo", "ProviderOption", "ProviderState",
     "PyFlameRTError", "RunOptions", "Service", "SessionOptions", "ShapeMismatchError", "SparseTensor", "State",
     "Tensor", "TensorInfo", "TimeoutError", "TypeText", "UnsupportedError", "UnsupportedFormatError",
-    "UnsupportedOperatorError", "ValidationError", "backend", "cache", "custom", "dtype_from_name", "dtype_name",
-    "dtype_size", "from_dlpack", "from_numpy", "from_onnx", "get_available_providers", "import_module",
+    "UnsupportedOperatorError", "ValidationError", "Weights", "backend", "cache", "custom", "dtype_from_name",
+    "dtype_name", "dtype_size", "from_dlpack", "from_numpy", "from_onnx", "get_available_providers", "import_module",
     "is_dynamic_shape", "load_model", "memory", "opt", "partition", "save_model", "shape_num_elements",
     "shape_to_string", "to_numpy", "tuning",
 ]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import tempfile
-from typing import Any, Literal, Optional
+from typing import Any, Callable, Literal, Mapping, Optional, TypeVar
 
-from .._core import abi, library as lib
+from .._core import abi, callbacks, library as lib
 from .._core.errors import ModelNotFoundError, NotFoundError
 from .._core.options import NativeOptions
 from .._core.progress import Progress, ProgressCall
@@ -14,20 +14,51 @@ from .protocols import GraphHandle
 from .source import source_of
 
 Confine = Literal["links", "strict"]
+T = TypeVar("T")
+
+
+def _define(user: int, address: int) -> int:
+    definition = abi.Definition.from_address(address)
+
+    def fail(code: int, message: str) -> int:
+        given: int = definition.fail(address, code, lib.text(message))
+        return given
+
+    return callbacks.guard(fail, callbacks.held(user), definition)
+
+
+_DEFINE = callbacks.permanent_function(abi.DefineFn, _define)
 
 
 class LoadCall(ProgressCall):
-    """A load or save."""
+    """A load or save. |define| fills the graph of a file that has weights alone; it is called with an abi.Definition."""
 
     def __init__(self, validate: bool = True, infer_shapes: bool = True, progress: Optional[Progress] = None,
-                 confine: Confine = "links", memory_limit: int = 0, cache_dir: str = "") -> None:
+                 confine: Confine = "links", memory_limit: int = 0, cache_dir: str = "",
+                 define: Optional[Callable[[Any], None]] = None, entry: str = "",
+                 options: Optional[Mapping[str, Any]] = None) -> None:
         super().__init__(NativeOptions(abi.OPTIONS_LOAD), progress)
+        self._define = define
         self.native.set("validate", validate)
         self.native.set("infer_shapes", infer_shapes)
         self.native.set("confine", confine)
         self.native.set("memory_limit", memory_limit)
         if cache_dir:
             self.native.set("cache_dir", cache_dir)
+        if entry:
+            self.native.set("entry", entry)
+        for key, value in (options or {}).items():
+            self.native.set(key, value)
+
+    def __call__(self, work: Callable[..., T], *args: Any) -> T:
+        if self._define is None:
+            return super().__call__(work, *args)
+        user = callbacks.hold(self._define)
+        try:
+            lib.check(lib.options.set_definer(self.native.address, _DEFINE, user))
+            return super().__call__(work, *args)
+        finally:
+            callbacks.let_go(user)
 
 
 def _model(create: Any, call: Optional[LoadCall], *args: Any) -> lib.Handle:

@@ -52,7 +52,10 @@ class ProviderInfo:
 
 @dataclass
 class ProviderOption:
-    """An option that a provider adds to ``SessionOptions.extra``; ``default_value`` is text, ``doc`` a sentence."""
+    """An option that a provider adds to ``SessionOptions.extra``, or an importer to the ``options`` of ``load_model``.
+
+    ``default_value`` is text, ``doc`` a sentence.
+    """
 
     key: str  # as it is given there
     type: str  # "bool", "int", "float", "string" or "strings"
@@ -173,12 +176,11 @@ class Environment:
 
     def provider_options(self, provider: str) -> List[ProviderOption]:
         """The options that a provider, by its name, adds to those of sessions; NotFoundError for an unknown name."""
-        name, found = lib.text(provider), []
-        count = _count(lib.env.provider_option_count, name)
-        for row in _rows(abi.OptionInfo, count, lib.env.provider_option_at, _env(), name):
-            found.append(ProviderOption(**_texts(row, "key", "default_value", "doc"), type=_TYPES.get(row.type, ""),
-                                        choices=lib.read(row.choices).split()))
-        return found
+        return _plugin_options(provider, lib.env.provider_option_count, lib.env.provider_option_at)
+
+    def importer_options(self, importer: str) -> List[ProviderOption]:
+        """The options that an importer, by its name, adds to those of loads; NotFoundError for an unknown name."""
+        return _plugin_options(importer, lib.env.importer_option_count, lib.env.importer_option_at)
 
     @staticmethod
     def operators() -> List[OperatorInfo]:
@@ -285,6 +287,14 @@ def _rows(struct: Any, count: int, at: Any, *args: Any) -> List[Any]:
 
 def _texts(row: Any, *fields: str) -> Dict[str, Any]:
     return {field: lib.read(getattr(row, field)) for field in fields}
+
+
+def _plugin_options(plugin: str, count: Any, at: Any) -> List[ProviderOption]:
+    name, found = lib.text(plugin), []
+    for row in _rows(abi.OptionInfo, _count(count, name), at, _env(), name):
+        found.append(ProviderOption(**_texts(row, "key", "default_value", "doc"), type=_TYPES.get(row.type, ""),
+                                    choices=lib.read(row.choices).split()))
+    return found
 
 
 def _operator(row: Any) -> OperatorInfo:
