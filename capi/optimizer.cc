@@ -241,8 +241,10 @@ pfrt_status* run(pfrt_optimizer* o, pfrt_graph* graph, pfrt_string pass, uint32_
     const bool canonical =
         only.empty() ? std::ranges::any_of(o->names, [](const auto& n) { return built_in(n); })
                      : built_in(only);
+    const bool names_tie = o->options.get(optimizer_option::kStrictDimensionNames);
     PFRT_ASSIGN(auto operators, o->env->registry().operators_for(*graph->graph));
-    PFRT_ASSIGN(Prepared work, prepare_graph(*graph->graph, operators, canonical, progress));
+    PFRT_ASSIGN(Prepared work,
+                prepare_graph(*graph->graph, operators, canonical, names_tie, progress));
     CompileServices with{{}, &o->env->packed(), &o->env->logger(), progress};
     const Stop stop = [&progress] { return progress.stop(); };
     PFRT_ASSIGN(with.candidates, candidates_of(*o, stop));

@@ -120,6 +120,7 @@ inline constexpr Key<std::string> kLevel{"level"};
 inline constexpr Key<int64_t> kMaxIterations{"max_iterations"};
 inline constexpr Key<bool> kVerbose{"verbose"};
 inline constexpr Key<bool> kValidateAfterPass{"validate_after_pass"};
+inline constexpr Key<bool> kStrictDimensionNames{"strict_dimension_names"};
 inline constexpr Key<std::vector<std::string>> kSkipPasses{"skip_passes"};
 inline constexpr Key<std::string> kVerify{"verify"};
 inline constexpr Key<std::vector<std::string>> kProviders{"providers"};

@@ -191,6 +191,9 @@ inline constexpr OptionRow kOptimizer[] = {
      "most rounds of all passes when run until nothing changes"},
     {"verbose", PFRT_OPTION_BOOL, "false", "", "log what each pass did"},
     {"validate_after_pass", PFRT_OPTION_BOOL, "false", "", "check the graph after each pass"},
+    {"strict_dimension_names", PFRT_OPTION_BOOL, "false", "",
+     "dimensions of inputs that have one name are taken for equal, as the session option of this "
+     "name demands of runs; false = the result holds for runs in which they differ too"},
     {"skip_passes", PFRT_OPTION_STRINGS, "", "", "passes to leave out, by name"},
     {"verify", PFRT_OPTION_STRING, "off", "off on",
      "on = compare results before and after each pass; a rewrite that changes them is undone"},

@@ -128,13 +128,89 @@ Status settle_edits(Graph& graph, bool canonical, const Progress* progress) {
   return canonicalise(graph, watch);
 }
 
+namespace {
+
+void untie(Prepared& work) {
+  Graph& graph = *work.graph;
+  std::unordered_map<uint32_t, size_t> uses;
+  const auto each_dim = [&](const auto& fn) {
+    for (const ValueId id : graph.inputs)
+      for (Dim& dim : graph.at(id).type.shape)
+        if (dim.symbolic()) fn(dim);
+  };
+  each_dim([&](const Dim& dim) { ++uses[dim.symbol()]; });
+  each_dim([&](Dim& dim) {
+    if (uses[dim.symbol()] < 2) return;
+    const Dim own = graph.symbols->fresh();
+    work.untied.emplace(own.symbol(), dim);
+    dim = own;
+  });
+}
+
+// Dimensions with the names that they had before untie.
+class NamedAgain {
+ public:
+  NamedAgain(SymbolTable& symbols, const std::unordered_map<uint32_t, Dim>& untied)
+      : symbols_(symbols), known_(untied) {}
+
+  void rename(Graph& graph) {
+    for (ValueId id = 0; id < graph.value_count(); ++id) {
+      for (Type* type : {&graph.at(id).type, &graph.at(id).declared})
+        for (Dim& dim : type->shape) dim = named(dim);
+    }
+    for (NodeId id : graph.node_ids()) {
+      for (Attribute& a : graph.node(id)->attrs) {
+        if (a.graph) rename(*a.graph);
+        for (const auto& body : a.graphs) rename(*body);
+      }
+    }
+  }
+
+ private:
+  Dim named(const Dim& dim) {
+    if (!dim.symbolic()) return dim;
+    if (const auto at = known_.find(dim.symbol()); at != known_.end()) return at->second;
+    const DimExpression e = symbols_.expression(dim);
+    const Dim out = e.op == DimOp::kNone ? dim : of(e.op, named(e.a), named(e.b));
+    known_.emplace(dim.symbol(), out);
+    return out;
+  }
+  Dim of(DimOp op, const Dim& a, const Dim& b) {
+    switch (op) {
+      case DimOp::kAdd:
+        return symbols_.add(a, b);
+      case DimOp::kSub:
+        return symbols_.sub(a, b);
+      case DimOp::kMul:
+        return symbols_.mul(a, b);
+      case DimOp::kDiv:
+        return symbols_.floor_div(a, b);
+      case DimOp::kMin:
+        return symbols_.min(a, b);
+      case DimOp::kMax:
+        return symbols_.max(a, b);
+      case DimOp::kBroadcast:
+        return a == b ? a : symbols_.broadcast(a, b);
+      case DimOp::kNone:
+        break;
+    }
+    return {};
+  }
+
+  SymbolTable& symbols_;
+  std::unordered_map<uint32_t, Dim> known_;
+};
+
+}  // namespace
+
 Result<Prepared> prepare_graph(const Graph& graph, const OperatorSet::Ptr& operators,
-                               bool canonical, const Progress& progress) {
+                               bool canonical, bool names_tie, const Progress& progress) {
   Prepared out;
   out.graph = graph.clone();
   use_operators(*out.graph, operators);
   if (!canonical) return out;
   default_opsets(*out.graph);
+  if (!names_tie) untie(out);
   PFRT_TRY(settle_edits(*out.graph, true, &progress));
   for (ValueId id : out.graph->inputs) {
     GraphValue& value = out.graph->at(id);
@@ -152,6 +228,8 @@ void finish_graph(Prepared& prepared) {
     std::shared_ptr<Graph> standard = prepared.graph->clone();
     if (standardise(*standard).ok()) prepared.graph = std::move(standard);
   }
+  if (!prepared.untied.empty())
+    NamedAgain(*prepared.graph->symbols, prepared.untied).rename(*prepared.graph);
   name_captures(*prepared.graph);
   for_each_node(*prepared.graph, [](Node& node) { node.canonical = false; });
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <unordered_map>
 
 #include "core/op/engine/operator_set.h"
 #include "core/options/options.h"
@@ -23,13 +24,16 @@ Status check_pass_names(const std::vector<std::string>& names, std::string_view 
 OptLevel level_of(std::string_view word);
 std::string_view level_word(OptLevel level);
 
-// A copy of |graph| in canonical form, the constants of its inputs put aside.
+// A copy of |graph| in canonical form, the constants of its inputs put aside. Unless |names_tie|,
+// dimensions of inputs that have one name get symbols of their own: a run may give them other
+// sizes.
 struct Prepared {
   std::shared_ptr<Graph> graph;
   std::vector<std::pair<ValueId, ValuePtr>> set_aside;
+  std::unordered_map<uint32_t, Dim> untied;  // named dimensions, by the symbol in their place
 };
 Result<Prepared> prepare_graph(const Graph& graph, const OperatorSet::Ptr& operators,
-                               bool canonical, const Progress& progress);
+                               bool canonical, bool names_tie, const Progress& progress);
 // Brings a graph that a client has edited back into the form that passes work on.
 Status settle_edits(Graph& graph, bool canonical, const Progress* progress = nullptr);
 // Puts back what was set aside, and leaves a graph that may be edited and saved.

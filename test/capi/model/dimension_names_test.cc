@@ -65,6 +65,82 @@ TEST(DimensionNames, of_other_sizes_tie_nothing) {
   }
 }
 
+// y = Relu(b) expanded to the shape of Relu(a): b, if both shapes were the same.
+GraphBuilder expansion() {
+  GraphBuilder g;
+  g.input("a", PFRT_DTYPE_FLOAT32, {"N"});
+  g.input("b", PFRT_DTYPE_FLOAT32, {"N"});
+  g.node("Relu", {"a"}, {"ra"});
+  g.node("Relu", {"b"}, {"rb"});
+  g.node("Shape", {"ra"}, {"shape"});
+  g.node("Expand", {"rb", "shape"}, {"y"});
+  g.output("y");
+  return g;
+}
+
+// y has as many elements as a, whatever the sizes that came before.
+void expect_expands(pfrt_session* session) {
+  const Array seven = floats({1}, {7});
+  for (int64_t n : {4, 1, 4, 5, 6, 7, 8, 9, 10, 40}) {
+    const Array a = noise({n}, 1);
+    const std::vector<Array> out = run(session, {a, seven});
+    EXPECT_EQ(out[0].dims, (std::vector<int64_t>{n}));
+    EXPECT_EQ(out[0].as<float>(), std::vector<float>(static_cast<size_t>(n), 7.0f));
+    EXPECT_EQ(run(session, {a, floats({n}, std::vector<float>(static_cast<size_t>(n), 2))})[0]
+                  .as<float>(),
+              std::vector<float>(static_cast<size_t>(n), 2.0f));
+  }
+}
+
+TEST(DimensionNames, of_other_sizes_leave_an_expansion_at_every_level) {
+  const auto env = make_env();
+  const GraphBuilder g = expansion();
+  for (const char* level : kNamedLevels) {
+    for (const char* mode : {"sequential", "parallel"}) {
+      const auto session =
+          session_of(env.get(), g,
+                     {{"optimization_level", level}, {"execution_mode", mode}, {"verify", "on"}});
+      expect_expands(session.get());
+    }
+  }
+}
+
+struct OptimizerRelease {
+  void operator()(pfrt_optimizer* p) const { api().optimizer->release(p); }
+  void operator()(pfrt_optimization* p) const { api().optimizer->release_result(p); }
+};
+
+TEST(DimensionNames, tie_nothing_in_a_graph_that_was_optimised_unless_the_option_says_so) {
+  const auto env = make_env();
+  const auto optimise = [&](pfrt_graph* graph, const Settings& settings) {
+    const auto options = make_options(PFRT_OPTIONS_OPTIMIZER, settings);
+    pfrt_optimizer* raw = nullptr;
+    ASSERT_TRUE(ok(api().optimizer->create(env.get(), options.get(), &raw)));
+    const std::unique_ptr<pfrt_optimizer, OptimizerRelease> optimizer(raw);
+    ASSERT_TRUE(ok(api().optimizer->add_default_passes(raw)));
+    pfrt_optimization* result = nullptr;
+    ASSERT_TRUE(ok(api().optimizer->run(raw, graph, {}, 1, &result)));
+    const std::unique_ptr<pfrt_optimization, OptimizerRelease> done(result);
+  };
+  for (const char* level : kNamedLevels) {
+    GraphBuilder g = expansion();
+    optimise(g.get(), {{"level", level}});
+    expect_expands(session_of(env.get(), g, {}).get());
+    for (const bool input : {true, false}) {
+      if (!input && std::string_view(level) == "none") continue;  // nobody has inferred its type
+      pfrt_value_info info{};
+      info.struct_size = sizeof info;
+      ASSERT_TRUE(ok(input ? api().graph->input_at(g.get(), 1, &info)
+                           : api().graph->output_at(g.get(), 0, &info)));
+      ASSERT_EQ(info.rank, 1);
+      EXPECT_EQ(text(info.dim_names[0]), "N") << level;
+    }
+  }
+  GraphBuilder g = expansion();
+  optimise(g.get(), {{"level", "all"}, {"strict_dimension_names", "true"}});
+  EXPECT_EQ(api().graph->node_count(g.get()), 1u) << "nothing is left to expand";
+}
+
 TEST(DimensionNames, of_one_input_may_differ_too) {
   const auto env = make_env();
   GraphBuilder g;
