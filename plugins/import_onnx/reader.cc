@@ -13,6 +13,7 @@
 #include "pfrt_onnx.pb.h"
 #include "plugins/import_onnx/arena.h"
 #include "plugins/import_onnx/attributes.h"
+#include "plugins/import_onnx/denotations.h"
 #include "plugins/import_onnx/functions.h"
 #include "plugins/import_onnx/tensor_reader.h"
 #include "plugins/import_onnx/type_info.h"
@@ -65,6 +66,7 @@ class ModelReader {
   Status read_value(const wire::ValueInfoProto& info, pfrt_graph* to, Place place,
                     pfrt_status* (*add)(pfrt_graph*, const pfrt_value_info*),
                     std::string_view what);
+  Status keep_denotations(const wire::ValueInfoProto& info, pfrt_graph* to);
   Status read_node(const wire::NodeProto& node, pfrt_graph* to, Place place);
   Status add_node(const wire::NodeProto& node, pfrt_graph* to, Place place);
   Status read_attribute(const wire::AttributeProto& attribute, pfrt_graph* to, Place place,
@@ -250,11 +252,19 @@ Status ModelReader::read_value(const wire::ValueInfoProto& info, pfrt_graph* to,
     // A function's symbols are not those of the model that calls it.
     PFRT_ASSIGN(const TypeInfo type, TypeInfo::read(info.type(), place == nullptr));
     const pfrt_value_info described = type.info(name_at(place, info.name()));
-    return host(add(to, &described));
+    PFRT_TRY(host(add(to, &described)));
+    return place ? Status() : keep_denotations(info, to);
   };
   Status status = attempt();
   return status.ok() ? std::move(status)
                      : std::move(status.prepend(message("reading ", what, " '", info.name(), "'")));
+}
+
+Status ModelReader::keep_denotations(const wire::ValueInfoProto& info, pfrt_graph* to) {
+  const std::string text = denotations_of(info.type());
+  if (text.empty()) return {};
+  const std::string key = message(kDenotationKey, info.name());
+  return host(graphs_.set_metadata(to, to_c(key), to_c(text)));
 }
 
 Status ModelReader::read_node(const wire::NodeProto& node, pfrt_graph* to, Place place) {
@@ -504,9 +514,6 @@ Result<const wire::ModelProto*> parse(const std::string& bytes, google::protobuf
 }  // namespace
 
 Status read_model(const pfrt_import_request& request, const pfrt_sink& sink) {
-  if (request.option_count)
-    return error(Code::kINVALID_ARGUMENT, "loading an ONNX model: there is no option '",
-                 request.options[0].key, "'; the ONNX importer has none");
   if (request.size == 0)
     return error(Code::kINVALID_MODEL, "reading an ONNX model: the file is empty");
   google::protobuf::Arena arena(arena_options());

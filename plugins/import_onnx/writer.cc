@@ -5,11 +5,13 @@
 #include <charconv>
 #include <climits>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "core/base/dtype.h"
 #include "pfrt_onnx.pb.h"
 #include "plugins/import_onnx/arena.h"
+#include "plugins/import_onnx/denotations.h"
 #include "plugins/import_onnx/host.h"
 #include "plugins/import_onnx/optionals.h"
 #include "plugins/import_onnx/order.h"
@@ -95,6 +97,9 @@ class ModelWriter {
   Status build(bool sidecar);
   Status write_info();
   Status write_graph(const pfrt_graph* graph, wire::GraphProto* out);
+  template <typename Add>
+  Status write_metadata(const pfrt_graph* graph, Add add);
+  Status write_denotations_of(const pfrt_graph* graph, wire::GraphProto* out);
   Status write_values(const pfrt_graph* graph, wire::GraphProto* out);
   Status write_initializers(const pfrt_graph* graph, wire::GraphProto* out);
   Status write_nodes(const pfrt_graph* graph, wire::GraphProto* out);
@@ -158,13 +163,7 @@ Status ModelWriter::build(bool sidecar) {
     if (domain.size == 0) unsaid = ir_version_of_opset(version);
   }
   if (!model_.has_ir_version()) need(unsaid);
-  for (size_t i = 0; i < graphs_.metadata_count(request_.graph); ++i) {
-    pfrt_key_value entry{};
-    PFRT_TRY(host(graphs_.metadata_at(request_.graph, i, &entry)));
-    auto* to = model_.add_metadata_props();
-    to->set_key(entry.key.data, entry.key.size);
-    to->set_value(entry.value.data, entry.value.size);
-  }
+  PFRT_TRY(write_metadata(request_.graph, [this] { return model_.add_metadata_props(); }));
   PFRT_TRY(write_graph(request_.graph, model_.mutable_graph()));
   declare_optional_sequences(model_.mutable_graph());
   model_.set_ir_version(std::max(model_.ir_version(), ir_version_));
@@ -202,7 +201,38 @@ Status ModelWriter::write_graph(const pfrt_graph* graph, wire::GraphProto* out) 
   PFRT_TRY(write_initializers(graph, out));
   PFRT_TRY(write_nodes(graph, out));
   PFRT_TRY(write_values(graph, out));
+  PFRT_TRY(write_denotations_of(graph, out));
   sort_nodes(out);
+  return {};
+}
+
+// Writes the metadata, but for denotations, to the entries that |add| adds.
+template <typename Add>
+Status ModelWriter::write_metadata(const pfrt_graph* graph, Add add) {
+  for (size_t i = 0; i < graphs_.metadata_count(graph); ++i) {
+    pfrt_key_value entry{};
+    PFRT_TRY(host(graphs_.metadata_at(graph, i, &entry)));
+    if (view(entry.key).starts_with(kDenotationKey)) continue;
+    auto* to = add();
+    to->set_key(entry.key.data, entry.key.size);
+    to->set_value(entry.value.data, entry.value.size);
+  }
+  return {};
+}
+
+Status ModelWriter::write_denotations_of(const pfrt_graph* graph, wire::GraphProto* out) {
+  std::unordered_map<std::string_view, std::string_view> kept;  // by name of the value
+  for (size_t i = 0; i < graphs_.metadata_count(graph); ++i) {
+    pfrt_key_value entry{};
+    PFRT_TRY(host(graphs_.metadata_at(graph, i, &entry)));
+    if (view(entry.key).starts_with(kDenotationKey))
+      kept.emplace(view(entry.key).substr(kDenotationKey.size()), view(entry.value));
+  }
+  if (kept.empty()) return {};
+  for (auto* list : {out->mutable_input(), out->mutable_output(), out->mutable_value_info()})
+    for (auto& info : *list)
+      if (const auto at = kept.find(info.name()); at != kept.end() && info.has_type())
+        write_denotations(at->second, info.mutable_type());
   return {};
 }
 
@@ -324,16 +354,12 @@ Status ModelWriter::write_attribute(const pfrt_attr& attr, wire::AttributeProto*
 
 Status ModelWriter::write_body(const pfrt_graph* graph, wire::GraphProto* out) {
   constexpr int64_t kMetadataOfGraphs = 10;
-  if (graphs_.metadata_count(graph) != 0) need(kMetadataOfGraphs);
   if (depth_ >= kMaxDepth)
     return error(Code::kUNSUPPORTED, "bodies are nested more than ", kMaxDepth, " deep");
-  for (size_t i = 0; i < graphs_.metadata_count(graph); ++i) {
-    pfrt_key_value entry{};
-    PFRT_TRY(host(graphs_.metadata_at(graph, i, &entry)));
-    auto* to = out->add_metadata_props();
-    to->set_key(entry.key.data, entry.key.size);
-    to->set_value(entry.value.data, entry.value.size);
-  }
+  PFRT_TRY(write_metadata(graph, [&] {
+    need(kMetadataOfGraphs);
+    return out->add_metadata_props();
+  }));
   ++depth_;
   Status status = write_graph(graph, out);
   --depth_;

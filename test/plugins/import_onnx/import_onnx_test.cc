@@ -136,10 +136,75 @@ TEST_F(ImportOnnx, options_of_a_load_reach_the_importer_they_are_for) {
     return failure;
   };
   EXPECT_TRUE(fails(load_with("import.onnx.speed"), PFRT_CODE_INVALID_ARGUMENT,
-                    {"no option 'speed'", "the ONNX importer has none"}));
+                    {"no option 'import.onnx.speed'", "there are none"}));
   EXPECT_TRUE(fails(load_with("import.moon.speed"), PFRT_CODE_INVALID_ARGUMENT,
                     {"'import.moon.speed'", "there are pfm", "onnx"}));
   EXPECT_TRUE(ok(load_with("import.pfm.speed"))) << "it is another's";
+}
+
+TEST_F(ImportOnnx, denotations_are_kept_and_handed_back) {
+  const auto dim = [](const Message& size, std::string_view denotation) {
+    return Message(size).text(3, denotation);
+  };
+  const Message shape = Message()
+                            .message(1, dim(Message().text(2, "N"), "DATA_BATCH"))
+                            .message(1, dim(Message().number(1, 3), "50%, or so%2C"));
+  const Message image =
+      Message().message(1, Message().number(1, kFloat).message(2, shape)).text(6, "IMAGE");
+  const Message feature =
+      Message()
+          .message(1, Message().number(1, kFloat).message(
+                          2, Message()
+                                 .message(1, Message().text(2, "N"))
+                                 .message(1, dim(Message().number(1, 3), "DATA_FEATURE"))))
+          .text(6, "");
+  Graph g = add_three();
+  g.nodes.push_back(node("Relu", {"y"}, {"z"}));
+  g.inputs = {Message().text(1, "x").message(2, image)};
+  g.outputs = {value_info("z", kFloat, {-1, 3})};
+  const Message inner = Message().text(1, "y").message(2, feature);
+  const Message file = Message()
+                           .number(1, 8)
+                           .message(7, Message(g.message()).message(13, inner))
+                           .message(8, Message().number(2, 17));
+  Handle<pfrt_model> made;
+  ASSERT_TRUE(ok(load(env.get(), file, &made)));
+  const TempFolder folder;
+  const auto save_as = [&](const pfrt_model* model, const std::string& name) {
+    EXPECT_TRUE(ok(api().model->save(env.get(), model, str(folder / name), nullptr)));
+    std::ifstream in(folder / name, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  const auto expect_kept = [&](const std::string& bytes) {
+    EXPECT_NE(bytes.find(image.bytes()), std::string::npos);
+    EXPECT_NE(bytes.find("DATA_FEATURE"), std::string::npos);
+    EXPECT_EQ(bytes.find("onnx.denotation"), std::string::npos) << "it is no metadata of the file";
+  };
+  expect_kept(save_as(made.get(), "direct.onnx"));
+  save_as(made.get(), "between.pfm");
+  const std::string between = folder / "between.pfm";
+  pfrt_model* raw = nullptr;
+  ASSERT_TRUE(ok(api().model->load_file(env.get(), str(between), nullptr, &raw)));
+  const Handle<pfrt_model> again(raw);
+  expect_kept(save_as(again.get(), "again.onnx"));
+  // A value that is gone, or has another rank, has no denotations of dimensions.
+  pfrt_graph* raw_graph = nullptr;
+  ASSERT_TRUE(ok(api().model->graph(made.get(), &raw_graph)));
+  const Handle<pfrt_graph> graph(raw_graph);
+  pfrt_value_info flat{};
+  flat.struct_size = sizeof flat;
+  flat.kind = PFRT_VALUE_TENSOR;
+  flat.dtype = PFRT_DTYPE_FLOAT32;
+  flat.name = str("x");
+  flat.rank = 1;
+  const int64_t three = 3;
+  flat.dims = &three;
+  ASSERT_TRUE(ok(api().graph->replace_input(graph.get(), 0, &flat)));
+  ASSERT_TRUE(ok(api().model->from_graph(env.get(), graph.get(), nullptr, &raw)));
+  const Handle<pfrt_model> edited(raw);
+  const std::string bytes = save_as(edited.get(), "edited.onnx");
+  EXPECT_EQ(bytes.find("DATA_BATCH"), std::string::npos);
+  EXPECT_NE(bytes.find("IMAGE"), std::string::npos);
 }
 
 TEST_F(ImportOnnx, inlines_model_local_functions) {
