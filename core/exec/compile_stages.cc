@@ -10,6 +10,7 @@
 #include "core/exec/body_call.h"
 #include "core/exec/compiled_graph.h"
 #include "core/exec/host/host_ops.h"
+#include "core/exec/plan_table.h"
 #include "core/exec/segment_plan.h"
 #include "core/ir/verify.h"
 #include "core/memory/staging.h"
@@ -117,8 +118,10 @@ class CompiledGraph::Compilation {
       for (uint32_t n = 0; n < g.order_.size(); ++n)
         g.partition_.nodes[n].precision = (*part.options.node_precision)[g.order_[n]].note;
     for (const Stage& stage : g.partition_.stages) {
-      if (g.segments_.empty() || stage.starts_segment)
+      if (g.segments_.empty() || stage.starts_segment) {
         g.segments_.push_back(std::make_unique<Segment>());
+        g.segments_.back()->plans = std::make_shared<PlanTable>();
+      }
       Segment& segment = *g.segments_.back();
       for (uint32_t n : stage.nodes) segment.order.push_back(g.order_[n]);
       if (stage.provider < 0) {

@@ -12,7 +12,7 @@
 #include "core/exec/body_call.h"
 #include "core/exec/device_copy.h"
 #include "core/exec/host/host_ops.h"
-#include "core/exec/plan_range.h"
+#include "core/exec/plan_table.h"
 #include "core/exec/segment_plan.h"
 #include "core/ir/verify.h"
 #include "core/op/engine/infer.h"
@@ -42,7 +42,7 @@ Result<std::unique_ptr<CompiledGraph>> CompiledGraph::make(std::shared_ptr<const
 
 void CompiledGraph::release_memory() {
   for (const auto& segment : segments_) {
-    segment->plans.clear();
+    segment->plans->clear();
     const std::lock_guard lock(segment->mutex);
     segment->blocks = {std::make_shared<BlockPool>()};  // runs under way keep theirs
   }
@@ -219,7 +219,7 @@ void CompiledGraph::explain(PlanReport& out) {
           node, [&](const std::shared_ptr<Graph>& body) { bodies_.at(body.get())->explain(out); });
       continue;
     }
-    std::shared_ptr<SegmentPlan> plan = segment->plans.recent();
+    std::shared_ptr<SegmentPlan> plan = segment->plans->recent();
     if (!plan) {
       // The segment has not run yet: it is planned with the declared dimensions, where these are
       // numbers.

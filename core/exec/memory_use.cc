@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/exec/compiled_graph.h"
+#include "core/exec/plan_table.h"
 #include "core/exec/segment_plan.h"
 
 namespace pfrt {
@@ -58,7 +59,7 @@ void CompiledGraph::add_memory(MemoryUse& out) const {
     for (const StageExecutable& stage : segment->stages)
       for (const auto& constant : stage.constants)
         if (out.counted.insert(constant.get()).second) out.packed += constant->bytes();
-    segment->plans.each([&](const std::vector<int64_t>& key, const auto& plan) {
+    segment->plans->each([&](const std::vector<int64_t>& key, const auto& plan) {
       out.signatures.emplace_back(signature_text(*segment, key), plan->block_bytes());
     });
   }

@@ -43,6 +43,24 @@ void point(RunDimensions& dimensions, const std::vector<ValueId>& values, size_t
 
 }  // namespace
 
+std::optional<Variation> Variation::between(std::span<const int64_t> before,
+                                            std::span<const int64_t> now,
+                                            const std::vector<SignaturePart>& parts) {
+  if (before.size() != now.size()) return {};
+  Variation out;
+  for (uint32_t i = 0; i < now.size(); ++i) {
+    if (before[i] == now[i] || parts[i] == SignaturePart::kDevice) continue;
+    const bool first = out.at.empty();
+    const uint32_t at = first ? i : out.at[0];
+    if (parts[i] != SignaturePart::kDimension || now[i] < before[i] ||
+        now[i] - before[i] != now[at] - before[at])
+      return {};
+    if (first) out.from = now[i];
+    out.at.push_back(i);
+  }
+  return out.at.empty() ? std::nullopt : std::optional(std::move(out));
+}
+
 std::shared_ptr<PlanRange> PlanRange::make(const Graph& graph, const std::vector<NodeId>& order,
                                            std::span<const int64_t> key, Variation variation,
                                            int64_t least, int64_t most, const Bounds& bounds) {

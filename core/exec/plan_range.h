@@ -10,10 +10,30 @@
 #include <functional>
 #include <optional>
 
+#include "core/base/made_once.h"
 #include "core/exec/dim_formulas.h"
 #include "core/exec/segment_plan.h"
 
 namespace pfrt {
+
+// The meaning of a number in a signature.
+enum class SignaturePart : uint8_t {
+  kDimension,  // of a value whose contents decide no dimensions
+  kDevice,     // the device that a value lives on
+  kOther
+};
+
+// The numbers in which signatures differ, all by one amount.
+struct Variation {
+  std::vector<uint32_t> at;  // positions
+  int64_t from = 0;          // the number at the first of them
+
+  // The growth from |before| to |now|, regardless of the devices that values live on; nullopt when
+  // they differ otherwise, or not at all. |parts| is by position of |now|.
+  static std::optional<Variation> between(std::span<const int64_t> before,
+                                          std::span<const int64_t> now,
+                                          const std::vector<SignaturePart>& parts);
+};
 
 class PlanRange {
  public:

@@ -3,32 +3,12 @@
 
 #include <algorithm>
 
-#include "core/exec/plan_range.h"
-
 namespace pfrt {
 namespace {
 
 constexpr size_t kMostRanges = 4, kMostRigid = 8;
 
 }  // namespace
-
-std::optional<Variation> Variation::between(std::span<const int64_t> before,
-                                            std::span<const int64_t> now,
-                                            const std::vector<SignaturePart>& parts) {
-  if (before.size() != now.size()) return {};
-  Variation out;
-  for (uint32_t i = 0; i < now.size(); ++i) {
-    if (before[i] == now[i] || parts[i] == SignaturePart::kDevice) continue;
-    const bool first = out.at.empty();
-    const uint32_t at = first ? i : out.at[0];
-    if (parts[i] != SignaturePart::kDimension || now[i] < before[i] ||
-        now[i] - before[i] != now[at] - before[at])
-      return {};
-    if (first) out.from = now[i];
-    out.at.push_back(i);
-  }
-  return out.at.empty() ? std::nullopt : std::optional(std::move(out));
-}
 
 std::shared_ptr<PlanRange> PlanTable::find_range(std::span<const int64_t> signature) {
   const std::lock_guard lock(mutex_);

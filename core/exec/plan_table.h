@@ -12,30 +12,9 @@
 #include <vector>
 
 #include "core/base/made_once.h"
+#include "core/exec/plan_range.h"
 
 namespace pfrt {
-
-class PlanRange;
-class SegmentPlan;
-
-// The meaning of a number in a signature.
-enum class SignaturePart : uint8_t {
-  kDimension,  // of a value whose contents decide no dimensions
-  kDevice,     // the device that a value lives on
-  kOther
-};
-
-// The numbers in which signatures differ, all by one amount.
-struct Variation {
-  std::vector<uint32_t> at;  // positions
-  int64_t from = 0;          // the number at the first of them
-
-  // The growth from |before| to |now|, regardless of the devices that values live on; nullopt when
-  // they differ otherwise, or not at all. |parts| is by position of |now|.
-  static std::optional<Variation> between(std::span<const int64_t> before,
-                                          std::span<const int64_t> now,
-                                          const std::vector<SignaturePart>& parts);
-};
 
 class PlanTable {
  public:
@@ -91,9 +70,9 @@ class PlanTable {
   }
 
   MadeOnce<Signature, Plan> exact_{32};
-  std::atomic<bool> range_used_{false};  // the plan used last is a range's
-  std::mutex making_;                    // held while a range is made
-  mutable std::mutex mutex_;             // guards the members below
+  std::atomic<bool> range_used_{false};             // the plan used last is a range's
+  std::mutex making_;                               // held while a range is made
+  mutable std::mutex mutex_;                        // guards the members below
   std::vector<std::shared_ptr<PlanRange>> ranges_;  // latest first
   Signature last_;                                  // the signature of the last call of growth
   std::vector<std::vector<uint32_t>> rigid_;        // positions of growths without a range

@@ -11,7 +11,7 @@
 
 #include "core/base/os/pages.h"
 #include "core/exec/compiled_graph.h"
-#include "core/exec/plan_range.h"
+#include "core/exec/plan_table.h"
 #include "core/op/engine/infer.h"
 
 namespace pfrt {
@@ -94,7 +94,7 @@ Result<CompiledGraph::RunPlan> CompiledGraph::plan_for(Segment& segment,
     key.push_back(static_cast<int64_t>(reinterpret_cast<intptr_t>(t.device())));
     if (segment.contents_key[i]) append_contents(t, key);
   }
-  RunPlan out{segment.plans.find(key), nullptr};
+  RunPlan out{segment.plans->find(key), nullptr};
   if (!out.plan) return plan_of_others(segment, {slots, key, resident, control});
   return out;
 }
@@ -121,9 +121,9 @@ Result<CompiledGraph::RunPlan> CompiledGraph::plan_of_others(Segment& segment,
                        &reading.control);
     });
   };
-  PFRT_ASSIGN(out.plan, segment.plans.get(
+  PFRT_ASSIGN(out.plan, segment.plans->get(
                             reading.key, [&] { return reading.control.stopped(); }, make));
-  const uint64_t dropped = segment.plans.dropped();
+  const uint64_t dropped = segment.plans->dropped();
   if (dropped && dropped % kPlansATrim == 0) os::return_freed_memory();
   return out;
 }
@@ -136,7 +136,7 @@ InferState CompiledGraph::entered(const Segment& segment, const Reading& reading
 
 Result<CompiledGraph::RunPlan> CompiledGraph::plan_in_range(Segment& segment,
                                                             const Reading& reading) const {
-  const std::shared_ptr<PlanRange> range = segment.plans.find_range(reading.key);
+  const std::shared_ptr<PlanRange> range = segment.plans->find_range(reading.key);
   if (!range) return RunPlan{};
   uint64_t start = 0;  // of inference, where the run has new dimensions
   const auto enter_timed = [&](InferState& state) {
@@ -183,11 +183,11 @@ void CompiledGraph::grow(const Segment& segment, const Variation& variation,
 }
 
 Status CompiledGraph::add_range(Segment& segment, const Reading& reading) const {
-  const auto growth = segment.plans.growth(reading.key, parts_of(segment, reading));
+  const auto growth = segment.plans->growth(reading.key, parts_of(segment, reading));
   if (!growth) return {};
   PFRT_ASSIGN(std::shared_ptr<PlanRange> range, make_range(segment, reading, growth->variation));
   if (range && statistics_) ++statistics_->plans;
-  segment.plans.add(*growth, std::move(range));
+  segment.plans->add(*growth, std::move(range));
   return {};
 }
 
@@ -230,7 +230,7 @@ Result<std::shared_ptr<PlanRange>> CompiledGraph::make_range(const Segment& segm
     (nearer ? good : bad) = middle;
     if (nearer) range = std::move(nearer);
   }
-  const auto before = segment.plans.recent_exact();
+  const auto before = segment.plans->recent_exact();
   const uint64_t most_bytes = kMoreBytes + 2 * (before ? before->block_bytes() : 0);
   for (; range; range = outline(good)) {
     InferState state = range->most();

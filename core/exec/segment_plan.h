@@ -15,7 +15,6 @@
 #include "core/exec/block_pool.h"
 #include "core/exec/host/host_ops.h"
 #include "core/exec/host/prepared.h"
-#include "core/exec/plan_table.h"
 #include "core/exec/run/run_types.h"
 #include "core/op/engine/inference.h"
 #include "core/plan/levels.h"
@@ -23,6 +22,7 @@
 
 namespace pfrt {
 
+class PlanTable;
 struct BlockItem;
 class MemoryPlanner;
 struct RunRules;
@@ -48,7 +48,7 @@ struct Segment {
   // place if nobody else holds it.
   std::vector<uint32_t> last_read;
 
-  PlanTable plans;
+  std::shared_ptr<PlanTable> plans;
   // Index of the host operator's name in the session's profile, + 1; 0 = none yet.
   std::atomic<uint32_t> profiled{0};
   mutable std::mutex mutex;  // guards |blocks|
