@@ -42,6 +42,8 @@ struct pfrt_optimization {
 namespace pfrt::capi {
 namespace {
 
+constexpr double kPrepareUntil = 0.1, kOptimiseUntil = 0.95;  // of the progress of a run
+
 class CustomPass final : public Pass {
  public:
   // |after| names the passes that it follows in its optimizer.
@@ -236,7 +238,8 @@ pfrt_status* run(pfrt_optimizer* o, pfrt_graph* graph, pfrt_string pass, uint32_
     });
     PFRT_TRY(check_pass_names(skipped, "optimising a graph"));
     const EnvironmentScope scope(*o->env);
-    const Progress progress = o->options.progress();
+    Progress progress = o->options.progress();
+    PFRT_TRY(progress.stage("prepare", kPrepareUntil).prepend("optimising a graph"));
     const std::string_view only = view(pass);
     const bool canonical =
         only.empty() ? std::ranges::any_of(o->names, [](const auto& n) { return built_in(n); })
@@ -245,6 +248,7 @@ pfrt_status* run(pfrt_optimizer* o, pfrt_graph* graph, pfrt_string pass, uint32_
     PFRT_ASSIGN(auto operators, o->env->registry().operators_for(*graph->graph));
     PFRT_ASSIGN(Prepared work,
                 prepare_graph(*graph->graph, operators, canonical, names_tie, progress));
+    PFRT_TRY(progress.stage("optimise", kOptimiseUntil).prepend("optimising a graph"));
     CompileServices with{{}, &o->env->packed(), &o->env->logger(), progress};
     const Stop stop = [&progress] { return progress.stop(); };
     PFRT_ASSIGN(with.candidates, candidates_of(*o, stop));
@@ -265,9 +269,13 @@ pfrt_status* run(pfrt_optimizer* o, pfrt_graph* graph, pfrt_string pass, uint32_
     result->reports = o->pipeline.reports();
     for (const PassReport& report : result->reports)
       result->stats.push_back(stats_of(report.result));
+    PFRT_TRY(progress.stop().prepend("optimising a graph"));
     finish_graph(work);
     graph->graph->swap(*work.graph);
     graph->edited();
+    // It is done, whoever wants it to stop now.
+    (void)progress.stage("done", 1.0).ok();
+    (void)progress.at(1).ok();
     *out = result.release();
     return {};
   });

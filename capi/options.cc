@@ -89,9 +89,10 @@ pfrt_status* schema_at(pfrt_options_kind kind, size_t index, pfrt_option_info* o
 
 pfrt_status* set_progress(pfrt_options* o, pfrt_progress_fn fn, void* user) {
   return edit(o, [&](Options& options) -> Status {
-    if (options.kind() != PFRT_OPTIONS_LOAD && options.kind() != PFRT_OPTIONS_ASK)
-      return error(Code::kINVALID_ARGUMENT, "listening to progress: the options are of kind ",
-                   options_kind_name(options.kind()), ", not load or ask");
+    if (options.kind() == PFRT_OPTIONS_ENV)
+      return error(Code::kINVALID_ARGUMENT,
+                   "listening to progress: the options are of kind environment, whose work tells "
+                   "none; give those of a load, a session, an optimizer or a question");
     options.set_progress(fn, user);
     return {};
   });

@@ -16,24 +16,80 @@
 namespace pfrt::capi {
 namespace {
 
-Result<std::vector<NamedValues>> samples_of(const pfrt_session_desc& desc) {
-  if (desc.sample_count && !desc.samples) return null_argument("desc.samples");
-  PFRT_TRY(abi::check_array(desc.samples, desc.sample_count));
-  std::vector<NamedValues> out(desc.sample_count);
-  for (size_t i = 0; i < desc.sample_count; ++i) {
-    const pfrt_sample sample = abi::known(&abi::element(desc.samples, i));
-    if (sample.count && (!sample.names || !sample.values))
-      return null_argument(!sample.names ? "desc.samples.names" : "desc.samples.values");
-    for (size_t v = 0; v < sample.count; ++v) {
-      if (!sample.values[v]) return null_argument("desc.samples.values[]");
-      out[i].emplace_back(view(sample.names[v]), sample.values[v]->value);
-    }
+Result<NamedValues> sample_of(const pfrt_sample& sample) {
+  if (sample.count && (!sample.names || !sample.values))
+    return null_argument(!sample.names ? "desc.samples.names" : "desc.samples.values");
+  NamedValues out;
+  out.reserve(sample.count);
+  for (size_t v = 0; v < sample.count; ++v) {
+    if (!sample.values[v]) return null_argument("desc.samples.values[]");
+    out.emplace_back(view(sample.names[v]), sample.values[v]->value);
   }
   return out;
 }
 
+Result<std::vector<NamedValues>> samples_of(const pfrt_session_desc& desc) {
+  if (desc.sample_count && !desc.samples) return null_argument("desc.samples");
+  PFRT_TRY(abi::check_array(desc.samples, desc.sample_count));
+  std::vector<NamedValues> out;
+  for (size_t i = 0; i < desc.sample_count; ++i) {
+    PFRT_ASSIGN(NamedValues sample, sample_of(abi::known(&abi::element(desc.samples, i))));
+    out.push_back(std::move(sample));
+  }
+  return out;
+}
+
+// The samples that the client's functions give.
+class ClientSamples final : public SampleSource {
+ public:
+  explicit ClientSamples(const pfrt_sample_source& from) : from_(from) {}
+  Status rewind() override {
+    index_ = 0;
+    return outcome("going back to the first sample", [&] { return from_.rewind(from_.user); });
+  }
+  Result<std::optional<NamedValues>> next() override {
+    pfrt_sample sample{};
+    sample.struct_size = sizeof sample;
+    const std::string doing = message("reading sample ", index_++);
+    PFRT_TRY(outcome(doing, [&] { return from_.next(from_.user, &sample); }));
+    if (sample.count == 0) return std::optional<NamedValues>();
+    auto out = sample_of(sample);
+    if (!out.ok()) return out.take_status().prepend("creating a session: " + doing);
+    return std::optional<NamedValues>(out.take());
+  }
+
+ private:
+  template <typename Fn>
+  Status outcome(std::string_view doing, Fn&& fn) const {
+    pfrt_code code = PFRT_CODE_INTERNAL;
+    if (!call_foreign([&] { code = fn(); }))
+      return error(Code::kINTERNAL, "creating a session: ", doing,
+                   ": an exception escaped the sample source");
+    if (code == PFRT_CODE_OK) return {};
+    return error(static_cast<Code>(code), "creating a session: ", doing,
+                 ": the sample source returned '", code_text(static_cast<Code>(code)), "'");
+  }
+
+  const pfrt_sample_source from_;
+  size_t index_ = 0;
+};
+
+Result<std::unique_ptr<SampleSource>> source_of(const pfrt_session_desc& desc) {
+  if (!desc.sample_source) return std::unique_ptr<SampleSource>();
+  PFRT_ASSIGN(const pfrt_sample_source source, read(desc.sample_source));
+  if (!source.next || !source.rewind)
+    return null_argument(source.next ? "desc.sample_source.rewind" : "desc.sample_source.next");
+  if (desc.sample_count)
+    return error(Code::kINVALID_ARGUMENT,
+                 "creating a session: desc has samples and a sample_source; give one of the two");
+  return std::unique_ptr<SampleSource>(std::make_unique<ClientSamples>(source));
+}
+
 pfrt_status* create(pfrt_env* env, const pfrt_session_desc* desc_in, pfrt_session** out) {
+  std::shared_ptr<void> keep_log;  // released on every failure, after all locks are given up
   return guard([&]() -> Status {
+    const pfrt_session_desc known = abi::known(desc_in);
+    keep_log = lifetime(known.log_release, known.log_user);
     if (!env || !desc_in || !out)
       return null_argument(!env ? "env" : !desc_in ? "desc" : "out_session");
     *out = nullptr;
@@ -45,16 +101,20 @@ pfrt_status* create(pfrt_env* env, const pfrt_session_desc* desc_in, pfrt_sessio
       return error(Code::kINVALID_ARGUMENT, "creating a session: the options are of kind ",
                    options_kind_name(o.kind()), ", not session");
     if (desc.extra_output_count && !desc.extra_outputs) return null_argument("desc.extra_outputs");
-    std::vector<std::string> extra;
+    Environment::SessionParts parts;
     for (size_t i = 0; i < desc.extra_output_count; ++i)
-      extra.emplace_back(view(desc.extra_outputs[i]));
+      parts.extra_outputs.emplace_back(view(desc.extra_outputs[i]));
     const EnvironmentScope scope =
         EnvironmentScope::lasting(*env->state, o.get(session_option::kUseEnvAllocators));
-    PFRT_ASSIGN(std::vector<NamedValues> samples, samples_of(desc));
+    PFRT_ASSIGN(parts.samples, samples_of(desc));
+    PFRT_ASSIGN(parts.sample_source, source_of(desc));
+    parts.log = desc.log;
+    parts.log_user = desc.log_user;
+    parts.keep_log = keep_log;
     auto handle = std::make_unique<pfrt_session>();
     handle->env = env->state;
     PFRT_ASSIGN(handle->session,
-                env->state->create_session(desc.model->model, o, extra, std::move(samples)));
+                env->state->create_session(desc.model->model, o, std::move(parts)));
     retain(desc.model);
     handle->model_handle = desc.model;
     const auto describe_ports = [&](const std::vector<PortInfo>& ports,

@@ -9,10 +9,14 @@
 namespace pfrt::capi {
 
 // Entries of the environment's table that concern services (service.cc).
-pfrt_status* service_start(pfrt_env* env, pfrt_string name, const pfrt_key_value* options,
-                           size_t option_count, pfrt_service** out);
+pfrt_status* service_option_count(pfrt_env* env, pfrt_string name, size_t* out);
+pfrt_status* service_option_at(pfrt_env* env, pfrt_string name, size_t index,
+                               pfrt_option_info* out);
+pfrt_status* service_check(pfrt_env* env, const pfrt_service_desc* desc);
+pfrt_status* service_start(pfrt_env* env, const pfrt_service_desc* desc, pfrt_service** out);
 void service_stop(pfrt_service* service);
 pfrt_string service_address(const pfrt_service* service);
+pfrt_status* service_ask(pfrt_service* service, const pfrt_ask_desc* desc, pfrt_reply** out);
 // Entries of the environment's table for questions (ask.cc).
 pfrt_status* ask(pfrt_env* env, const pfrt_ask_desc* desc, pfrt_reply** out);
 void release_reply(pfrt_reply* reply);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Questions to devices, and their answers.
+#include "capi/plugin/ask.h"
+
 #include "capi/handle/counted.h"
 #include "capi/handle/env.h"
 #include "capi/handle/guard.h"
@@ -23,25 +25,60 @@ struct pfrt_reply {
 namespace pfrt::capi {
 namespace {
 
-Result<Question> question_of(const pfrt_ask_desc& desc) {
-  Question question{view(desc.provider), view(desc.verb), view(desc.request), {}};
-  if (question.provider.empty() || question.verb.empty())
-    return error(Code::kINVALID_ARGUMENT, "asking: desc.",
-                 question.provider.empty() ? "provider" : "verb", " is empty");
+Status ask_device(pfrt_env* env, const pfrt_ask_desc& desc, pfrt_reply** out) {
+  const std::string_view provider = view(desc.provider);
+  if (provider.empty()) return error(Code::kINVALID_ARGUMENT, "asking: desc.provider is empty");
+  const std::string doing = message("asking ", provider);
+  PFRT_ASSIGN(Question question, question_of(desc, doing));
+  question.provider = provider;
+  const Options defaults(PFRT_OPTIONS_ASK);
+  PFRT_ASSIGN(const Options* const options, ask_options(desc.options, defaults, doing));
+  const EnvironmentScope scope(*env->state);
+  PFRT_ASSIGN(Answer answer, env->state->ask(std::move(question), *options));
+  *out = reply_of(env->state, std::move(answer)).release();
+  return {};
+}
+
+}  // namespace
+
+Result<Question> question_of(const pfrt_ask_desc& desc, std::string_view doing) {
+  Question question{{}, view(desc.verb), view(desc.request), {}};
+  if (question.verb.empty()) return error(Code::kINVALID_ARGUMENT, doing, ": desc.verb is empty");
   if (desc.value_count && !desc.values) return null_argument("desc.values");
   for (size_t i = 0; i < desc.value_count; ++i) {
     if (!desc.values[i]) return null_argument("desc.values[]");
     const Value& value = *desc.values[i]->value;
     if (value.kind != PFRT_VALUE_TENSOR)
-      return error(Code::kINVALID_ARGUMENT, "asking ", question.provider, ": value ", i,
-                   " is not a tensor");
-    PFRT_TRY(need_host(value, message("asking ", question.provider)));
+      return error(Code::kINVALID_ARGUMENT, doing, ": value ", i, " is not a tensor");
+    PFRT_TRY(need_host(value, doing));
     question.tensors.push_back(value.tensor);
   }
   return question;
 }
 
-}  // namespace
+Result<const Options*> ask_options(const pfrt_options* options, const Options& defaults,
+                                   std::string_view doing) {
+  const Options& given = options ? options->options : defaults;
+  if (given.kind() != PFRT_OPTIONS_ASK)
+    return error(Code::kINVALID_ARGUMENT, doing, ": the options are of kind ",
+                 options_kind_name(given.kind()), ", not ask");
+  return &given;
+}
+
+std::unique_ptr<pfrt_reply, void (*)(pfrt_reply*)> reply_of(std::shared_ptr<Environment> env,
+                                                            Answer answer) {
+  std::unique_ptr<pfrt_reply, void (*)(pfrt_reply*)> reply(new pfrt_reply,
+                                                           [](pfrt_reply* r) { delete r; });
+  reply->env = std::move(env);
+  reply->text = std::move(answer.text);
+  reply->names.reserve(answer.tensors.size());
+  reply->values.reserve(answer.tensors.size());
+  for (auto& [name, tensor] : answer.tensors) {
+    reply->names.push_back(std::move(name));
+    reply->values.push_back(new pfrt_value(Value::of(std::move(tensor))));
+  }
+  return reply;
+}
 
 pfrt_status* ask(pfrt_env* env, const pfrt_ask_desc* desc_in, pfrt_reply** out) {
   return guard([&]() -> Status {
@@ -49,25 +86,7 @@ pfrt_status* ask(pfrt_env* env, const pfrt_ask_desc* desc_in, pfrt_reply** out) 
       return null_argument(!env ? "env" : !desc_in ? "desc" : "out_reply");
     *out = nullptr;
     PFRT_ASSIGN(const pfrt_ask_desc desc, read(desc_in));
-    PFRT_ASSIGN(Question question, question_of(desc));
-    const Options defaults(PFRT_OPTIONS_ASK);
-    const Options& options = desc.options ? desc.options->options : defaults;
-    if (options.kind() != PFRT_OPTIONS_ASK)
-      return error(Code::kINVALID_ARGUMENT, "asking ", question.provider,
-                   ": the options are of kind ", options_kind_name(options.kind()), ", not ask");
-    const EnvironmentScope scope(*env->state);
-    PFRT_ASSIGN(Answer answer, env->state->ask(std::move(question), options));
-    auto reply = std::make_unique<pfrt_reply>();
-    reply->env = env->state;
-    reply->text = std::move(answer.text);
-    reply->names.reserve(answer.tensors.size());
-    reply->values.reserve(answer.tensors.size());
-    for (auto& [name, tensor] : answer.tensors) {
-      reply->names.push_back(std::move(name));
-      reply->values.push_back(new pfrt_value(Value::of(std::move(tensor))));
-    }
-    *out = reply.release();
-    return {};
+    return ask_device(env, desc, out);
   });
 }
 

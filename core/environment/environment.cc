@@ -101,7 +101,7 @@ uint32_t Environment::width(const Executor* executor) const {
 
 Result<std::string> Environment::cache_key(const std::shared_ptr<const Model>& model,
                                            const Options& options) {
-  PFRT_ASSIGN(Session::Context context, context_for(model, options, {}));
+  PFRT_ASSIGN(Session::Context context, context_for(model, options));
   return Session::key(model, options, std::move(context));
 }
 
@@ -129,8 +129,7 @@ FindProvider Environment::finder() {
 }
 
 Result<Session::Context> Environment::context_for(const std::shared_ptr<const Model>& model,
-                                                  const Options& options,
-                                                  std::vector<NamedValues> samples) {
+                                                  const Options& options) {
   const std::shared_ptr<Environment> self = shared_from_this();
   Session::Context context;
   PFRT_ASSIGN(context.providers, choose_providers(options, finder()));
@@ -151,19 +150,22 @@ Result<Session::Context> Environment::context_for(const std::shared_ptr<const Mo
   context.cache = cache(options.get(session_option::kCacheDir));
   if (options.get(session_option::kOptimizationLevel) != "none") PFRT_TRY(registry_.open_passes());
   context.passes = registry_.passes();
-  context.samples = std::move(samples);
   return context;
 }
 
 Result<std::shared_ptr<Session>> Environment::create_session(
-    const std::shared_ptr<const Model>& model, const Options& options,
-    const std::vector<std::string>& extra_outputs, std::vector<NamedValues> samples) {
-  PFRT_ASSIGN(Session::Context context, context_for(model, options, std::move(samples)));
+    const std::shared_ptr<const Model>& model, const Options& options, SessionParts parts) {
+  PFRT_ASSIGN(Session::Context context, context_for(model, options));
+  context.samples = std::move(parts.samples);
+  context.sample_source = std::move(parts.sample_source);
+  context.log = parts.log;
+  context.log_user = parts.log_user;
+  context.keep_log = std::move(parts.keep_log);
   if (maintenance_ && !maintenance_->start())
     logger_.log(PFRT_LOG_WARNING,
                 "looking after memory: the system has no thread for it; what is "
                 "idle is given back by runs alone");
-  return Session::create(model, options, extra_outputs, std::move(context));
+  return Session::create(model, options, parts.extra_outputs, std::move(context));
 }
 
 void Environment::after_run() {

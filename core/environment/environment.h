@@ -61,11 +61,18 @@ class Environment : public std::enable_shared_from_this<Environment> {
   // All usable providers: registered ones, then those of plug-ins.
   std::vector<ProviderSource> provider_sources();
 
+  // What a client gives a session besides its model and options.
+  struct SessionParts {
+    std::vector<std::string> extra_outputs;
+    std::vector<NamedValues> samples;
+    std::unique_ptr<SampleSource> sample_source;  // may be null
+    pfrt_log_fn log = nullptr;                    // null: the environment's
+    void* log_user = nullptr;
+    std::shared_ptr<void> keep_log;  // lives until |log| is called no more; may be null
+  };
   // A session over |model|, as |options| of kind PFRT_OPTIONS_SESSION say.
   Result<std::shared_ptr<Session>> create_session(const std::shared_ptr<const Model>& model,
-                                                  const Options& options,
-                                                  const std::vector<std::string>& extra_outputs,
-                                                  std::vector<NamedValues> samples);
+                                                  const Options& options, SessionParts parts);
 
   // Gives back everything that can be made again; returns the bytes of blocks and pools freed.
   uint64_t trim();
@@ -83,7 +90,7 @@ class Environment : public std::enable_shared_from_this<Environment> {
  private:
   Environment(const Options& options, const MakePlugins& plugins);
   Result<Session::Context> context_for(const std::shared_ptr<const Model>& model,
-                                       const Options& options, std::vector<NamedValues> samples);
+                                       const Options& options);
   FindProvider finder();
   // Trims where memory is watched and about to run out.
   void after_run();

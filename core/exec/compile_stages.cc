@@ -42,7 +42,6 @@ class CompiledGraph::Compilation {
     parts_.push_back({&graph, options, where, {}, true});
     graph.rules_ = options.rules;
     CompileOptions own = options;
-    own.node_precision = nullptr;
     for (NodeId id : graph.order_) {
       PFRT_TRY(services_.progress.stop());
       const Node& node = *graph.graph_->node(id);
@@ -54,6 +53,7 @@ class CompiledGraph::Compilation {
         auto made = make(body, services_);
         if (made.ok()) {
           auto& place = graph.bodies_[body.get()] = made.take();
+          own.node_precision = precisions_in(options, body.get());
           status = add(*place, own, at);
         } else {
           status = made.take_status();
@@ -70,13 +70,20 @@ class CompiledGraph::Compilation {
     for (bool again = true; again;) {
       again = false;
       for (Part& part : parts_) PFRT_TRY(divide(part));
-      for (size_t p = 0; p < services_.candidates.size() && !again; ++p) {
+      tell(kDividedUntil);
+      const size_t count = services_.candidates.size();
+      for (size_t p = 0; p < count && !again; ++p) {
         PFRT_ASSIGN(again, compile_for(p));
+        tell(kDividedUntil + (kCompiledUntil - kDividedUntil) * static_cast<double>(p + 1) /
+                                 static_cast<double>(count));
       }
     }
     const ProfileSpan span(services_.progress.profile(), "pack constants");
     Staging staging;
+    size_t packed_parts = 0;
     for (const Part& part : parts_) {
+      tell(kCompiledUntil + (1 - kCompiledUntil) * static_cast<double>(packed_parts++) /
+                                static_cast<double>(parts_.size()));
       for (const auto& segment : part.graph->segments_) {
         for (StageExecutable& stage : segment->stages) {
           Status packed = part.graph->pack_constants(stage, part.where, services_, staging);
@@ -90,6 +97,18 @@ class CompiledGraph::Compilation {
   }
 
  private:
+  // The precisions of the nodes of |body|; null: one for all.
+  static const std::vector<NodePrecision>* precisions_in(const CompileOptions& options,
+                                                         const Graph* body) {
+    if (!options.body_precision) return nullptr;
+    const auto own = options.body_precision->find(body);
+    return own == options.body_precision->end() ? nullptr : &own->second;
+  }
+  static constexpr double kDividedUntil = 0.2, kCompiledUntil = 0.7;  // of the progress
+  void tell(double done) const {
+    if (services_.tells) (void)services_.progress.at(done).ok();  // others ask whether to stop
+  }
+
   struct Part {
     CompiledGraph* graph;
     CompileOptions options;

@@ -44,6 +44,7 @@ struct CompileServices {
   PackedStore* packed = nullptr;
   Logger* logger = nullptr;  // may be null
   Progress progress;
+  bool tells = false;                                   // |progress| hears how far compiling is
   std::shared_ptr<RunStatistics> statistics = nullptr;  // counts plans; may be null
   const PackedBuffers* stored = nullptr;                // constants packed earlier; may be null
   PackedConstants* made = nullptr;  // gets all packed constants that the graph uses; may be null
@@ -57,6 +58,9 @@ struct RunRules {
   bool keep_blocks = true;        // a run's blocks are kept for the next run
 };
 
+// Precisions of nodes by their ids, of a graph and of bodies in it.
+using GraphPrecisions = std::unordered_map<const Graph*, std::vector<NodePrecision>>;
+
 struct CompileOptions {
   bool fallback = true;  // a node refused while compiling goes to the next provider
   RunRules rules = {};
@@ -64,9 +68,10 @@ struct CompileOptions {
   bool apart = false;     // each node gets a step of its own
   AssignBy assign = AssignBy::kCost;
   pfrt_compile_hints precision = 0;  // the hint of session option "precision"
-  // The hint of each node of the graph, by its id; null = |precision| for all. Bodies have
-  // |precision|.
+  // The hint of each node of the graph, by its id; null = |precision| for all.
   const std::vector<NodePrecision>* node_precision = nullptr;
+  // Those of bodies, by body; one that is not there, or null, has |precision|.
+  const GraphPrecisions* body_precision = nullptr;
 };
 
 class PlanRange;

@@ -96,7 +96,7 @@ Result<const Model*> Model::loaded(const Progress& progress) const {
   const auto lock = lock_unless(importing_, [&] { return progress.stopped(); });
   if (!lock.owns_lock()) return progress.stop();
   if (!loaded_) {
-    Progress own = progress;
+    Progress own = progress.quiet();
     PFRT_ASSIGN(loaded_, import_(own));
   }
   return loaded_.get();

@@ -133,24 +133,21 @@ Status check_inputs(const std::vector<PortInfo>& ports, size_t required, const S
   return {};
 }
 
-Status check_samples(const std::vector<PortInfo>& ports, size_t required,
-                     const SymbolTable& symbols, const std::vector<NamedValues>& samples) {
-  for (size_t s = 0; s < samples.size(); ++s) {
-    std::vector<ValuePtr> ordered(ports.size());
-    for (const auto& [name, value] : samples[s]) {
-      const auto port = std::ranges::find(ports, name, &PortInfo::name);
-      const auto at = static_cast<size_t>(port - ports.begin());
-      if (at >= required)
-        return error(Code::kINPUT, "sample ", s, " gives '", name,
-                     "', which is no input that must be fed");
-      if (value->tensor.device())
-        return error(Code::kINPUT, "sample ", s, ": '", name, "' is in the memory of a device");
-      ordered[at] = value;
-    }
-    Status status = check_inputs(ports, required, symbols, ordered);
-    if (!status.ok()) return std::move(status.prepend(message("sample ", s)));
+Status check_sample(const std::vector<PortInfo>& ports, size_t required, const SymbolTable& symbols,
+                    const NamedValues& sample, size_t index) {
+  std::vector<ValuePtr> ordered(ports.size());
+  for (const auto& [name, value] : sample) {
+    const auto port = std::ranges::find(ports, name, &PortInfo::name);
+    const auto at = static_cast<size_t>(port - ports.begin());
+    if (at >= required)
+      return error(Code::kINPUT, "sample ", index, " gives '", name,
+                   "', which is no input that must be fed");
+    if (value->tensor.device())
+      return error(Code::kINPUT, "sample ", index, ": '", name, "' is in the memory of a device");
+    ordered[at] = value;
   }
-  return {};
+  Status status = check_inputs(ports, required, symbols, ordered);
+  return std::move(status.prepend(message("sample ", index)));
 }
 
 }  // namespace pfrt

@@ -34,8 +34,8 @@ PortInfo port_info(const Graph& graph, ValueId planned, const Graph& model, Valu
 // of one name differ, |out_differ| is told how; without it that is an error.
 Status check_inputs(const std::vector<PortInfo>& ports, size_t required, const SymbolTable& symbols,
                     const std::vector<ValuePtr>& inputs, std::string* out_differ = nullptr);
-// Checks that samples name inputs that must be fed, and fit.
-Status check_samples(const std::vector<PortInfo>& ports, size_t required,
-                     const SymbolTable& symbols, const std::vector<NamedValues>& samples);
+// Checks that sample |index| names inputs that must be fed, and fits.
+Status check_sample(const std::vector<PortInfo>& ports, size_t required, const SymbolTable& symbols,
+                    const NamedValues& sample, size_t index);
 
 }  // namespace pfrt

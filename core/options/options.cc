@@ -219,7 +219,7 @@ const std::string& Options::stored(std::string_view key) const {
 }
 
 Progress Options::progress() const {
-  Progress progress(cancel_.get(), progress_, progress_user_);
+  Progress progress(&call_->cancelled, call_->progress, call_->user);
   const std::string& text = stored(kind_ == PFRT_OPTIONS_SESSION
                                        ? session_option::kCreateTimeoutMs.key
                                        : load_option::kTimeoutMs.key);  // as in every other kind

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Typed options with a schema: a table for each kind has every key, its type, default and choices.
-// Options is a value; only the cancel flag, which it shares with its copies, may be touched by
-// others at any time.
+// Options is a value but for the cancel flag and the listener to progress, which copies share; the
+// flag may be touched by others at any time.
 #pragma once
 
 #include <atomic>
@@ -64,11 +64,12 @@ class Options {
 
   // Stops work that uses these options or their copies, now and later, or lets it go on; any
   // thread.
-  void set_cancelled(bool yes) const { std::atomic_ref(*cancel_).store(yes ? 1 : 0); }
-  // Sets the callback for the progress of LOAD and ASK options.
-  void set_progress(pfrt_progress_fn fn, void* user) {
-    progress_ = fn;
-    progress_user_ = user;
+  void set_cancelled(bool yes) const { std::atomic_ref(call_->cancelled).store(yes ? 1 : 0); }
+  // Sets the callback for the progress of work that uses these options or their copies. No such
+  // work is under way.
+  void set_progress(pfrt_progress_fn fn, void* user) const {
+    call_->progress = fn;
+    call_->user = user;
   }
   // The function that builds the graphs of files that have weights alone, of LOAD options.
   struct Definer {
@@ -93,10 +94,14 @@ class Options {
   pfrt_options_kind kind_;
   std::map<std::string, std::string, std::less<>> values_;  // text form, defaults included
   std::map<std::string, bool, std::less<>> set_;
-  pfrt_progress_fn progress_ = nullptr;
-  void* progress_user_ = nullptr;
   Definer definer_;
-  std::shared_ptr<uint32_t> cancel_ = std::make_shared<uint32_t>(0);
+  // What copies share.
+  struct Call {
+    uint32_t cancelled = 0;
+    pfrt_progress_fn progress = nullptr;
+    void* user = nullptr;
+  };
+  std::shared_ptr<Call> call_ = std::make_shared<Call>();
 };
 
 // The nearest of |names| to |name| by edits, or empty when none is near.

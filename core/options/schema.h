@@ -125,7 +125,8 @@ inline constexpr OptionRow kSession[] = {
      "max_error of fp32, as measured while the session is made"},
     {"node_precision", PFRT_OPTION_STRINGS, "", "",
      "precision of single nodes, in place of that of all: NAME=ieee, =fp32, =fast or =bf16 by the "
-     "name of the node, or of a value it makes, as the optimised graph has it"},
+     "name of the node, or of a value it makes, as the optimised graph has it; of a node in a body "
+     "behind the name of the node around it, as loop/MatMul_3"},
     {"max_error", PFRT_OPTION_FLOAT, "0.001", "",
      "of precision auto: the largest error of an element, relative to its output's largest "
      "magnitude"},

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Questions to a device: the question in the provider's form, and a copy of its answer.
+#include "core/provider/answer.h"
+
 #include "core/base/abi/sized.h"
+#include "core/base/foreign.h"
 #include "core/base/rank.h"
-#include "core/provider/provider.h"
 
 namespace pfrt {
 namespace {
@@ -35,6 +36,7 @@ std::string fault_of(const pfrt_tensor& t) {
 
 // Keeps the answer, and the first fault in it.
 struct Collector {
+  Code blame;  // of faults
   Answer answer;
   Status fault;
   bool no_memory = false;
@@ -51,13 +53,13 @@ struct Collector {
  private:
   Status take(std::string_view name, const pfrt_tensor* tensor) {
     const auto wrong = [&](std::string_view what) {
-      return error(Code::kPROVIDER, "its tensor '", name, "' ", what);
+      return error(blame, "its tensor '", name, "' ", what);
     };
     if (name.empty() || !tensor) return wrong(tensor ? "has no name" : "is NULL");
     for (const auto& [given, unused] : answer.tensors)
       if (given == name) return wrong("was given before");
     const std::string which = message("its tensor '", name, "'");
-    PFRT_TRY(abi::by_plugin(abi::check(*tensor), Code::kPROVIDER).prepend(which));
+    PFRT_TRY(abi::by_plugin(abi::check(*tensor), blame).prepend(which));
     if (tensor->dtype != PFRT_DTYPE_UNSET && !dtype_known(tensor->dtype))
       return abi::unknown_number(which, "dtype", tensor->dtype);
     const std::string what = fault_of(*tensor);
@@ -79,21 +81,23 @@ void collect(const pfrt_answer* table, Fn&& fn) {
 
 }  // namespace
 
-Result<Answer> Provider::ask(const Question& question, const Stop& stop,
-                             const std::function<void(double)>& progress) {
+Result<Answer> ask_plugin(const Question& question, const AskedPlugin& asked, Sink& sink,
+                          std::string_view doing) {
   std::vector<pfrt_tensor> tensors;
   tensors.reserve(question.tensors.size());
   for (const Tensor& tensor : question.tensors) tensors.push_back(view_of(tensor));
-  pfrt_question asked{};
-  asked.struct_size = sizeof asked;
-  asked.abi = PFRT_ABI_VERSION;
-  asked.verb = to_c(question.verb);
-  asked.request = to_c(question.request);
-  asked.tensors = tensors.data();
-  asked.tensor_size = sizeof(pfrt_tensor);
-  asked.tensor_count = tensors.size();
-  asked.threads = question.threads;
-  Collector collector;
+  pfrt_question in_c{};
+  in_c.struct_size = sizeof in_c;
+  in_c.abi = PFRT_ABI_VERSION;
+  in_c.verb = to_c(question.verb);
+  in_c.request = to_c(question.request);
+  in_c.tensors = tensors.data();
+  in_c.tensor_size = sizeof(pfrt_tensor);
+  in_c.tensor_count = tensors.size();
+  in_c.threads = question.threads;
+  const bool service = asked.kind == PFRT_PLUGIN_SERVICE;
+  const pfrt_code blame = service ? PFRT_CODE_PLUGIN : PFRT_CODE_PROVIDER;
+  Collector collector{static_cast<Code>(blame), {}, {}, false};
   pfrt_answer table{};
   table.struct_size = sizeof table;
   table.abi = PFRT_ABI_VERSION;
@@ -104,14 +108,10 @@ Result<Answer> Provider::ask(const Question& question, const Stop& stop,
   table.tensor = [](const pfrt_answer* t, pfrt_string name, const pfrt_tensor* tensor) {
     collect(t, [&](Collector& c) { c.add(view(name), tensor); });
   };
-  Sink sink(logger_, stop);
-  if (progress) sink.set_progress(progress);
-  PFRT_ASSIGN(const auto lock, turn(stop));
-  const pfrt_code code =
-      sink.call([&] { return source_.table->ask(handle_, &asked, &table, sink.get()); });
-  const std::string doing = message("asking ", name(), " to '", question.verb, "'");
+  const pfrt_code code = sink.call([&] { return asked.ask(&in_c, &table, sink.get()); }, blame,
+                                   service ? "plug-in" : "provider");
   PFRT_TRY(sink.status(code, doing));
-  if (Status fault = collector.outcome(); !fault.ok()) return fault.prepend(doing);
+  if (Status fault = collector.outcome(); !fault.ok()) return fault.prepend(std::string(doing));
   return std::move(collector.answer);
 }
 

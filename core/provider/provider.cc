@@ -287,6 +287,19 @@ Result<std::vector<pfrt_packed_constant>> Executable::constants(const Stop& stop
   return out;
 }
 
+Result<Answer> Provider::ask(const Question& question, const Stop& stop,
+                             const std::function<void(double)>& progress) {
+  Sink sink(logger_, stop);
+  if (progress) sink.set_progress(progress);
+  PFRT_ASSIGN(const auto lock, turn(stop));
+  const AskedPlugin self{
+      PFRT_PLUGIN_PROVIDER,
+      [this](const pfrt_question* asked, const pfrt_answer* answer, const pfrt_sink* to) {
+        return source_.table->ask(handle_, asked, answer, to);
+      }};
+  return ask_plugin(question, self, sink, message("asking ", name(), " to '", question.verb, "'"));
+}
+
 // ---- the device: its memory and its runs ----
 
 Result<void*> Provider::allocate_memory(uint64_t bytes, uint32_t alignment, uint64_t work,

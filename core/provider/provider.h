@@ -18,6 +18,7 @@
 #include "core/base/os/log.h"
 #include "core/base/status.h"
 #include "core/memory/tensor.h"
+#include "core/provider/answer.h"
 #include "core/provider/sink.h"
 #include "core/provider/tuning.h"
 #include "pyflame_rt/custom.h"
@@ -84,18 +85,6 @@ struct Counter {
   std::string name, unit;
   double value = 0;               // of any size and sign
   uint32_t step = PFRT_NO_INDEX;  // index in the program; PFRT_NO_INDEX = the whole program
-};
-
-// A request to a device outside of any program. Tensors are in host memory.
-struct Question {
-  std::string_view provider, verb, request;
-  std::vector<Tensor> tensors;
-  uint32_t threads = 1;  // as many as a run may have
-};
-
-struct Answer {
-  std::string text;
-  std::vector<std::pair<std::string, Tensor>> tensors;  // by name, each once
 };
 
 class Executable;

@@ -101,7 +101,8 @@ Result<std::unique_ptr<Verifier>> Preparation::make_verifier(const Call& call,
                                                              const Model& model) const {
   if (!config_.verify) return std::unique_ptr<Verifier>();
   PFRT_ASSIGN(CompileServices own, services_(call.candidates, model.graph(), call.progress));
-  return std::make_unique<Verifier>(Verifier::Context{std::move(own), config_.samples});
+  return std::make_unique<Verifier>(
+      Verifier::Context{std::move(own), config_.samples, call.samples});
 }
 
 Result<std::string> Preparation::difference(Verifier& verifier, const Graph& before,

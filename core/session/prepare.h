@@ -23,10 +23,12 @@ int level_number(std::string_view level);
 
 class Preparation {
  public:
-  // The providers that a graph is made for, and the progress that may stop it.
+  // The providers that a graph is made for, the progress that may stop it and hears of passes, and
+  // inputs to verify with besides the samples of the config (null: none).
   struct Call {
     const std::vector<Candidate>& candidates;
     const Progress& progress;
+    SampleSource* samples = nullptr;
   };
   // Makes the services with which passes compile and run a graph.
   using Services = std::function<Result<CompileServices>(

@@ -234,6 +234,7 @@ void Session::use(std::shared_ptr<Plans> plans) {
 }
 
 Status Session::readmit(std::string_view name, const Progress& progress) {
+  const Logger::Scope log(log_taker());
   const std::string doing = "taking '" + std::string(name) + "' into use again";
   Status stopped;
   const auto lock = lock_unless(recovery_mutex_, [&] { return !(stopped = progress.stop()).ok(); });

@@ -13,10 +13,15 @@
 #include "core/session/sessions.h"
 
 namespace pfrt {
+namespace {
+
+constexpr double kOpenUntil = 0.05;  // of the progress of creating a session
+
+}  // namespace
 
 Result<std::pair<std::shared_ptr<Session>, Preparation::Config>> Session::begin(
     std::shared_ptr<const Model> model, const Options& options,
-    const std::vector<std::string>& extra_outputs, Context context) {
+    const std::vector<std::string>& extra_outputs, Context context, Progress progress) {
   auto session = std::shared_ptr<Session>(new Session);
   session->keep_ = std::move(context.keep);
   session->model_ = std::move(model);
@@ -27,9 +32,16 @@ Result<std::pair<std::shared_ptr<Session>, Preparation::Config>> Session::begin(
   session->runs_ = context.runs;
   session->own_logger_ = std::make_unique<Logger>(context.logger);
   session->logger_ = session->own_logger_.get();
+  session->keep_log_ = std::move(context.keep_log);
+  session->takes_log_ = context.log != nullptr;
+  if (context.log) session->own_logger_->set_sink(context.log, context.log_user);
+  const Logger::Scope log(session->log_taker());
+  session->progress_ = std::move(progress);
+  session->sample_source_ = std::move(context.sample_source);
   session->provider_set_ =
       std::make_unique<ProviderSet>(std::move(context.providers), *context.devices, context.logger);
   PFRT_TRY(session->take_options(options));
+  PFRT_TRY(session->progress_.stage("open providers", kOpenUntil));
   PFRT_TRY(session->open_providers());
   session->list_inputs();
 
@@ -50,7 +62,8 @@ Result<std::pair<std::shared_ptr<Session>, Preparation::Config>> Session::begin(
 
 Result<std::string> Session::key(std::shared_ptr<const Model> model, const Options& options,
                                  Context context) {
-  PFRT_ASSIGN(auto begun, begin(std::move(model), options, {}, std::move(context)));
+  PFRT_ASSIGN(auto begun,
+              begin(std::move(model), options, {}, std::move(context), options.progress().quiet()));
   std::string key = begun.first->cache_key(options, begun.second);
   if (key.empty())
     return error(Code::kUNSUPPORTED, "making a cache's key: such a session is ",
@@ -63,8 +76,10 @@ Result<std::shared_ptr<Session>> Session::create(std::shared_ptr<const Model> mo
                                                  const std::vector<std::string>& extra_outputs,
                                                  Context context) {
   const uint64_t start = os::monotonic_ns();
-  PFRT_ASSIGN(auto begun, begin(std::move(model), options, extra_outputs, std::move(context)));
+  PFRT_ASSIGN(auto begun, begin(std::move(model), options, extra_outputs, std::move(context),
+                                options.progress()));
   auto& [session, prepare] = begun;
+  const Logger::Scope log(session->log_taker());
   if (options.get(session_option::kEnableProfiling))
     session->progress_.set_profile(session->profile_.begin(
         options.get(session_option::kProfileFilePrefix), *session->model_, start));
@@ -75,6 +90,10 @@ Result<std::shared_ptr<Session>> Session::create(std::shared_ptr<const Model> mo
   if (session->all_) session->all_->add(session);
   session->enter(PFRT_PHASE_READY);
   session->log_creation(start);
+  // It is ready, whoever wants it to stop now.
+  (void)session->progress_.stage("done", 1.0).ok();
+  (void)session->progress_.at(1).ok();
+  session->progress_ = Progress();
   return session;
 }
 
@@ -94,7 +113,6 @@ Status Session::take_options(const Options& options) {
   num_threads_ =
       static_cast<uint32_t>(std::min<int64_t>(options.get(session_option::kNumThreads), 1024));
   PFRT_TRY(check_pass_names(options.get(session_option::kSkipPasses), "creating a session"));
-  progress_ = options.progress();
   if (options.is_set(session_option::kLogLevel))
     own_logger_->set_level(log_level_from(options.get(session_option::kLogLevel)));
   fallback_ = options.get(session_option::kFallback) == "on";
@@ -206,6 +224,7 @@ Status Session::attempt(const std::shared_ptr<Plans>& plans, const Variant& vari
 Status Session::execute(const std::vector<ValuePtr>& inputs,
                         const std::vector<OutputRequest>& requests, const RunControl& control,
                         std::vector<ValuePtr>& outputs) {
+  const Logger::Scope log(log_taker());
   const uint64_t start = control.profile ? os::quick_ns() : 0;
   Status status = run_uncounted(inputs, requests, control, outputs);
   ++(status.ok() ? statistics_->runs : statistics_->failures);
@@ -321,6 +340,7 @@ bool Session::uses(const Device& device) const {
 }
 
 Session::Explanation Session::explain() {
+  const Logger::Scope log(log_taker());
   Explanation out;
   const std::shared_ptr<Plans> plans = current();
   PlanReport plan;

@@ -18,6 +18,7 @@
 #include "core/exec/compiled_graph.h"
 #include "core/model/model.h"
 #include "core/model/ports.h"
+#include "core/model/sample_source.h"
 #include "core/options/options.h"
 #include "core/provider/provider_set.h"
 #include "core/session/client_pass.h"
@@ -51,9 +52,13 @@ class Session : public std::enable_shared_from_this<Session> {
     std::shared_ptr<CompiledCache> cache;                   // null: none
     std::vector<std::shared_ptr<const ClientPass>> passes;  // in order
     std::vector<NamedValues> samples;                       // inputs to verify passes with, too
-    uint32_t max_threads = 0;                               // of the environment; 0 = no limit
-    std::shared_ptr<Executor> executor;                     // null: the process's own threads
-    std::shared_ptr<void> keep;  // the environment, which must live as long as the session
+    std::unique_ptr<SampleSource> sample_source;  // more of them, read by create; may be null
+    pfrt_log_fn log = nullptr;                    // null: lines go to |logger|
+    void* log_user = nullptr;
+    std::shared_ptr<void> keep_log;      // lives until |log| is called no more
+    uint32_t max_threads = 0;            // of the environment; 0 = no limit
+    std::shared_ptr<Executor> executor;  // null: the process's own threads
+    std::shared_ptr<void> keep;          // the environment, which must live as long as the session
   };
   static Result<std::shared_ptr<Session>> create(std::shared_ptr<const Model> model,
                                                  const Options& options,
@@ -161,7 +166,9 @@ class Session : public std::enable_shared_from_this<Session> {
   // Opens the providers of a new session, and tells how its graph is to be prepared.
   static Result<std::pair<std::shared_ptr<Session>, Preparation::Config>> begin(
       std::shared_ptr<const Model> model, const Options& options,
-      const std::vector<std::string>& extra_outputs, Context context);
+      const std::vector<std::string>& extra_outputs, Context context, Progress progress);
+  // The logger of scopes in which this session's function takes the lines; null: it has none.
+  const Logger* log_taker() const { return takes_log_ ? own_logger_.get() : nullptr; }
   void forget_failure() {
     if (phase_.load(std::memory_order_relaxed) != PFRT_PHASE_READY) enter(PFRT_PHASE_READY);
   }
@@ -255,6 +262,8 @@ class Session : public std::enable_shared_from_this<Session> {
   // Is declared first and so destroyed last: executables and providers may call back into what it
   // holds.
   std::shared_ptr<void> keep_;
+  std::shared_ptr<void> keep_log_;      // may be null
+  bool takes_log_ = false;              // |own_logger_| has a function of its own
   std::unique_ptr<Logger> own_logger_;  // by the session's level
   std::shared_ptr<const Model> model_;
   PackedStore* packed_ = nullptr;
@@ -288,6 +297,7 @@ class Session : public std::enable_shared_from_this<Session> {
   SessionProfile profile_;
   States states_;
   Progress progress_;  // of the session's creation, which may be stopped until it is done
+  std::unique_ptr<SampleSource> sample_source_;  // while the session is created; or null
   std::atomic<pfrt_session_phase> phase_{PFRT_PHASE_INITIALIZING};  // without runs under way
   std::timed_mutex recovery_mutex_;
   mutable std::mutex mutex_;  // guards plans_

@@ -17,11 +17,49 @@
 #include "core/verify/precision_search.h"
 
 namespace pfrt {
+namespace {
+
+// Parts of the progress of creating a session; choosing precisions compiles and runs the graph many
+// times.
+constexpr double kOptimiseUntil = 0.5, kOptimiseUntilOfAuto = 0.2, kChooseUntil = 0.8,
+                 kCompileUntil = 0.95;
+
+// Checks each sample that the client's source gives.
+class CheckedSamples final : public SampleSource {
+ public:
+  CheckedSamples(std::unique_ptr<SampleSource> from, const std::vector<PortInfo>& ports,
+                 size_t required, const SymbolTable& symbols)
+      : from_(std::move(from)), ports_(ports), required_(required), symbols_(symbols) {}
+  Status rewind() override {
+    index_ = 0;
+    return from_->rewind();
+  }
+  Result<std::optional<NamedValues>> next() override {
+    PFRT_ASSIGN(std::optional<NamedValues> sample, from_->next());
+    if (!sample) return sample;
+    Status status = check_sample(ports_, required_, symbols_, *sample, index_++);
+    if (!status.ok()) return std::move(status.prepend("creating a session"));
+    return sample;
+  }
+
+ private:
+  const std::unique_ptr<SampleSource> from_;
+  const std::vector<PortInfo>& ports_;
+  const size_t required_;
+  const SymbolTable& symbols_;
+  size_t index_ = 0;
+};
+
+}  // namespace
 
 Status Session::make_plans(Preparation::Config config, const Options& options) {
-  Status status =
-      check_samples(inputs_, required_inputs_, *model_->signature().symbols, config.samples);
-  if (!status.ok()) return std::move(status.prepend("creating a session"));
+  const SymbolTable& symbols = *model_->signature().symbols;
+  for (size_t i = 0; i < config.samples.size(); ++i)
+    PFRT_TRY(check_sample(inputs_, required_inputs_, symbols, config.samples[i], i)
+                 .prepend("creating a session"));
+  if (sample_source_)
+    sample_source_ = std::make_unique<CheckedSamples>(std::move(sample_source_), inputs_,
+                                                      required_inputs_, symbols);
   PFRT_TRY(check_batch());
   config.key = message(reinterpret_cast<uintptr_t>(packed_), "/", max_pixels_);
   if (cache_) cache_key_ = cache_key(options, config);
@@ -35,19 +73,24 @@ Status Session::make_plans(Preparation::Config config, const Options& options) {
   PackedConstants packed;
   const bool keep = !optimised && !cache_key_.empty();
   if (!optimised) {
-    PFRT_ASSIGN(optimised,
-                preparation_->prepare({provider_set_->candidates(), progress_}, {}, pass_notes_));
-    if (options.get(session_option::kPrecision) == "auto") {
+    const bool choose = options.get(session_option::kPrecision) == "auto";
+    PFRT_TRY(progress_.stage("optimise", choose ? kOptimiseUntilOfAuto : kOptimiseUntil));
+    PFRT_ASSIGN(optimised, preparation_->prepare(
+                               {provider_set_->candidates(), progress_, sample_source_.get()}, {},
+                               pass_notes_));
+    if (choose) {
+      PFRT_TRY(progress_.stage("choose precisions", kChooseUntil));
       const ProfileSpan span(progress_.profile(), "choose precisions");
       PFRT_TRY(choose_precisions(optimised->graph));
     }
   }
   PFRT_TRY(check_batch_of(*optimised->graph));
   PFRT_TRY(check_named_precisions(*optimised->graph));
+  PFRT_TRY(progress_.stage("compile", kCompileUntil));
   PFRT_ASSIGN(plans_, plan_for_all(std::move(optimised), progress_, keep ? &packed : nullptr));
   PFRT_TRY(progress_.stop());
   if (keep) keep_plans(packed);
-  progress_ = Progress();
+  sample_source_.reset();
   executor_.reset();
   provider_set_->succeeded();
   return {};
@@ -60,7 +103,8 @@ std::string Session::cache_key(const Options& options, const Preparation::Config
   };
   if (!config.passes.empty()) return not_for("the client's passes may be others next time");
   if (!model_->built_in_only()) return not_for("it has operators of the client's or of plug-ins");
-  if (config.verify || !config.samples.empty()) return not_for("it depends on samples of inputs");
+  if (config.verify || !config.samples.empty() || sample_source_)
+    return not_for("it depends on samples of inputs");
   Digest digest;
   digest.add(std::string_view(library_identity()));
   for (const Candidate& candidate : provider_set_->candidates()) {
@@ -214,8 +258,7 @@ Status Session::check_named_precisions(const Graph& graph) const {
   std::vector<std::string> missing;
   (void)precisions_of(graph, named_precisions_, precision_, &missing);
   if (missing.empty()) return {};
-  std::vector<std::string> names;
-  for (const NodeId id : graph.node_ids()) names.push_back(graph.node(id)->name);
+  const std::vector<std::string> names = precision_names(graph);
   const std::string near = nearest_name(missing.front(), names);
   return error(Code::kNOT_FOUND, "creating a session: node_precision names '", missing.front(),
                "', but no node of that name or that makes a value of it is left after "
@@ -231,15 +274,16 @@ Result<Session::Planned> Session::compile(const OptimisedGraph& optimised,
   const std::shared_ptr<const Graph>& canonical = optimised.graph;
   PFRT_ASSIGN(CompileServices with, services(std::move(candidates), *canonical, progress));
   with.statistics = statistics_;
+  with.tells = true;
   with.made = packed;
   with.tuning = tuning_.get();
   if (optimised.stored) with.stored = &optimised.stored->compiled.packed;
   const std::vector<NodePrecision>* precisions =
       canonical == node_precision_of_ ? &node_precision_ : nullptr;
-  std::vector<NodePrecision> named;
+  GraphPrecisions named;
   if (!named_precisions_.empty()) {
     named = precisions_of(*canonical, named_precisions_, precision_, nullptr);
-    precisions = &named;
+    precisions = &named[canonical.get()];
   }
   PFRT_ASSIGN(auto compiled, CompiledGraph::create(canonical, with,
                                                    {.fallback = fallback_,
@@ -247,7 +291,8 @@ Result<Session::Planned> Session::compile(const OptimisedGraph& optimised,
                                                     .apart = preparation_->config().level == "none",
                                                     .assign = assign_,
                                                     .precision = precision_,
-                                                    .node_precision = precisions}));
+                                                    .node_precision = precisions,
+                                                    .body_precision = &named}));
   return planned(std::move(compiled));
 } catch (const std::bad_alloc&) {
   return error(Code::kOUT_OF_MEMORY, "planning graph '", optimised.graph->name,
@@ -262,7 +307,8 @@ Result<CompileServices> Session::services(std::vector<Candidate> candidates, con
 
 Status Session::choose_precisions(const std::shared_ptr<const Graph>& graph) {
   PFRT_ASSIGN(CompileServices own, services(provider_set_->candidates(), *graph, progress_));
-  PrecisionSearch search({std::move(own), &preparation_->config().samples, max_error_});
+  PrecisionSearch search(
+      {std::move(own), &preparation_->config().samples, sample_source_.get(), max_error_});
   PFRT_ASSIGN(PrecisionChoice choice, search.choose(graph));
   node_precision_ = std::move(choice.nodes);
   if (!node_precision_.empty()) node_precision_of_ = graph;
@@ -330,7 +376,9 @@ Result<std::shared_ptr<Session::Plans>> Session::plan(
   plans->optimised = std::move(optimised);
   if (!plans->optimised) {
     std::vector<std::string> notes;  // as when the session was made
-    PFRT_ASSIGN(plans->optimised, preparation_->prepare({plans->candidates, progress}, {}, notes));
+    PFRT_ASSIGN(
+        plans->optimised,
+        preparation_->prepare({plans->candidates, progress, sample_source_.get()}, {}, notes));
   }
   PFRT_ASSIGN(plans->main, compile(*plans->optimised, plans->candidates, progress, packed));
   return plans;

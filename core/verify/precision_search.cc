@@ -16,7 +16,8 @@ namespace pfrt {
 namespace {
 
 constexpr size_t kTrials = 4;          // inputs that are generated
-constexpr size_t kTrialsOfOne = 2;     // the first of them, on which each node is tried alone
+constexpr size_t kTrialsOfOne = 2;     // the first inputs, on which each node is tried alone
+constexpr size_t kAll = SIZE_MAX;      // inputs, on which the nodes taken are measured together
 constexpr uint32_t kAttempts = 24;     // to generate inputs that the graph accepts
 constexpr uint64_t kMostSeconds = 20;  // for a run, since loops may be endless
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -91,6 +92,7 @@ struct PrecisionSearch::Product {
 struct PrecisionSearch::Level {
   pfrt_compile_hints hint;
   std::string_view name;
+  double begin;  // of the search's progress
 };
 
 PrecisionSearch::PrecisionSearch(Context context) : context_(std::move(context)) {}
@@ -118,26 +120,66 @@ Status PrecisionSearch::add_trial(std::vector<ValuePtr> inputs, bool* added) {
   return status;
 }
 
+Result<PrecisionSearch::Trial> PrecisionSearch::trial_of(const NamedValues& sample) {
+  Trial trial;
+  for (ValueId id : reference_->inputs()) {
+    const std::string& name = graph_->at(id).name;
+    const auto found = std::ranges::find(sample, name, &std::pair<std::string, ValuePtr>::first);
+    if (found == sample.end())
+      return error(Code::kINPUT, "choosing precisions: a sample gives no input '", name, "'");
+    trial.inputs.push_back(found->second);
+  }
+  Status status = run(*reference_, trial.inputs, trial.outputs);
+  if (!status.ok()) return std::move(status.prepend("choosing precisions: running a sample"));
+  return trial;
+}
+
+Result<size_t> PrecisionSearch::try_source() {
+  size_t count = 0;
+  of_source_ = true;
+  PFRT_TRY(each_trial(kAll, [&](const Trial&) -> Result<bool> {
+    ++count;
+    return true;
+  }));
+  return count;
+}
+
+Status PrecisionSearch::each_trial(size_t most,
+                                   const std::function<Result<bool>(const Trial&)>& fn) {
+  if (!of_source_) {
+    for (size_t t = 0; t < std::min(most, trials_.size()); ++t) {
+      PFRT_ASSIGN(const bool go_on, fn(trials_[t]));
+      if (!go_on) return {};
+    }
+    return {};
+  }
+  PFRT_TRY(context_.source->rewind());
+  for (size_t t = 0; t < most; ++t) {
+    PFRT_ASSIGN(const std::optional<NamedValues> sample, context_.source->next());
+    if (!sample) return {};
+    PFRT_ASSIGN(const Trial trial, trial_of(*sample));
+    PFRT_ASSIGN(const bool go_on, fn(trial));
+    if (!go_on) return {};
+  }
+  return {};
+}
+
 Status PrecisionSearch::add_trials(PrecisionChoice& choice) {
   const std::vector<ValueId>& ids = reference_->inputs();
   bool added = false;
+  size_t given = 0;
   if (context_.samples && !context_.samples->empty()) {
     for (const NamedValues& sample : *context_.samples) {
-      std::vector<ValuePtr> inputs;
-      for (ValueId id : ids) {
-        const std::string& name = graph_->at(id).name;
-        const auto found =
-            std::ranges::find(sample, name, &std::pair<std::string, ValuePtr>::first);
-        if (found == sample.end())
-          return error(Code::kINPUT, "choosing precisions: a sample gives no input '", name, "'");
-        inputs.push_back(found->second);
-      }
-      std::vector<ValuePtr> outputs;
-      Status status = run(*reference_, inputs, outputs);
-      if (!status.ok()) return std::move(status.prepend("choosing precisions: running a sample"));
-      trials_.push_back({std::move(inputs), std::move(outputs)});
+      PFRT_ASSIGN(Trial trial, trial_of(sample));
+      trials_.push_back(std::move(trial));
     }
-    choice.notes.push_back(message("precision auto measured on ", trials_.size(), " given inputs"));
+    given = trials_.size();
+  } else if (context_.source) {
+    PFRT_ASSIGN(given, try_source());
+    of_source_ = given > 0;
+  }
+  if (given) {
+    choice.notes.push_back(message("precision auto measured on ", given, " given inputs"));
     return {};
   }
   const TrialInputs maker(*graph_, ids);
@@ -159,22 +201,31 @@ Result<double> PrecisionSearch::error_of(const Hints& hints, size_t trials) {
   PFRT_ASSIGN(const auto compiled, compile(&hints));
   double error = 0;
   std::vector<ValuePtr> outputs;
-  for (size_t t = 0; t < std::min(trials, trials_.size()); ++t) {
-    Status status = run(*compiled, trials_[t].inputs, outputs);
+  const auto measure = [&](const Trial& trial) -> Result<bool> {
+    Status status = run(*compiled, trial.inputs, outputs);
     PFRT_TRY(context_.progress.stop());
     if (ends_all(status.code())) return status;
-    if (!status.ok()) return kInfinity;
+    if (!status.ok()) {
+      error = kInfinity;
+      return false;
+    }
     for (size_t i = 0; i < outputs.size(); ++i)
-      if (!traits_[i].random)
-        error = std::max(error, pfrt::error_of(trials_[t].outputs[i], outputs[i]));
-  }
+      if (!traits_[i].random) error = std::max(error, pfrt::error_of(trial.outputs[i], outputs[i]));
+    return true;
+  };
+  PFRT_TRY(each_trial(trials, measure));
   return error;
 }
 
 Result<std::vector<PrecisionSearch::Product>> PrecisionSearch::spend(const Level& level,
                                                                      std::vector<Product> products,
                                                                      Hints& hints) {
+  size_t tried = 0;
   for (Product& product : products) {
+    // Trying them alone takes most of the time of a level.
+    (void)context_.progress
+        .at(level.begin + 0.4 * static_cast<double>(tried++) / static_cast<double>(products.size()))
+        .ok();
     Hints alone(hints.size());
     alone[product.node].hint = level.hint;
     PFRT_ASSIGN(product.effect, error_of(alone, kTrialsOfOne));
@@ -203,7 +254,7 @@ Result<std::vector<PrecisionSearch::Product>> PrecisionSearch::spend(const Level
   while (outside - inside > 1) {
     const size_t count =
         outside > products.size() && inside == 0 ? products.size() : std::midpoint(inside, outside);
-    PFRT_ASSIGN(const double error, error_of(with(count), kTrials));
+    PFRT_ASSIGN(const double error, error_of(with(count), kAll));
     (error <= context_.max_error ? inside : outside) = count;
   }
   hints = with(inside);
@@ -220,7 +271,7 @@ Result<PrecisionChoice> PrecisionSearch::choose(std::shared_ptr<const Graph> gra
   if (!compiled.ok()) return compiled.take_status();
   reference_ = compiled.take();
   PFRT_TRY(add_trials(choice));
-  if (trials_.empty()) {
+  if (trials_.empty() && !of_source_) {
     choice.notes.push_back(
         "precision auto: the graph accepts none of the inputs made up, so that all is fp32; give "
         "samples");
@@ -236,20 +287,20 @@ Result<PrecisionChoice> PrecisionSearch::choose(std::shared_ptr<const Graph> gra
       products.push_back({id, work_of(*graph_, node)});
   }
   const size_t all = products.size();
-  const Level levels[] = {{PFRT_COMPILE_BF16, "bf16"}, {PFRT_COMPILE_FAST, "fast"}};
+  const Level levels[] = {{PFRT_COMPILE_BF16, "bf16", 0.1}, {PFRT_COMPILE_FAST, "fast", 0.55}};
   std::string counts;
   size_t left = all;
   for (const Level& level : levels) {
     Hints everywhere(hints.size());
     for (const Product& product : products) everywhere[product.node].hint = level.hint;
-    PFRT_ASSIGN(const double error, error_of(everywhere, kTrials));
+    PFRT_ASSIGN(const double error, error_of(everywhere, kAll));
     if (error > 0) {
       PFRT_ASSIGN(products, spend(level, std::move(products), hints));
     }
     counts += message(left - products.size(), " ", level.name, ", ");
     left = products.size();
   }
-  PFRT_ASSIGN(const double error, error_of(hints, kTrials));
+  PFRT_ASSIGN(const double error, error_of(hints, kAll));
   choice.notes.push_back(message("precision auto: of ", all, " products ", counts, left,
                                  " fp32; outputs move by ", number(error), " of ",
                                  number(context_.max_error), " allowed"));

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -28,6 +29,9 @@ class PrecisionSearch {
  public:
   struct Context : CompileServices {
     const std::vector<NamedValues>* samples = nullptr;  // in place of generated inputs; may be null
+    // Gives them where there are no |samples|, and is read anew for each measurement, so that none
+    // is kept; null: none. Outlives the search.
+    SampleSource* source = nullptr;
     // Allowed error of an element of an output, relative to the output's largest magnitude.
     double max_error = 0;
   };
@@ -46,6 +50,11 @@ class PrecisionSearch {
 
   Status add_trials(PrecisionChoice& choice);
   Status add_trial(std::vector<ValuePtr> inputs, bool* added);
+  // Counts the samples of the source, which the graph has to accept.
+  Result<size_t> try_source();
+  Result<Trial> trial_of(const NamedValues& sample);
+  // Calls |fn| with the first |most| trials, until it returns false.
+  Status each_trial(size_t most, const std::function<Result<bool>(const Trial&)>& fn);
   // The largest error of any output with |hints|, over the first |trials| trials.
   Result<double> error_of(const Hints& hints, size_t trials);
   // Gives as many of |products| the level as the error allows, and returns the others.
@@ -60,6 +69,7 @@ class PrecisionSearch {
   std::unique_ptr<CompiledGraph> reference_;
   std::vector<OutputTraits> traits_;
   std::vector<Trial> trials_;
+  bool of_source_ = false;  // the source's samples are the trials
 };
 
 }  // namespace pfrt

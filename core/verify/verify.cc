@@ -115,24 +115,28 @@ Result<std::unique_ptr<Verifier::Trial>> Verifier::attempt(uint32_t variant, uin
   return trial;
 }
 
+Result<std::unique_ptr<Verifier::Trial>> Verifier::attempt_given(const NamedValues& sample) {
+  std::vector<ValuePtr> inputs;
+  for (const std::string& name : reference_->inputs) {
+    const auto found = std::ranges::find(sample, name, &std::pair<std::string, ValuePtr>::first);
+    if (found != sample.end()) inputs.push_back(found->second);
+  }
+  if (inputs.size() != reference_->inputs.size()) {
+    warn("given inputs that are not all the inputs were left out");
+    return std::unique_ptr<Trial>();
+  }
+  PFRT_ASSIGN(std::unique_ptr<Trial> trial, attempt(std::move(inputs)));
+  if (trial)
+    trial->given = true;
+  else
+    warn("the graph refuses given inputs, which were left out");
+  return trial;
+}
+
 Status Verifier::add_samples() {
   for (const NamedValues& sample : context_.samples) {
-    std::vector<ValuePtr> inputs;
-    for (const std::string& name : reference_->inputs) {
-      const auto found = std::ranges::find(sample, name, &std::pair<std::string, ValuePtr>::first);
-      if (found != sample.end()) inputs.push_back(found->second);
-    }
-    if (inputs.size() != reference_->inputs.size()) {
-      warn("given inputs that are not all the inputs were left out");
-      continue;
-    }
-    PFRT_ASSIGN(std::unique_ptr<Trial> trial, attempt(std::move(inputs)));
-    if (!trial) {
-      warn("the graph refuses given inputs, which were left out");
-      continue;
-    }
-    trial->given = true;
-    reference_->trials.push_back(std::move(trial));
+    PFRT_ASSIGN(std::unique_ptr<Trial> trial, attempt_given(sample));
+    if (trial) reference_->trials.push_back(std::move(trial));
   }
   return {};
 }
@@ -190,7 +194,7 @@ Status Verifier::refer_to(const std::shared_ptr<const Graph>& before) {
   }
   PFRT_TRY(add_samples());
   PFRT_TRY(add_trials());
-  if (r.trials.empty())
+  if (r.trials.empty() && !context_.source)
     warn("no inputs that could be made up were accepted by the graph: nothing was verified");
   return {};
 }
@@ -232,6 +236,19 @@ Result<bool> Verifier::seen_again(Trial& trial, CompiledGraph& after) {
   return trial.others.empty();
 }
 
+Result<std::string> Verifier::compare_source(CompiledGraph& after) {
+  PFRT_TRY(context_.source->rewind());
+  for (;;) {
+    PFRT_TRY(context_.progress.stop());
+    PFRT_ASSIGN(const std::optional<NamedValues> sample, context_.source->next());
+    if (!sample) return std::string();
+    PFRT_ASSIGN(const std::unique_ptr<Trial> trial, attempt_given(*sample));
+    if (!trial) continue;
+    PFRT_ASSIGN(std::string text, compare(*trial, after));
+    if (!text.empty()) return text;
+  }
+}
+
 Result<std::string> Verifier::difference(const std::shared_ptr<const Graph>& before,
                                          const std::shared_ptr<const Graph>& after) {
   PFRT_TRY(context_.progress.stop());
@@ -244,7 +261,7 @@ Result<std::string> Verifier::difference(const std::shared_ptr<const Graph>& bef
       inputs != names_of(*before, before->inputs))
     return message("the inputs are ", joined(inputs), " instead of ",
                    joined(names_of(*before, before->inputs)));
-  if (r.trials.empty()) return std::string();
+  if (!r.compiled || (r.trials.empty() && !context_.source)) return std::string();
   auto compiled = compile(after);
   PFRT_TRY(context_.progress.stop());
   if (!compiled.ok()) {
@@ -258,7 +275,7 @@ Result<std::string> Verifier::difference(const std::shared_ptr<const Graph>& bef
     PFRT_ASSIGN(const bool again, seen_again(*trial, **compiled));
     if (again) return text;
   }
-  return std::string();
+  return context_.source ? compare_source(**compiled) : std::string();
 }
 
 std::vector<std::string> Verifier::notes() const {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "core/exec/compiled_graph.h"
-#include "core/model/ports.h"
+#include "core/model/sample_source.h"
 
 namespace pfrt {
 
@@ -22,6 +22,8 @@ class Verifier {
  public:
   struct Context : CompileServices {
     std::vector<NamedValues> samples;  // given inputs; other names are left out
+    // More of them, read anew for each comparison; null: none. Outlives the verifier.
+    SampleSource* source = nullptr;
     // Time limit of one run, after which |before| counts as refusing it, since loops may be
     // endless.
     double seconds = 20;
@@ -44,6 +46,9 @@ class Verifier {
   Status refer_to(const std::shared_ptr<const Graph>& before);
   Status add_samples();
   Status add_trials();
+  // A trial of given inputs; null, with a warning, where they cannot be run.
+  Result<std::unique_ptr<Trial>> attempt_given(const NamedValues& sample);
+  Result<std::string> compare_source(CompiledGraph& after);
   // A trial with |inputs|; UNSET where |before| refuses them.
   Result<std::unique_ptr<Trial>> attempt(std::vector<ValuePtr> inputs);
   Result<std::unique_ptr<Trial>> attempt(uint32_t variant, uint32_t draw);

@@ -505,11 +505,11 @@ typedef struct pfrt_counters {
   void (*add)(const struct pfrt_counters* counters, pfrt_string name, double value, pfrt_string unit, uint32_t step);
 } pfrt_counters;
 
-/* A request to a device outside of any program. All of it is borrowed for the call. */
+/* A request to a device outside of any program, or to a service. All of it is borrowed for the call. */
 typedef struct pfrt_question {
   uint32_t struct_size;
   uint32_t abi;
-  pfrt_string verb;    /* what to do, in the provider's own word: "validate"; not empty */
+  pfrt_string verb;    /* what to do, in the plug-in's own word: "validate", "reload"; not empty */
   pfrt_string request; /* how, in the form that the verb wants; may be empty */
   /* [tensor_count], tensor_size bytes apart: row-major, in host memory, never written. */
   const pfrt_tensor* tensors;
@@ -757,32 +757,69 @@ typedef struct pfrt_importer_table {
  * the runtime through the client tables and may start threads of its own, which are gone when stop returns. */
 typedef struct pfrt_service_instance pfrt_service_instance; /* the plug-in's own */
 
-/* Arguments of a service's start. */
+/* Tells the client that something happened. Lives until stop has returned; any thread, several at once, also during
+ * start and stop. */
+typedef struct pfrt_events {
+  uint32_t struct_size;
+  uint32_t abi;
+  void* host;
+  /* |name| is the service's own word ("loaded"), not empty; |text| says more and may be empty. The client may ask the
+   * service before this returns: no lock that ask takes may be held. */
+  void (*event)(const struct pfrt_events* events, pfrt_string name, pfrt_string text);
+} pfrt_events;
+
+/* Arguments of a service's start and check. */
 typedef struct pfrt_service_request {
   uint32_t struct_size;
   uint32_t abi;
   const pfrt_api* api;             /* the client tables */
   pfrt_env* env;                   /* borrowed until stop has returned */
-  const pfrt_key_value* options;   /* valid during the call; an unknown key is INVALID_ARGUMENT */
+  /* Those that the client gave, valid during the call; with PFRT_SERVICE_OPTIONS the host has checked them, else an
+   * unknown key is INVALID_ARGUMENT. One that is not there has its default. */
+  const pfrt_key_value* options;
   size_t option_count;
+  const pfrt_events* events;       /* for start; NULL for check */
 } pfrt_service_request;
 
 /* Features of a service besides start and stop. */
 typedef uint64_t pfrt_service_features;
-enum { PFRT_SERVICE_ADDRESS = 1 /* has address() */ };
+enum {
+  PFRT_SERVICE_ADDRESS = 1, /* has address() */
+  PFRT_SERVICE_OPTIONS = 2, /* has option_count() and option_at() */
+  PFRT_SERVICE_CHECK = 4,   /* has check() */
+  PFRT_SERVICE_ASK = 8      /* has ask() */
+};
 
 /* The functions of a service. */
 typedef struct pfrt_service_table {
   uint32_t struct_size;
   uint32_t abi;
   /* Returns once the service serves, or fails and leaves nothing. |sink| stays valid until stop has returned, for log
-   * from any thread; fail belongs to this call. May be called again while an instance runs. */
+   * from any thread; fail, stop and progress belong to this call. A start that takes long asks stop every few
+   * milliseconds and tells progress: on the client's cancel or deadline it returns stop's code, and leaves nothing. May
+   * be called again while an instance runs. */
   pfrt_code (*start)(const pfrt_service_request* request, const pfrt_sink* sink, PFRT_OWN pfrt_service_instance** out);
-  /* Ends the service: when it returns, no thread of it runs and every handle it held is released. Called once. */
+  /* Ends the service: when it returns, no thread of it runs and every handle it held is released. Called once, when no
+   * call of ask is under way. */
   void (*stop)(PFRT_OWN pfrt_service_instance* service);
   /* PFRT_SERVICE_ADDRESS: address of the service ("http://127.0.0.1:8080"); lives until stop.
    * Any thread. */
   pfrt_string (*address)(const pfrt_service_instance* service);
+  /* PFRT_SERVICE_OPTIONS: options of start. The host checks keys, types and choices before start and check. Any thread,
+   * also while nothing runs; strings live as long as the library. */
+  size_t (*option_count)(void);
+  /* Option |index|, from 0 on, of option_count. */
+  pfrt_code (*option_at)(size_t index, pfrt_option_info* out_info);
+  /* PFRT_SERVICE_CHECK: tells whether start would take the request's options, as far as that can be told without
+   * starting: it may read files, and starts no thread, takes no port and writes nothing. What it refuses start would
+   * refuse with the same code. Any thread, also while an instance runs. */
+  pfrt_code (*check)(const pfrt_service_request* request, const pfrt_sink* sink);
+  /* PFRT_SERVICE_ASK: answers |question|. The verbs are the service's own: "load", "unload", "reload", "stats",
+   * "drain". One that it does not know is UNSUPPORTED, and the message lists those that it knows; a request or tensors
+   * that the verb cannot take are INVALID_ARGUMENT. May take long, and asks stop and tells progress as all calls with a
+   * sink do; stop is raised also when the service is about to be stopped. Any thread, several at once. */
+  pfrt_code (*ask)(pfrt_service_instance* service, const pfrt_question* question, const pfrt_answer* answer,
+                   const pfrt_sink* sink);
 } pfrt_service_table;
 
 /* ------------------------------------------------------------------ executors */

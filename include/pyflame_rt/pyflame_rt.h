@@ -62,7 +62,7 @@ enum {
   PFRT_OPTIONS_LOAD = 2,
   PFRT_OPTIONS_SESSION = 3,
   PFRT_OPTIONS_OPTIMIZER = 4,
-  PFRT_OPTIONS_ASK = 5, /* for env->ask */
+  PFRT_OPTIONS_ASK = 5, /* for env->ask, and calls that start, check or ask a service */
   PFRT_OPTIONS_FORCE32 = 0x7fffffff
 };
 
@@ -90,9 +90,9 @@ typedef struct pfrt_option_info {
 
 /* Hears of the progress of long work: |fraction| from 0 to 1 never falls within one call and is
  * 1 at the end of one that succeeds; |stage| says what is being done ("read", "import", "check",
- * "infer shapes", "write"). Called on the thread that does the work, between its steps. It may
- * cancel the options it was set on; it must not throw, release them, or use the result in the
- * making. */
+ * "infer shapes", "write"; of a session "open providers", "optimise", "choose precisions",
+ * "compile"). Called on the thread that does the work, between its steps. It may cancel the
+ * options it was set on; it must not throw, release them, or use the result in the making. */
 typedef void (*pfrt_progress_fn)(void* user, double fraction, pfrt_string stage);
 
 /* Named weights of a file, and what else it says. Borrowed for the call that is given them; values may be retained. */
@@ -151,10 +151,11 @@ typedef struct pfrt_options_api {
   /* Lets work use the options again after cancel. */
   void (*reset_cancel)(pfrt_options* options);
 
-  /* LOAD and ASK options: |fn| hears of the progress of work that uses them; NULL = nobody does.
-   * Calls on several threads with the same options call it from each. |user| is borrowed until
-   * the options go or another |fn| is set. Externally synchronised. INVALID_ARGUMENT for options
-   * of another kind. */
+  /* Options of every kind but ENV: |fn| hears of the progress of work that uses them, of
+   * session->create and optimizer->run too; NULL = nobody does. Calls on several threads with the
+   * same options call it from each. An optimizer's copy of its options has the same listener, also
+   * one that is set later. |user| is borrowed until another |fn| is set, or the options and such
+   * optimizers are gone. Externally synchronised. INVALID_ARGUMENT for options of kind ENV. */
   pfrt_status* (*set_progress)(pfrt_options* options, pfrt_progress_fn fn, void* user);
   /* LOAD options: |fn| builds the graph of a file that has weights alone; NULL = nobody does, and such a file is
    * UNSUPPORTED_FORMAT. A load with |fn| of a file that has a graph is INVALID_ARGUMENT. |user| is borrowed until the
@@ -303,14 +304,14 @@ typedef struct pfrt_thread_hooks {
   void (*release)(void* user);
 } pfrt_thread_hooks;
 
-typedef struct pfrt_reply pfrt_reply; /* a device's answer; immutable */
+typedef struct pfrt_reply pfrt_reply; /* the answer of a device or a service; immutable */
 
-/* A question to the device of a provider, which needs no model. All of it is borrowed for the call. */
+/* A question to the device of a provider, or to a running service. All of it is borrowed for the call. */
 typedef struct pfrt_ask_desc {
   uint32_t struct_size;
   uint32_t reserved;
-  pfrt_string provider; /* name in a session's list: "CPUExecutionProvider", "cpu" */
-  pfrt_string verb;     /* what to do, in the provider's own word; not empty */
+  pfrt_string provider; /* name in a session's list: "CPUExecutionProvider", "cpu"; empty for service_ask */
+  pfrt_string verb;     /* what to do, in the provider's or the service's own word; not empty */
   pfrt_string request;  /* how, in the form that the verb wants; may be empty */
   pfrt_value* const* values; /* [value_count], tensors in host memory that the verb works on */
   size_t value_count;
@@ -319,6 +320,25 @@ typedef struct pfrt_ask_desc {
    * progress. */
   const pfrt_options* options;
 } pfrt_ask_desc;
+
+/* Hears that something happened in a service: |name| is the service's own word ("loaded"), |text| says more and may be
+ * empty; both live for the call. Called from any thread, several at once, from before service_start returns until
+ * service_stop has. It must not throw, and must not stop the service. */
+typedef void (*pfrt_event_fn)(void* user, pfrt_string name, pfrt_string text);
+
+/* A service to start, or to check. All of it is borrowed for the call, but for |event_user|. */
+typedef struct pfrt_service_desc {
+  uint32_t struct_size;
+  uint32_t reserved;
+  pfrt_string name; /* the plug-in's own ("Heartbeat") or that of its file ("heartbeat") */
+  const pfrt_key_value* options; /* [option_count], the service's own; each key once */
+  size_t option_count;
+  /* Options of kind ASK, or NULL: a timeout for the call. They may be cancelled, and hear of the call's progress. What
+   * concerns providers and devices is INVALID_ARGUMENT. */
+  const pfrt_options* call;
+  pfrt_event_fn event; /* NULL = nobody hears of events; not used by service_check */
+  void* event_user;    /* borrowed until service_stop has returned, or service_start has failed */
+} pfrt_service_desc;
 
 /* Environments: plug-ins, providers, threads, logging, and what a client registers. */
 typedef struct pfrt_env_api {
@@ -348,15 +368,27 @@ typedef struct pfrt_env_api {
    * live as long as the environment. NOT_FOUND when there is no such provider; it is not opened. */
   pfrt_status* (*provider_option_count)(pfrt_env* env, pfrt_string provider, size_t* out_count);
   pfrt_status* (*provider_option_at)(pfrt_env* env, pfrt_string provider, size_t index, pfrt_option_info* out_info);
-  /* Starts the service that a plug-in of kind service gives under |name|, the plug-in's own ("Heartbeat") or that of its
-   * file ("heartbeat"), and returns once it serves. The handle keeps the environment and the plug-in. NOT_FOUND lists
-   * the services there are; an option that the service does not know is INVALID_ARGUMENT. */
-  pfrt_status* (*service_start)(pfrt_env* env, pfrt_string name, const pfrt_key_value* options, size_t option_count,
-                                PFRT_OWN pfrt_service** out_service);
-  /* Ends the service and frees the handle; returns when none of its threads runs any more. Not from one of them. */
+  /* The options of the service |name|, which is opened and not started; none for a service that does not list them.
+   * Strings live as long as the environment. NOT_FOUND lists the services there are. */
+  pfrt_status* (*service_option_count)(pfrt_env* env, pfrt_string name, size_t* out_count);
+  pfrt_status* (*service_option_at)(pfrt_env* env, pfrt_string name, size_t index, pfrt_option_info* out_info);
+  /* Checks whether service_start would take |desc|, without starting anything. The options are checked against the
+   * service's list of them (keys with the nearest name, types, choices), and by the service itself where it can.
+   * INVALID_ARGUMENT or the service's own code says what is wrong; UNSUPPORTED when it can do neither. */
+  pfrt_status* (*service_check)(pfrt_env* env, const pfrt_service_desc* desc);
+  /* Starts the service that a plug-in of kind service gives, and returns once it serves. The handle keeps the
+   * environment and the plug-in. NOT_FOUND lists the services there are; an option that the service does not know is
+   * INVALID_ARGUMENT. CANCELLED and DEADLINE by |desc->call|: nothing runs then. */
+  pfrt_status* (*service_start)(pfrt_env* env, const pfrt_service_desc* desc, PFRT_OWN pfrt_service** out_service);
+  /* Ends the service and frees the handle; returns when none of its threads runs any more. Questions under way are
+   * cancelled, and waited for; no other may begin. Not from one of its threads, a question or an event. */
   void (*service_stop)(PFRT_OWN pfrt_service* service);
   /* Address of the service, or empty when it has none. Lives until service_stop. */
   pfrt_string (*service_address)(const pfrt_service* service);
+  /* Asks the running service; several threads may at once. UNSUPPORTED when it takes no questions or does not know the
+   * verb; else the service's code, CANCELLED or DEADLINE. Of |desc->options| the timeout, the cancel flag and the
+   * progress count; what concerns providers and devices is INVALID_ARGUMENT, and so is |desc->provider|. */
+  pfrt_status* (*service_ask)(pfrt_service* service, const pfrt_ask_desc* desc, PFRT_OWN pfrt_reply** out_reply);
   /* The structs are those of custom.h, which says how long they live. Models and sessions that exist keep what
    * they have; those made later see the change.
    * INVALID_ARGUMENT naming both when an operator of that name and domain is built in, or registered for the same types
@@ -755,6 +787,21 @@ typedef struct pfrt_sample {
   size_t count; /* length of both arrays */
 } pfrt_sample;
 
+/* Samples that are asked for one by one, so that they need not be in memory at once. Functions are called on the thread
+ * of session->create, and not after it has returned. A code other than 0 is the error of create. */
+typedef struct pfrt_sample_source {
+  uint32_t struct_size;
+  uint32_t reserved;
+  void* user;
+  /* Fills |out_sample| (struct_size set by the library, the rest zero), whose strings and arrays live until the next
+   * call of either function; the library retains the values for as long as it needs them. No inputs say that there are
+   * no more samples. */
+  pfrt_code (*next)(void* user, pfrt_sample* out_sample);
+  /* Lets the next call of next give the first sample again. Called before each reading, the first one too; samples are
+   * read many times, and should be the same each time. */
+  pfrt_code (*rewind)(void* user);
+} pfrt_sample_source;
+
 /* Description of a session to create. */
 typedef struct pfrt_session_desc {
   uint32_t struct_size;
@@ -768,6 +815,15 @@ typedef struct pfrt_session_desc {
    * the session lives. */
   const pfrt_sample* samples; /* [sample_count], as far apart as the struct_size of the first says */
   size_t sample_count;
+  /* Gives samples in place of |samples|, for the same uses, and is read only for them. Graphs that the session prepares
+   * after create, as when a provider has failed, are verified with made-up inputs alone. NULL = none. */
+  const pfrt_sample_source* sample_source;
+  /* Takes the lines that calls of this session cause, create included, in place of the environment's function; NULL =
+   * that one. The session option log_level is its level. Lines of no session's call, as of a thread that looks after
+   * memory, go to the environment's. */
+  pfrt_log_fn log;
+  void* log_user;
+  void (*log_release)(void* log_user); /* may be NULL; called once, when the session is gone or create has failed */
 } pfrt_session_desc;
 
 /* Flags of an input or output of a run. */

@@ -111,6 +111,10 @@ constexpr Slot kServiceSlots[] = {
     PFRT_SLOT(pfrt_service_table, start, 0),
     PFRT_SLOT(pfrt_service_table, stop, 0),
     PFRT_SLOT(pfrt_service_table, address, PFRT_SERVICE_ADDRESS),
+    PFRT_SLOT(pfrt_service_table, option_count, PFRT_SERVICE_OPTIONS),
+    PFRT_SLOT(pfrt_service_table, option_at, PFRT_SERVICE_OPTIONS),
+    PFRT_SLOT(pfrt_service_table, check, PFRT_SERVICE_CHECK),
+    PFRT_SLOT(pfrt_service_table, ask, PFRT_SERVICE_ASK),
 };
 constexpr Slot kExecutorSlots[] = {
     PFRT_SLOT(pfrt_executor_table, create, 0),
@@ -195,7 +199,7 @@ uint64_t unknown_features(pfrt_plugin_kind kind, uint64_t features) {
     case PFRT_PLUGIN_IMPORT:
       return features & ~uint64_t{PFRT_IMPORTER_SAVE | PFRT_IMPORTER_OPTIONS};
     case PFRT_PLUGIN_SERVICE:
-      return features & ~uint64_t{PFRT_SERVICE_ADDRESS};
+      return features & ~(2 * uint64_t{PFRT_SERVICE_ASK} - 1);  // the last of them
     default:
       return features;
   }

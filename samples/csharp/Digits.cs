@@ -55,6 +55,10 @@ internal static unsafe class Abi
         public UIntPtr ExtraOutputCount;
         public IntPtr Samples;
         public UIntPtr SampleCount;
+        public IntPtr SampleSource;
+        public IntPtr Log;
+        public IntPtr LogUser;
+        public IntPtr LogRelease;
     }
 
     [StructLayout(LayoutKind.Sequential)]

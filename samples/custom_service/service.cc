@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A service in one file: a heartbeat. Every interval it runs a model, when it was given one, and
-// appends a line to a file, when it was given one: "beat 3 ok 0.412 ms". It sees plugin.h alone and
-// links nothing of the runtime.
+// A service in one file: a heartbeat. Every interval it runs a model, when it was given one, tells
+// its client of the event "beat", and appends a line to a file, when it was given one:
+// "beat 3 ok 0.412 ms". It sees plugin.h alone and links nothing of the runtime.
 //
-// Options: interval_ms (default 1000), model, file.
+// Options: interval_ms (default 1000), model, file. Questions: "stats" counts the beats, "interval"
+// sets the interval to the request's milliseconds.
 #include <pyflame_rt/plugin.h>
 
+#include <atomic>
+#include <charconv>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
@@ -25,33 +28,86 @@ std::string_view view(pfrt_string s) {
 }
 pfrt_string text(std::string_view s) { return {s.data(), s.size()}; }
 
+pfrt_code fail(const pfrt_sink* sink, pfrt_code code, const std::string& message) {
+  return sink->fail(sink, code, PFRT_NO_INDEX, text(message));
+}
+
+// ---- options, which the host checks by this list before it calls start or check ----
+
+struct Option {
+  std::string_view key;
+  pfrt_option_type type;
+  std::string_view default_value, doc;
+};
+constexpr Option kOptions[] = {
+    {"interval_ms", PFRT_OPTION_INT, "1000", "Milliseconds from one beat to the next, 1 at least"},
+    {"model", PFRT_OPTION_STRING, "", "Path of a model that each beat runs on zeros"},
+    {"file", PFRT_OPTION_STRING, "", "File that each beat appends a line to"},
+};
+
+size_t option_count() { return std::size(kOptions); }
+pfrt_code option_at(size_t index, pfrt_option_info* out) {
+  if (index >= std::size(kOptions)) return PFRT_CODE_INVALID_ARGUMENT;
+  const Option& option = kOptions[index];
+  out->type = option.type;
+  out->key = text(option.key);
+  out->default_value = text(option.default_value);
+  out->doc = text(option.doc);
+  return PFRT_CODE_OK;
+}
+
+// The number of milliseconds that |s| says; 0 where it says none.
+long milliseconds(std::string_view s) {
+  long ms = 0;
+  const auto [end, code] = std::from_chars(s.data(), s.data() + s.size(), ms);
+  return code == std::errc() && end == s.data() + s.size() && ms > 0 ? ms : 0;
+}
+
+struct Settings {
+  long interval_ms = 1000;
+  std::string model, file;
+};
+
+// Reads the options of start and check.
+pfrt_code read(const pfrt_service_request& request, const pfrt_sink* sink, Settings* out) {
+  for (size_t i = 0; i < request.option_count; ++i) {
+    const std::string_view key = view(request.options[i].key);
+    const std::string value(view(request.options[i].value));
+    if (key == "model") out->model = value;
+    if (key == "file") out->file = value;
+    if (key != "interval_ms") continue;
+    out->interval_ms = milliseconds(value);
+    if (out->interval_ms == 0)
+      return fail(sink, PFRT_CODE_INVALID_ARGUMENT,
+                  "interval_ms is '" + value + "': give a number from 1");
+  }
+  return PFRT_CODE_OK;
+}
+
+// Releases |status|, reports what it says and returns its code; 0 when there is none.
+pfrt_code take(const pfrt_api& api, const pfrt_sink* sink, pfrt_status* status) {
+  if (!status) return PFRT_CODE_OK;
+  const pfrt_code code = api.status->code(status);
+  fail(sink, code, std::string(view(api.status->message(status))));
+  api.status->release(status);
+  return code;
+}
+
+// ---- the service ----
+
 class Heartbeat {
  public:
   Heartbeat(const pfrt_service_request& request, const pfrt_sink* sink)
-      : api_(*request.api), env_(request.env), sink_(sink) {}
+      : api_(*request.api), env_(request.env), events_(request.events), sink_(sink) {}
 
   // Returns the code of what went wrong, which has been reported.
   pfrt_code start(const pfrt_service_request& request) {
-    std::string model;
-    for (size_t i = 0; i < request.option_count; ++i) {
-      const std::string_view key = view(request.options[i].key);
-      const std::string value(view(request.options[i].value));
-      if (key == "interval_ms") {
-        interval_ms_ = std::atol(value.c_str());
-        if (interval_ms_ < 1)
-          return fail(PFRT_CODE_INVALID_ARGUMENT,
-                      "interval_ms is '" + value + "': give a number from 1");
-      } else if (key == "model") {
-        model = value;
-      } else if (key == "file") {
-        file_ = value;
-      } else {
-        return fail(PFRT_CODE_INVALID_ARGUMENT, "there is no option '" + std::string(key) +
-                                                    "': give interval_ms, model or file");
-      }
-    }
-    if (!model.empty()) {
-      if (const pfrt_code code = open(model)) return code;
+    Settings settings;
+    if (const pfrt_code code = read(request, sink_, &settings)) return code;
+    interval_ms_ = settings.interval_ms;
+    file_ = settings.file;
+    if (!settings.model.empty()) {
+      if (const pfrt_code code = open(settings.model)) return code;
     }
     thread_ = std::thread([this] { beat(); });
     return PFRT_CODE_OK;
@@ -69,37 +125,56 @@ class Heartbeat {
   }
   const std::string& file() const { return file_; }
 
+  // May be called from several threads at once, while the service's own thread beats.
+  pfrt_code ask(const pfrt_question& question, const pfrt_answer* answer, const pfrt_sink* sink) {
+    const std::string_view verb = view(question.verb);
+    if (verb == "stats") {
+      answer->text(
+          answer, text("beats " + std::to_string(beats_) + " failed " + std::to_string(failures_)));
+      return PFRT_CODE_OK;
+    }
+    if (verb != "interval")
+      return fail(sink, PFRT_CODE_UNSUPPORTED, "it knows the verbs stats and interval");
+    const long ms = milliseconds(view(question.request));
+    if (ms == 0)
+      return fail(sink, PFRT_CODE_INVALID_ARGUMENT,
+                  "the request is '" + std::string(view(question.request)) +
+                      "': give a number of milliseconds, 1 at least");
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      interval_ms_ = ms;
+      ++changes_;
+    }
+    wake_.notify_all();
+    return PFRT_CODE_OK;
+  }
+
  private:
-  pfrt_code fail(pfrt_code code, const std::string& message) {
-    return sink_->fail(sink_, code, PFRT_NO_INDEX, text(message));
-  }
+  pfrt_code take(pfrt_status* status) { return ::take(api_, sink_, status); }
 
-  // Releases |status| and returns its code; 0 when there is none.
-  pfrt_code take(pfrt_status* status) {
-    if (!status) return PFRT_CODE_OK;
-    const pfrt_code code = api_.status->code(status);
-    fail(code, std::string(view(api_.status->message(status))));
-    api_.status->release(status);
-    return code;
-  }
-
-  // Makes a session of the model, and zeros for its inputs; dynamic dimensions are 1.
+  // Makes a session of the model, and zeros for its inputs; dynamic dimensions are 1. Between its
+  // parts it tells the client how far it is, and asks whether the service is still wanted.
   pfrt_code open(const std::string& path) {
     pfrt_model* model = nullptr;
     if (const pfrt_code code = take(api_.model->load_file(env_, text(path), nullptr, &model)))
       return code;
+    sink_->progress(sink_, 0.3);
     pfrt_session_desc desc{};
     desc.struct_size = sizeof desc;
     desc.model = model;
-    const pfrt_code code = take(api_.session->create(env_, &desc, &session_));
+    pfrt_code code = sink_->stop(sink_);
+    if (!code) code = take(api_.session->create(env_, &desc, &session_));
     api_.model->release(model);  // the session keeps it
     if (code) return code;
+    sink_->progress(sink_, 0.9);
+    if (const pfrt_code stopped = sink_->stop(sink_)) return stopped;
     for (size_t i = 0; i < api_.session->input_count(session_); ++i) {
       pfrt_value_info info{};
       info.struct_size = sizeof info;
       if (const pfrt_code fault = take(api_.session->input_at(session_, i, &info))) return fault;
       if (info.kind != PFRT_VALUE_TENSOR)
-        return fail(PFRT_CODE_UNSUPPORTED, "only models of tensors can be run as a heartbeat");
+        return fail(sink_, PFRT_CODE_UNSUPPORTED,
+                    "only models of tensors can be run as a heartbeat");
       std::vector<int64_t> dims;
       for (int32_t d = 0; d < info.rank; ++d) dims.push_back(info.dims[d] < 0 ? 1 : info.dims[d]);
       pfrt_value* value = nullptr;
@@ -137,10 +212,14 @@ class Heartbeat {
       std::snprintf(line, sizeof line, "beat %lu %s %.3f ms", count, good ? "ok" : "failed", ms);
       sink_->log(sink_, PFRT_LOG_DEBUG, text(line));
       if (!file_.empty()) append(line);
+      ++beats_;
+      if (!good) ++failures_;
+      events_->event(events_, text("beat"), text(line));  // no lock is held: the client may ask
       std::unique_lock<std::mutex> lock(mutex_);
-      if (wake_.wait_for(lock, std::chrono::milliseconds(interval_ms_),
-                         [this] { return stopped_; }))
-        return;
+      const long change = changes_;
+      wake_.wait_for(lock, std::chrono::milliseconds(interval_ms_),
+                     [&] { return stopped_ || changes_ != change; });
+      if (stopped_) return;
     }
   }
 
@@ -153,13 +232,15 @@ class Heartbeat {
 
   const pfrt_api& api_;
   pfrt_env* env_;
+  const pfrt_events* events_;
   const pfrt_sink* sink_;
   std::string file_;
-  long interval_ms_ = 1000;
   pfrt_session* session_ = nullptr;
   std::vector<pfrt_value*> inputs_;
-  std::mutex mutex_;
+  std::atomic<unsigned long> beats_{0}, failures_{0};
+  std::mutex mutex_;  // guards the members below
   std::condition_variable wake_;
+  long interval_ms_ = 1000, changes_ = 0;
   bool stopped_ = false;
   std::thread thread_;
 };
@@ -179,6 +260,32 @@ pfrt_code start(const pfrt_service_request* request, const pfrt_sink* sink,
 
 void stop(pfrt_service_instance* service) { delete reinterpret_cast<Heartbeat*>(service); }
 
+// Reads the options and the model, and starts nothing.
+pfrt_code check(const pfrt_service_request* request, const pfrt_sink* sink) {
+  try {
+    Settings settings;
+    if (const pfrt_code code = read(*request, sink, &settings)) return code;
+    if (settings.model.empty()) return PFRT_CODE_OK;
+    pfrt_model* model = nullptr;
+    const pfrt_code code =
+        take(*request->api, sink,
+             request->api->model->load_file(request->env, text(settings.model), nullptr, &model));
+    request->api->model->release(model);
+    return code;
+  } catch (...) {
+    return sink->fail(sink, PFRT_CODE_OUT_OF_MEMORY, PFRT_NO_INDEX, text("no memory"));
+  }
+}
+
+pfrt_code ask(pfrt_service_instance* service, const pfrt_question* question,
+              const pfrt_answer* answer, const pfrt_sink* sink) {
+  try {
+    return reinterpret_cast<Heartbeat*>(service)->ask(*question, answer, sink);
+  } catch (...) {
+    return sink->fail(sink, PFRT_CODE_OUT_OF_MEMORY, PFRT_NO_INDEX, text("no memory"));
+  }
+}
+
 pfrt_string address(const pfrt_service_instance* service) {
   return text(reinterpret_cast<const Heartbeat*>(service)->file());
 }
@@ -190,6 +297,10 @@ pfrt_service_table make_table() {
   t.start = start;
   t.stop = stop;
   t.address = address;
+  t.option_count = option_count;
+  t.option_at = option_at;
+  t.check = check;
+  t.ask = ask;
   return t;
 }
 
@@ -208,7 +319,8 @@ extern "C" PFRT_EXPORT pfrt_code pfrt_plugin_query(const pfrt_host_info* host,
 #elif defined(__SANITIZE_THREAD__)
   out_desc->sanitizer = PFRT_SANITIZER_THREAD;
 #endif
-  out_desc->features = PFRT_SERVICE_ADDRESS;
+  out_desc->features =
+      PFRT_SERVICE_ADDRESS | PFRT_SERVICE_OPTIONS | PFRT_SERVICE_CHECK | PFRT_SERVICE_ASK;
   out_desc->name = text("Heartbeat");
   out_desc->version = text("1.0");
   out_desc->table = &table;

@@ -66,7 +66,7 @@ public final class Digits {
     }
 
     @FieldOrder({"struct_size", "reserved", "model", "options", "extra_outputs", "extra_output_count", "samples",
-            "sample_count"})
+            "sample_count", "sample_source", "log", "log_user", "log_release"})
     public static class SessionDesc extends Structure {
         public int struct_size = size();
         public int reserved;
@@ -76,6 +76,10 @@ public final class Digits {
         public long extra_output_count;
         public Pointer samples;
         public long sample_count;
+        public Pointer sample_source;
+        public Pointer log;
+        public Pointer log_user;
+        public Pointer log_release;
     }
 
     @FieldOrder({"struct_size", "dtype", "rank", "memory", "data", "offset", "bytes", "dims", "strides", "quantization",

@@ -126,6 +126,10 @@ mod abi {
         pub extra_output_count: usize,
         pub samples: *const c_void,
         pub sample_count: usize,
+        pub sample_source: *const c_void,
+        pub log: Handle,
+        pub log_user: Handle,
+        pub log_release: Handle,
     }
 
     #[repr(C)]
@@ -270,6 +274,10 @@ impl Session {
                 extra_output_count: 0,
                 samples: null(),
                 sample_count: 0,
+                sample_source: null(),
+                log: null_mut(),
+                log_user: null_mut(),
+                log_release: null_mut(),
             };
             runtime.check((runtime.session.create)(env.handle, &desc, &mut session.handle))?;
         }

@@ -172,6 +172,15 @@ TEST_F(Growth, holds_for_descriptions_of_sessions_and_runs) {
     return create(&with);
   });
 
+  auto source = sized<pfrt_sample_source>();
+  source.next = [](void*, pfrt_sample*) -> pfrt_code { return PFRT_CODE_OK; };
+  source.rewind = [](void*) -> pfrt_code { return PFRT_CODE_OK; };
+  expect_read<pfrt_sample_source>("pfrt_sample_source", source, [&](const pfrt_sample_source* s) {
+    pfrt_session_desc with = desc;
+    with.sample_source = s;
+    return create(&with);
+  });
+
   const auto session = make_session(env_.get(), model.get());
   std::vector<float> room(3);
   auto out = sized<pfrt_io>();
@@ -328,7 +337,7 @@ TEST_F(Growth, holds_for_what_is_registered) {
     }
     return failure;
   });
-  EXPECT_EQ(releases.count, 2 + 3 + 1) << "two that it took, three newer ones, one with flags";
+  EXPECT_EQ(releases.count, 2 + 3 + 2) << "two that it took, three newer ones, a word, a flag";
 
   auto pass = sized<pfrt_custom_pass>();
   pass.abi = PFRT_ABI_VERSION;
@@ -395,6 +404,29 @@ TEST_F(Growth, holds_for_requests) {
     api().env->reply_release(reply);
     return failure;
   });
+
+  const auto services = make_env({{"plugin_path", PFRT_BROKEN_PLUGINS}});
+  auto service = sized<pfrt_service_desc>();
+  service.name = str("idle");
+  expect_read<pfrt_service_desc>("pfrt_service_desc", service, [&](const pfrt_service_desc* s) {
+    return take(api().env->service_check(services.get(), s));
+  });
+  pfrt_service* running = nullptr;
+  expect_read<pfrt_service_desc>("pfrt_service_desc", service, [&](const pfrt_service_desc* s) {
+    api().env->service_stop(running);
+    return take(api().env->service_start(services.get(), s, &running));
+  });
+  api().env->service_stop(running);
+  ASSERT_TRUE(ok(api().env->service_start(services.get(), &service, &running)));
+  ask.provider = {};
+  ask.verb = str("hello");
+  expect_read<pfrt_ask_desc>("pfrt_ask_desc", ask, [&](const pfrt_ask_desc* a) {
+    pfrt_reply* reply = nullptr;
+    Failure failure = take(api().env->service_ask(running, a, &reply));
+    api().env->reply_release(reply);
+    return failure;
+  });
+  api().env->service_stop(running);
 
   const TemporaryFolder here;
   const std::string folder = here.path();
@@ -488,6 +520,10 @@ TEST_F(Growth, holds_for_lists_of_an_environment) {
   });
   expect_filled<pfrt_option_info>("pfrt_option_info", [&](pfrt_option_info* out) {
     return take(api().env->provider_option_at(env_.get(), str("WSEExecutionProvider"), 0, out));
+  });
+  const auto services = make_env({{"plugin_path", PFRT_BROKEN_PLUGINS}});
+  expect_filled<pfrt_option_info>("pfrt_option_info", [&](pfrt_option_info* out) {
+    return take(api().env->service_option_at(services.get(), str("idle"), 0, out));
   });
   expect_filled<pfrt_plugin_info>("pfrt_plugin_info", [&](pfrt_plugin_info* out) {
     EXPECT_GT(api().env->plugin_count(env_.get()), 0u);

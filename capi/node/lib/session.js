@@ -93,7 +93,7 @@ class InferenceSession {
     let model = 0n;
     try {
       model = await loadModel(source, range);
-      const desc = new BigUint64Array([56n, model, settings, 0n, 0n, 0n, 0n]);
+      const desc = new BigUint64Array([88n, model, settings, 0n, 0n, 0n, 0n, 0n, 0n, 0n, 0n]);
       return new InferenceSession(this.#key, await native.makeAsync(native.session.create, environment(), desc));
     } finally {
       native.options.release(settings);

@@ -35,15 +35,21 @@ void Logger::end_call(Client& client) {
   if (--client.calls == 0) returned_.notify_all();
 }
 
+bool Logger::write_to_client(pfrt_log_level level, std::string_view text) {
+  const auto client = begin_call();
+  if (!client) return false;
+  in_log_function = true;
+  call_foreign([&] { client->fn(client->user, level, to_c(text)); });
+  in_log_function = false;
+  end_call(*client);
+  return true;
+}
+
 void Logger::write(pfrt_log_level level, std::string_view text) {
-  if (parent_) return parent_->write(level, text);
-  if (const auto client = begin_call()) {
-    in_log_function = true;
-    call_foreign([&] { client->fn(client->user, level, to_c(text)); });
-    in_log_function = false;
-    end_call(*client);
+  if (own_ && own_->parent_ == this && const_cast<Logger*>(own_)->write_to_client(level, text))
     return;
-  }
+  if (write_to_client(level, text)) return;
+  if (parent_) return parent_->write(level, text);
   const std::string_view parts[] = {"pyflame_rt ", kWords[level < PFRT_LOG_OFF ? level : 0], ": ",
                                     text, "\n"};
   iovec line[std::size(parts)];

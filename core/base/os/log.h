@@ -23,13 +23,30 @@ class Logger {
   explicit Logger(Logger* parent = nullptr) : parent_(parent) {
     if (parent) level_ = parent->level();
   }
+  // While it lives, lines that this thread writes to |own|'s parent go to |own|, by its level. A
+  // null |own| changes nothing.
+  class Scope {
+   public:
+    explicit Scope(const Logger* own) : outer_(own_) {
+      if (own) own_ = own;
+    }
+    ~Scope() { own_ = outer_; }
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    const Logger* outer_;
+  };
   void set_level(pfrt_log_level level) { level_ = level; }
   pfrt_log_level level() const { return level_; }
-  // Sends lines to |fn|, or to stderr where it is null. When this returns, the function before is
-  // no longer called and has returned on all threads. A thread that is in a log function waits for
-  // none: it would wait for itself.
+  // Sends lines to |fn|, or to the parent, else to stderr, where it is null. When this returns, the
+  // function before is no longer called and has returned on all threads. A thread that is in a log
+  // function waits for none: it would wait for itself.
   void set_sink(pfrt_log_fn fn, void* user);
-  bool wants(pfrt_log_level level) const { return level >= level_ && level < PFRT_LOG_OFF; }
+  bool wants(pfrt_log_level level) const {
+    const Logger& taker = own_ && own_->parent_ == this ? *own_ : *this;
+    return level >= taker.level_ && level < PFRT_LOG_OFF;
+  }
   // A line that a log function causes on its own thread goes to stderr: no function is entered
   // again by what it does.
   void write(pfrt_log_level level, std::string_view text);
@@ -46,8 +63,12 @@ class Logger {
     void* user = nullptr;
     uint32_t calls = 0;  // under way
   };
+  // Null: there is no function to call.
   std::shared_ptr<Client> begin_call();
   void end_call(Client& client);
+  bool write_to_client(pfrt_log_level level, std::string_view text);
+
+  static inline constinit thread_local const Logger* own_ = nullptr;  // of the innermost scope
 
   std::atomic<pfrt_log_level> level_{PFRT_LOG_WARNING};
   Logger* const parent_;

@@ -52,12 +52,19 @@ class Progress {
     until_ = until;
     return at(0);
   }
-  // Reports that |done| (0 to 1) of the stage is done.
-  Status at(double done) {
+  // Reports that |done| (0 to 1) of the stage is done. A copy may report too, while the stage in
+  // which it was made lasts.
+  Status at(double done) const {
     const double fraction = begin_ + (until_ - begin_) * std::clamp(done, 0.0, 1.0);
     told_ = std::max(told_, fraction);
     if (fn_) fn_(user_, told_, to_c(name_));
     return stop();
+  }
+  // The same without a listener, for work inside of work that reports.
+  Progress quiet() const {
+    Progress out = *this;
+    out.fn_ = nullptr;
+    return out;
   }
   Status stop() const {
     if (raised(cancelled_)) return error(Code::kCANCELLED, "cancelled by the caller");
@@ -73,7 +80,8 @@ class Progress {
   void* user_ = nullptr;
   std::string_view name_;
   uint64_t deadline_ns_ = 0;
-  double begin_ = 0, until_ = 0, told_ = 0;
+  double begin_ = 0, until_ = 0;
+  mutable double told_ = 0;
   Profile* profile_ = nullptr;
   Stages stages_{};
   size_t stage_count_ = 0;

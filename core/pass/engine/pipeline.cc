@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cassert>
 #include <chrono>
+#include <cmath>
 
 #include "core/ir/graph_counts.h"
 #include "core/ir/verify.h"
@@ -47,6 +48,11 @@ Result<std::vector<Pass*>> in_order(std::vector<Pass*> waiting, std::string_view
     waiting.erase(next);
   }
   return order;
+}
+
+// Tells the caller how far the passes are.
+Status tell(const PassContext& context, double done) {
+  return context.progress ? context.progress->at(done) : Status();
 }
 
 }  // namespace
@@ -150,8 +156,10 @@ Status Pipeline::run_one(Pass& pass, std::shared_ptr<Graph>& graph, PassContext&
 }
 
 Status Pipeline::run(std::shared_ptr<Graph>& graph, PassContext& context, PassResult& result) {
-  for (const auto& pass : passes_)
-    if (!skipped(*pass)) PFRT_TRY(run_one(*pass, graph, context, result));
+  for (size_t p = 0; p < passes_.size(); ++p) {
+    PFRT_TRY(tell(context, static_cast<double>(p) / static_cast<double>(passes_.size())));
+    if (!skipped(*passes_[p])) PFRT_TRY(run_one(*passes_[p], graph, context, result));
+  }
   return {};
 }
 
@@ -183,7 +191,11 @@ Status Pipeline::repeat(std::shared_ptr<Graph>& graph, PassContext& context, Pas
   std::vector<uint64_t> nothing_at(passes_.size(), kNever);
   for (uint32_t i = 0; i < config_.max_iterations; ++i) {
     const uint64_t before = changes;
+    // Nobody knows how many rounds there will be: each takes half of what is left.
+    const double begin = 1 - std::ldexp(1.0, -static_cast<int>(std::min<uint32_t>(i, 60)));
     for (size_t p = 0; p < passes_.size(); ++p) {
+      PFRT_TRY(tell(context, begin + (1 - begin) / 2 * static_cast<double>(p) /
+                                         static_cast<double>(passes_.size())));
       if (skipped(*passes_[p]) || nothing_at[p] == changes) continue;
       PassResult found;
       PFRT_TRY(run_one(*passes_[p], graph, context, found));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Models whose bytes the client reads, and how loading and saving report progress and stop.
+// Models whose bytes the client reads, and how long work (loading, saving, making a session,
+// optimising) reports progress and stops.
 #include <unistd.h>
 
 #include <atomic>
@@ -230,8 +231,9 @@ struct Listener {
       self.stages.push_back(text(stage));
     if (fraction >= self.cancel_at) api().options->cancel(self.options);
   }
-  Handle<pfrt_options> listen() {
-    auto made = make_options(PFRT_OPTIONS_LOAD);
+  Handle<pfrt_options> listen(pfrt_options_kind kind = PFRT_OPTIONS_LOAD,
+                              const Settings& settings = {}) {
+    auto made = make_options(kind, settings);
     options = made.get();
     EXPECT_TRUE(ok(api().options->set_progress(options, hear, this)));
     return made;
@@ -276,15 +278,154 @@ TEST(Progress, of_a_load_rises_to_one) {
   }
 }
 
-TEST(Progress, is_for_load_options) {
+TEST(Progress, is_for_options_of_work) {
+  const auto environment = make_options(PFRT_OPTIONS_ENV);
+  EXPECT_TRUE(fails(api().options->set_progress(environment.get(), Listener::hear, nullptr),
+                    PFRT_CODE_INVALID_ARGUMENT, {"environment", "load", "session", "optimizer"}));
   const auto others = make_options(PFRT_OPTIONS_OPTIMIZER);
-  EXPECT_TRUE(fails(api().options->set_progress(others.get(), Listener::hear, nullptr),
-                    PFRT_CODE_INVALID_ARGUMENT, {"optimizer", "load"}));
   EXPECT_FALSE(ok(api().options->set_progress(nullptr, nullptr, nullptr)));
   const auto env = make_env();
   const auto model = make_model(env.get(), add_graph());
   EXPECT_TRUE(fails(api().model->save(env.get(), model.get(), str("x.pfm"), others.get()),
                     PFRT_CODE_INVALID_ARGUMENT, {"saving", "optimizer"}));
+}
+
+// A model that takes a while to optimise: chains of operators that fuse, and products.
+GraphBuilder layers(int count) {
+  GraphBuilder g("layers");
+  g.input("x", PFRT_DTYPE_FLOAT32, {4, 64});
+  std::string from = "x";
+  for (int i = 0; i < count; ++i) {
+    const std::string n = std::to_string(i);
+    g.constant("w" + n, noise({64, 64}, static_cast<uint32_t>(i)));
+    g.constant("b" + n, noise({64}, static_cast<uint32_t>(i) + 1000));
+    g.node("MatMul", {from, "w" + n}, {"p" + n});
+    g.node("Add", {"p" + n, "b" + n}, {"s" + n});
+    g.node("Relu", {"s" + n}, {"r" + n});
+    from = "r" + n;
+  }
+  g.output(from);
+  return g;
+}
+
+TEST(Progress, of_a_session_rises_to_one) {
+  const auto env = make_env();
+  for (const char* precision : {"fp32", "auto"}) {
+    Listener listener;
+    const auto options =
+        listener.listen(PFRT_OPTIONS_SESSION, {{"precision", precision}, {"verify", "on"}});
+    ASSERT_TRUE(ok(try_session(env.get(), layers(3), options.get())));
+    listener.expect_whole();
+    EXPECT_GT(listener.fractions.size(), 8u);
+    std::vector<std::string> stages = {"open providers", "optimise", "compile", "done"};
+    if (std::string_view(precision) == "auto")
+      stages.insert(stages.begin() + 2, "choose precisions");
+    EXPECT_EQ(listener.stages, stages);
+    const size_t told = listener.fractions.size();
+    const auto session = make_session(env.get(), layers(1), options.get());
+    const size_t made = listener.fractions.size();
+    EXPECT_GT(made, told);
+    run(session.get(), {noise({4, 64}, 1)});
+    EXPECT_EQ(listener.fractions.size(), made) << "runs tell nothing";
+  }
+}
+
+TEST(Progress, cancel_stops_a_session_wherever_it_is_and_is_reset) {
+  const auto env = make_env();
+  for (const double at : {0.0, 0.05, 0.3, 0.5, 0.6, 0.8}) {
+    Listener listener;
+    listener.cancel_at = at;
+    const auto options = listener.listen(PFRT_OPTIONS_SESSION);
+    EXPECT_TRUE(fails(try_session(env.get(), layers(3), options.get()), PFRT_CODE_CANCELLED, {}))
+        << at;
+    EXPECT_LT(listener.fractions.back(), 1.0);
+    EXPECT_EQ(try_session(env.get(), layers(1), options.get()).code, uint32_t{PFRT_CODE_CANCELLED})
+        << "a cancel holds";
+    api().options->reset_cancel(options.get());
+    listener.cancel_at = 2;
+    EXPECT_TRUE(ok(try_session(env.get(), layers(1), options.get())));
+  }
+}
+
+TEST(Progress, that_ends_with_one_is_a_session) {
+  const auto env = make_env();
+  Listener listener;
+  listener.cancel_at = 1;
+  const auto options = listener.listen(PFRT_OPTIONS_SESSION);
+  EXPECT_TRUE(ok(try_session(env.get(), layers(1), options.get()))) << "it was ready";
+}
+
+TEST(Progress, of_a_cache_key_is_told_to_nobody) {
+  const auto env = make_env();
+  const ReaderFile file("key.pfm");
+  const auto model = make_model(env.get(), layers(1));
+  ASSERT_TRUE(ok(api().model->save(env.get(), model.get(), str(file.path()), nullptr)));
+  Listener listener;
+  const auto options = listener.listen(PFRT_OPTIONS_SESSION);
+  EXPECT_TRUE(ok(api().cache->key(
+      env.get(), str(file.path()), options.get(), [](void*, pfrt_string) {}, nullptr)));
+  EXPECT_TRUE(listener.fractions.empty());
+}
+
+struct OptimizerReleaser {
+  void operator()(pfrt_optimizer* o) const { api().optimizer->release(o); }
+};
+using Optimizer = std::unique_ptr<pfrt_optimizer, OptimizerReleaser>;
+
+Optimizer make_optimizer(pfrt_env* env, const pfrt_options* options) {
+  pfrt_optimizer* raw = nullptr;
+  EXPECT_TRUE(ok(api().optimizer->create(env, options, &raw)));
+  EXPECT_TRUE(ok(api().optimizer->add_default_passes(raw)));
+  return Optimizer(raw);
+}
+
+Failure optimise(const Optimizer& optimizer, const GraphBuilder& g, std::string_view pass = {},
+                 uint32_t until_fixed_point = 0) {
+  pfrt_optimization* result = nullptr;
+  Failure failure =
+      take(api().optimizer->run(optimizer.get(), g.get(), str(pass), until_fixed_point, &result));
+  api().optimizer->release_result(result);
+  return failure;
+}
+
+TEST(Progress, of_an_optimizer_rises_to_one) {
+  const auto env = make_env();
+  for (const uint32_t until_fixed_point : {0u, 1u}) {
+    Listener listener;
+    const auto options = listener.listen(PFRT_OPTIONS_OPTIMIZER, {{"level", "all"}});
+    const Optimizer optimizer = make_optimizer(env.get(), options.get());
+    EXPECT_TRUE(listener.fractions.empty());
+    ASSERT_TRUE(ok(optimise(optimizer, layers(3), {}, until_fixed_point)));
+    listener.expect_whole();
+    EXPECT_GT(listener.fractions.size(), 6u);
+    EXPECT_EQ(listener.stages, (std::vector<std::string>{"prepare", "optimise", "done"}));
+    listener.fractions.clear();
+    ASSERT_TRUE(ok(optimise(optimizer, layers(1), "ConstantFoldingPass")));
+    listener.expect_whole();
+    // The optimizer's copy of the options has their listener, whenever that is set.
+    const size_t told = listener.fractions.size();
+    ASSERT_TRUE(ok(api().options->set_progress(options.get(), nullptr, nullptr)));
+    ASSERT_TRUE(ok(optimise(optimizer, layers(1))));
+    EXPECT_EQ(listener.fractions.size(), told);
+  }
+}
+
+TEST(Progress, cancel_stops_an_optimizer_and_leaves_the_graph) {
+  const auto env = make_env();
+  for (const double at : {0.0, 0.1, 0.5}) {
+    Listener listener;
+    listener.cancel_at = at;
+    const auto options = listener.listen(PFRT_OPTIONS_OPTIMIZER);
+    const Optimizer optimizer = make_optimizer(env.get(), options.get());
+    const GraphBuilder g = layers(3);
+    EXPECT_TRUE(fails(optimise(optimizer, g), PFRT_CODE_CANCELLED, {})) << at;
+    EXPECT_EQ(api().graph->node_count(g.get()), 9u);
+    EXPECT_LT(listener.fractions.back(), 1.0);
+    api().options->reset_cancel(options.get());
+    listener.cancel_at = 2;
+    EXPECT_TRUE(ok(optimise(optimizer, g)));
+    EXPECT_LT(api().graph->node_count(g.get()), 9u);
+  }
 }
 
 TEST(Progress, cancel_stops_a_load_wherever_it_is_and_is_reset) {

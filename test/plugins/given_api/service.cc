@@ -48,8 +48,17 @@ pfrt_string address(const pfrt_service_instance* service) {
   return {text.data(), text.size()};
 }
 
-const pfrt_service_table kTable = {sizeof(pfrt_service_table), PFRT_ABI_VERSION, start, stop,
-                                   address};
+pfrt_service_table make_table() {
+  pfrt_service_table table{};
+  table.struct_size = sizeof table;
+  table.abi = PFRT_ABI_VERSION;
+  table.start = start;
+  table.stop = stop;
+  table.address = address;
+  return table;
+}
+
+const pfrt_service_table kTable = make_table();
 
 }  // namespace
 

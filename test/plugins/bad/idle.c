@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define SERVICE_NAME "Idle"
+#include "test/plugins/bad/service.h"
