@@ -128,6 +128,12 @@ INSTANTIATE_TEST_SUITE_P(
         Planted{PFRT_BROKEN("import_takes_junk"), {"damaged-file"}, "bytes of junk"},
         Planted{PFRT_BROKEN("import_saves_nothing"), {"round-trip"}, "0 inputs"},
         Planted{PFRT_BROKEN("service_starts_once"), {"service"}, "started again"},
+        Planted{PFRT_BROKEN("service_odd_default"), {"options"}, "none of its choices"},
+        Planted{PFRT_BROKEN("service_strict_check"), {"check"}, "takes no options at all"},
+        Planted{PFRT_BROKEN("service_answers_all"), {"ask-unknown-verb"}, "returned ok"},
+        Planted{PFRT_BROKEN("service_nameless_event"), {"event"}, "without a name"},
+        Planted{PFRT_BROKEN("service_renames_stop"), {"start-stop"}, "internal error"},
+        Planted{PFRT_BROKEN("service_falls_back"), {"progress"}, "after 0.5"},
         Planted{PFRT_BROKEN("executor_leaves_out"), {"executor"}, "call 299 of 300"},
         Planted{PFRT_BROKEN("executor_has_no_loop"), {"required-function"}, "no loop"},
         Planted{PFRT_BROKEN("import_live_tensor"), {"unload-with-values"}, "1 value"},
@@ -172,6 +178,9 @@ INSTANTIATE_TEST_SUITE_P(Project, CheckGoodPlugin,
                                          PFRT_AGES "/older/libpyflamert_provider_custom.so",
                                          PFRT_AGES "/now/libpyflamert_provider_custom.so",
                                          PFRT_AGES "/newer/libpyflamert_provider_custom.so",
+                                         PFRT_BROKEN_PLUGINS "/libpyflamert_service_idle.so",
+                                         PFRT_ATTENDANT_PLUGINS
+                                         "/libpyflamert_service_attendant.so",
                                          PFRT_SAMPLE_PLUGINS "/libpyflamert_service_heartbeat.so"));
 
 #if defined(PFRT_TBB)

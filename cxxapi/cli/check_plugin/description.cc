@@ -71,8 +71,13 @@ std::vector<Slot> slots_of(pfrt_plugin_kind kind) {
               PFRT_SLOT(pfrt_importer_table, option_count, PFRT_IMPORTER_OPTIONS),
               PFRT_SLOT(pfrt_importer_table, option_at, PFRT_IMPORTER_OPTIONS)};
     case PFRT_PLUGIN_SERVICE:
-      return {PFRT_SLOT(pfrt_service_table, start, 0), PFRT_SLOT(pfrt_service_table, stop, 0),
-              PFRT_SLOT(pfrt_service_table, address, PFRT_SERVICE_ADDRESS)};
+      return {PFRT_SLOT(pfrt_service_table, start, 0),
+              PFRT_SLOT(pfrt_service_table, stop, 0),
+              PFRT_SLOT(pfrt_service_table, address, PFRT_SERVICE_ADDRESS),
+              PFRT_SLOT(pfrt_service_table, option_count, PFRT_SERVICE_OPTIONS),
+              PFRT_SLOT(pfrt_service_table, option_at, PFRT_SERVICE_OPTIONS),
+              PFRT_SLOT(pfrt_service_table, check, PFRT_SERVICE_CHECK),
+              PFRT_SLOT(pfrt_service_table, ask, PFRT_SERVICE_ASK)};
     case PFRT_PLUGIN_EXECUTOR:
       return {PFRT_SLOT(pfrt_executor_table, create, 0)};
     default:

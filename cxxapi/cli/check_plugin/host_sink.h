@@ -27,7 +27,16 @@ class HostSink {
     };
     sink.log = [](const pfrt_sink*, pfrt_log_level, pfrt_string) {};
     sink.stop = [](const pfrt_sink* s) { return static_cast<HostSink*>(s->host)->stop_; };
-    sink.progress = [](const pfrt_sink*, double) {};
+    sink.progress = [](const pfrt_sink* s, double fraction) {
+      auto& self = *static_cast<HostSink*>(s->host);
+      const std::lock_guard lock(self.mutex_);
+      // Written so that what is not a number is a fault too.
+      const bool good = fraction >= self.told_ && fraction <= 1;
+      if (!good && self.progress_fault_.empty())
+        self.progress_fault_ =
+            "it told " + std::to_string(fraction) + " after " + std::to_string(self.told_);
+      if (good) self.told_ = fraction;
+    };
     sink_ = std::make_unique<Sized<pfrt_sink>>(age, sink, "the sink");
     sink_->make_read_only();
   }
@@ -36,6 +45,11 @@ class HostSink {
   std::string text() const {
     const std::lock_guard lock(mutex_);
     return text_;
+  }
+  // The first thing wrong with the progress that was told; empty when nothing was.
+  std::string progress_fault() const {
+    const std::lock_guard lock(mutex_);
+    return progress_fault_;
   }
   // Writes ": " and the message, or nothing.
   std::string reason(pfrt_code code) const {
@@ -46,7 +60,8 @@ class HostSink {
  private:
   const pfrt_code stop_;
   mutable std::mutex mutex_;
-  std::string text_;
+  std::string text_, progress_fault_;
+  double told_ = 0;
   uint32_t node_ = PFRT_NO_INDEX;
   std::unique_ptr<Sized<pfrt_sink>> sink_;
 };

@@ -7,6 +7,7 @@
 
 #include "cxxapi/cli/check_plugin/kinds.h"
 #include "cxxapi/cli/check_plugin/provider_host.h"
+#include "cxxapi/cli/check_plugin/unknown_verb.h"
 
 namespace cli::check {
 namespace {
@@ -78,26 +79,11 @@ void check_unknown_verb(Trial& trial, const std::string& path) {
   for (Age age : {Age::kNow, Age::kNewer}) {
     Device device(trial, file, age);
     if (!device.ok()) return;
-    pfrt_question asked{};
-    const std::string verb = "no such verb";
-    asked.verb = c_text(verb);
-    asked.tensor_size = size_at<pfrt_tensor>(age);
-    asked.threads = 1;
-    Sized<pfrt_question> question(age, asked, "the question");
-    question.make_read_only();
-    pfrt_answer nobody{};
-    nobody.text = [](const pfrt_answer*, pfrt_string) {};
-    nobody.tensor = [](const pfrt_answer*, pfrt_string, const pfrt_tensor*) {};
-    Sized<pfrt_answer> answer(age, nobody, "the answer");
-    answer.make_read_only();
-    HostSink sink(age);
-    const pfrt_code code =
-        call(trial, "ask-unknown-verb", "it was asked to do 'no such verb'", [&] {
-          return device.table().ask(device.handle(), question.get(), answer.get(), sink.get());
+    expect_unknown_verb(
+        trial, age,
+        [&](const pfrt_question* question, const pfrt_answer* answer, const pfrt_sink* sink) {
+          return device.table().ask(device.handle(), question, answer, sink);
         });
-    trial.expect(code == PFRT_CODE_UNSUPPORTED && !sink.text().empty(), "ask-unknown-verb",
-                 "asked to do 'no such verb' it returned " + sink.reason(code) +
-                     (sink.text().empty() ? ", without a message" : ""));
     device.close();
   }
 }

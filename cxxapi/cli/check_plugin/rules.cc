@@ -91,6 +91,19 @@ const std::vector<Rule>& rules() {
        "fill in name and compute of every entry"},
       {"service", "a service starts, ends when it is stopped, and can be started again",
        "join every thread in stop"},
+      {"options",
+       "each option that it lists has a key of its own, a type and a sentence, and a default that "
+       "start takes",
+       "fill in every member in option_at; give choices separated by spaces, the default among "
+       "them"},
+      {"check", "check agrees with start, and starts nothing",
+       "let both read the options by one function; open and start things in start alone"},
+      {"event", "each of its events has a name, and none comes after stop",
+       "name the event; join the threads that tell of events in stop"},
+      {"start-stop", "a start that is told to stop ends with that code and leaves nothing",
+       "return what sink->stop gave, after ending what was begun"},
+      {"progress", "its progress is from 0 to 1, and never falls",
+       "divide what is done by what there is to do"},
       {"executor",
        "its loop makes each call once, on workers below the number that was asked for, never one "
        "for two calls at once, and returns when all have",
