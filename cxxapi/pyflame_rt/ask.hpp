@@ -15,7 +15,7 @@
 
 namespace pyflame_rt {
 
-// A question to a device.
+// A question to a device or, without a provider, device and options, to a service (service.hpp).
 struct Question {
   // Provider, by a name that sessions use: "CPUExecutionProvider" or "cpu".
   std::string provider;
@@ -97,18 +97,18 @@ inline Answer answer_from_c(const pfrt_reply* reply) {
   return answer;
 }
 
-}  // namespace detail
-
-inline Answer Environment::ask(const Question& question) const {
-  detail::AskCall call(question);
+// Asks by |ask|, a call of the library's.
+template <class Ask>
+Answer ask(const Question& question, Ask&& ask) {
+  AskCall call(question);
   std::vector<pfrt_value*> values;
   values.reserve(question.tensors.size());
   for (const Tensor& tensor : question.tensors) values.push_back(tensor.handle());
   pfrt_ask_desc desc{};
   desc.struct_size = sizeof(desc);
-  desc.provider = detail::text(question.provider);
-  desc.verb = detail::text(question.verb);
-  desc.request = detail::text(question.request);
+  desc.provider = text(question.provider);
+  desc.verb = text(question.verb);
+  desc.request = text(question.request);
   desc.values = values.data();
   desc.value_count = values.size();
   desc.options = call.c.get();
@@ -116,10 +116,18 @@ inline Answer Environment::ask(const Question& question) const {
     void operator()(pfrt_reply* reply) const { api().env->reply_release(reply); }
   };
   pfrt_reply* raw = nullptr;
-  pfrt_status* const status = api().env->ask(env_.get(), &desc, &raw);
+  pfrt_status* const status = ask(&desc, &raw);
   const std::unique_ptr<pfrt_reply, Release> reply(raw);
   call.finish(status);
-  return detail::answer_from_c(raw);
+  return answer_from_c(raw);
+}
+
+}  // namespace detail
+
+inline Answer Environment::ask(const Question& question) const {
+  return detail::ask(question, [this](const pfrt_ask_desc* desc, pfrt_reply** out) {
+    return api().env->ask(env_.get(), desc, out);
+  });
 }
 
 }  // namespace pyflame_rt

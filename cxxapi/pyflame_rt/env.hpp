@@ -337,6 +337,10 @@ inline std::vector<KernelInfo> Environment::kernels(const std::string& provider)
 
 namespace detail {
 
+inline ProviderOption option_from_c(const pfrt_option_info& c) {
+  return {str(c.key), str(c.default_value), str(c.doc), str(c.choices), c.type};
+}
+
 template <class Count, class At>
 std::vector<ProviderOption> options_from_c(pfrt_env* env, const std::string& plugin, Count count_of,
                                            At option_at) {
@@ -347,11 +351,7 @@ std::vector<ProviderOption> options_from_c(pfrt_env* env, const std::string& plu
     pfrt_option_info c{};
     c.struct_size = sizeof(c);
     check(option_at(env, text(plugin), i, &c));
-    out[i].key = str(c.key);
-    out[i].default_value = str(c.default_value);
-    out[i].doc = str(c.doc);
-    out[i].choices = str(c.choices);
-    out[i].type = c.type;
+    out[i] = option_from_c(c);
   }
   return out;
 }

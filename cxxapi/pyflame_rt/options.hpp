@@ -24,8 +24,15 @@ namespace pyflame_rt {
 // the order of sums, so results may differ in the last bits.
 enum class OptLevel : int32_t { None = 0, Basic = 1, Extended = 2, All = 3 };
 
+// Hears the progress of long work, from 0 to 1, and its present stage. Returning false, or
+// throwing, stops it: CancelledError, or what was thrown.
+using Progress = std::function<bool(double fraction, const std::string& stage)>;
+
 // Options of a session.
 struct SessionOptions {
+  // Inputs of one run, by name.
+  using Sample = std::unordered_map<std::string, Tensor>;
+
   std::string device = "cpu";  // "cpu", "wse", "wse2", "wse3": short for a provider list
   int num_threads = 0;         // 0 = as many as the process may use
   // Times every step and keeps every run until InferenceSession::end_profiling(); explain() has the
@@ -93,8 +100,18 @@ struct SessionOptions {
   int64_t create_timeout_ms = 0;            // after which making the session fails; 0 = never
   // A device that is lost again within this time of being opened anew is given up.
   std::optional<int64_t> device_reopen_ms;
-  // Inputs, by name, on which precision "auto" is measured in place of made-up ones.
-  std::vector<std::unordered_map<std::string, Tensor>> samples;
+  // Inputs on which precision "auto" is measured in place of made-up ones, and verify compares
+  // besides those.
+  std::vector<Sample> samples;
+  // Gives sample |index| in place of |samples|, or nothing behind the last, so that they need not
+  // be in memory at once. Asked while the session is made, in order from 0 on, many times over;
+  // what it throws comes out of the session's constructor.
+  std::function<std::optional<Sample>(size_t index)> sample_source;
+  // Called with the progress of making the session; none = nobody hears.
+  Progress progress;
+  // Takes the log lines that calls of the session cause, in place of the environment's logger, by
+  // |log_level|; none = that one. The session keeps it.
+  Environment::Logger logger;
   std::map<std::string, std::string>
       extra;  // further keys of the library's or a provider's schema, as text
 
@@ -145,6 +162,127 @@ class OptionSetter {
   Handle<pfrt_options> options_;
   std::vector<std::string>* faults_;
 };
+
+// Tells a function of the progress of one call, and keeps what it throws.
+class ProgressCall {
+ public:
+  // Both outlive the object.
+  ProgressCall(pfrt_options* options, const Progress& progress)
+      : options_(options), progress_(progress) {
+    if (progress) check(api().options->set_progress(options, &hear, this));
+  }
+  ~ProgressCall() {
+    if (progress_) api().status->release(api().options->set_progress(options_, nullptr, nullptr));
+  }
+  ProgressCall(const ProgressCall&) = delete;
+  ProgressCall& operator=(const ProgressCall&) = delete;
+
+  // Takes over |status|.
+  void finish(PFRT_OWN pfrt_status* status) const {
+    if (thrown_) {
+      api().status->release(status);
+      std::rethrow_exception(thrown_);
+    }
+    check(status);
+  }
+
+ private:
+  static void hear(void* user, double fraction, pfrt_string stage) {
+    auto* const self = static_cast<ProgressCall*>(user);
+    bool go_on = false;
+    try {
+      go_on = !self->thrown_ && self->progress_(fraction, str(stage));
+    } catch (...) {
+      self->thrown_ = std::current_exception();
+    }
+    if (!go_on) api().options->cancel(self->options_);
+  }
+  pfrt_options* const options_;
+  const Progress& progress_;
+  std::exception_ptr thrown_;
+};
+
+// A sample in the form of the library, which borrows from |sample|.
+class SampleInC {
+ public:
+  explicit SampleInC(const SessionOptions::Sample& sample) {
+    for (const auto& [name, tensor] : sample) {
+      names_.push_back(text(name));
+      values_.push_back(tensor.handle());
+    }
+  }
+  // Lives as long as the object.
+  pfrt_sample get() const {
+    return {sizeof(pfrt_sample), 0, names_.data(), values_.data(), names_.size()};
+  }
+
+ private:
+  std::vector<pfrt_string> names_;
+  std::vector<pfrt_value*> values_;
+};
+
+// The samples of a function of the program, one at a time, and what it throws.
+class SourceInC {
+ public:
+  // |from| outlives the object.
+  explicit SourceInC(const std::function<std::optional<SessionOptions::Sample>(size_t)>& from)
+      : from_(from) {
+    source_.struct_size = sizeof(source_);
+    source_.user = this;
+    source_.next = [](void* user, pfrt_sample* out) { return of(user).next(out); };
+    source_.rewind = [](void* user) {
+      of(user).index_ = 0;
+      return pfrt_code{PFRT_CODE_OK};
+    };
+  }
+  SourceInC(const SourceInC&) = delete;
+  SourceInC& operator=(const SourceInC&) = delete;
+
+  const pfrt_sample_source* get() const { return from_ ? &source_ : nullptr; }
+  void rethrow() const {
+    if (thrown_) std::rethrow_exception(thrown_);
+  }
+
+ private:
+  static SourceInC& of(void* user) { return *static_cast<SourceInC*>(user); }
+  pfrt_code next(pfrt_sample* out) noexcept {
+    try {
+      in_c_.reset();
+      sample_ = from_(index_++);
+      if (!sample_) return PFRT_CODE_OK;
+      in_c_.emplace(*sample_);
+      const pfrt_sample sample = in_c_->get();
+      out->names = sample.names;
+      out->values = sample.values;
+      out->count = sample.count;
+      return PFRT_CODE_OK;
+    } catch (...) {
+      thrown_ = std::current_exception();
+      return PFRT_CODE_INPUT;
+    }
+  }
+
+  const std::function<std::optional<SessionOptions::Sample>(size_t)>& from_;
+  pfrt_sample_source source_{};
+  size_t index_ = 0;
+  std::optional<SessionOptions::Sample> sample_;
+  std::optional<SampleInC> in_c_;
+  std::exception_ptr thrown_;
+};
+
+// Makes |logger| take the lines of a session; the session keeps a copy of it.
+inline void set_log(pfrt_session_desc& desc, const Environment::Logger& logger) {
+  if (!logger) return;
+  desc.log_user = new Environment::Logger(logger);
+  desc.log = [](void* user, pfrt_log_level level, pfrt_string message) {
+    try {
+      (*static_cast<const Environment::Logger*>(user))(static_cast<LogLevel>(level), str(message));
+    } catch (...) {
+      // Nothing may unwind through the C library; a logger that throws loses its line.
+    }
+  };
+  desc.log_release = [](void* user) { delete static_cast<Environment::Logger*>(user); };
+}
 
 inline Handle<pfrt_options> to_c(const SessionOptions& options, std::vector<std::string>* faults) {
   static constexpr const char* kLevels[] = {"none", "basic", "extended", "all"};

@@ -347,23 +347,28 @@ inline InferenceSession::InferenceSession(const Model& model, const SessionOptio
   desc.options = c_options.get();
   desc.extra_outputs = extra.data();
   desc.extra_output_count = extra.size();
-  std::vector<std::vector<pfrt_string>> names;
-  std::vector<std::vector<pfrt_value*>> values;
+  const std::vector<detail::SampleInC> in_c(options.samples.begin(), options.samples.end());
   std::vector<pfrt_sample> samples;
-  for (const auto& sample : options.samples) {
-    names.emplace_back();
-    values.emplace_back();
-    for (const auto& [name, tensor] : sample) {
-      names.back().push_back(detail::text(name));
-      values.back().push_back(tensor.handle());
-    }
-    samples.push_back(
-        {sizeof(pfrt_sample), 0, names.back().data(), values.back().data(), sample.size()});
-  }
+  samples.reserve(in_c.size());
+  for (const detail::SampleInC& sample : in_c) samples.push_back(sample.get());
   desc.samples = samples.data();
   desc.sample_count = samples.size();
+  const detail::SourceInC source(options.sample_source);
+  desc.sample_source = source.get();
+  const detail::ProgressCall progress(c_options.get(), options.progress);
   const pfrt_session_api& table = *api().session;
-  detail::check(table.create(Environment::instance().handle(), &desc, session_.out()));
+  pfrt_env* const env = Environment::instance().handle();
+  detail::set_log(desc, options.logger);  // which create takes over
+  pfrt_status* const status = table.create(env, &desc, session_.out());
+  if (status != nullptr) {
+    try {
+      source.rethrow();
+    } catch (...) {
+      api().status->release(status);
+      throw;
+    }
+  }
+  progress.finish(status);
   for (size_t i = 0; i < table.input_count(session_.get()); ++i) {
     inputs_.emplace_back(detail::info_at(table.input_at, session_.get(), i));
     input_places_.try_emplace(inputs_.back().name, i);

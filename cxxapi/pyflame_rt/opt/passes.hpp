@@ -85,6 +85,9 @@ struct PassManagerConfig {
   bool verify = false;  // compares results around each pass; undoes a pass that changes them
   std::vector<std::string> skip_passes;      // by name
   std::map<std::string, std::string> extra;  // further keys of the optimizer's schema, as text
+  // Called with the progress of each run; none = nobody hears. A run that it stops leaves the graph
+  // as it was.
+  Progress progress;
 };
 
 namespace detail {
@@ -182,10 +185,15 @@ inline OptimizerHandle make_optimizer(const Handle<pfrt_options>& options) {
 }
 
 inline PassResult run(pfrt_optimizer* optimizer, Graph& graph, const std::string& pass,
-                      bool until_fixed_point) {
+                      bool until_fixed_point,
+                      const pyflame_rt::detail::ProgressCall* progress = nullptr) {
   pfrt_optimization* result = nullptr;
-  check(api().optimizer->run(optimizer, graph.handle(), text(pass), until_fixed_point ? 1 : 0,
-                             &result));
+  pfrt_status* const status = api().optimizer->run(optimizer, graph.handle(), text(pass),
+                                                   until_fixed_point ? 1 : 0, &result);
+  if (progress != nullptr)
+    progress->finish(status);
+  else
+    check(status);
   graph.refresh();
   return take_result(result);
 }
@@ -352,6 +360,7 @@ class PassManager {
     detail::Setter c(PFRT_OPTIONS_OPTIMIZER, nullptr);
     detail::set(c, config_);
     const detail::OptimizerHandle optimizer = detail::make_optimizer(c.handle());
+    const pyflame_rt::detail::ProgressCall progress(c.handle().get(), config_.progress);
     const pfrt_optimizer_api& functions = *api().optimizer;
     for (const Entry& entry : passes_) {
       if (auto* built_in = dynamic_cast<BuiltInPass*>(entry.pass.get())) {
@@ -369,7 +378,7 @@ class PassManager {
         pyflame_rt::detail::check(functions.add_custom_pass(optimizer.get(), &custom));
       }
     }
-    return detail::run(optimizer.get(), graph, only, until_fixed_point);
+    return detail::run(optimizer.get(), graph, only, until_fixed_point, &progress);
   }
 
   PassManagerConfig config_;
