@@ -251,6 +251,65 @@ def test_a_service_runs_to_the_end_of_its_block(digits, tmp_path):
                                 "False '' Service('heartbeat', stopped)", "True"]
 
 
+def test_a_service_is_asked_and_tells_of_events(digits, tmp_path):
+    out = run_services("""
+        import threading
+        import pyflame_rt
+        heard, fractions, enough = [], [], threading.Event()
+        def hear(name, text):
+            heard.append((name, text, service.ask("stats").text if started else ""))
+            if len(heard) > 3:
+                enough.set()
+            raise ValueError("is lost")
+        started = False
+        with Service("heartbeat", {"interval_ms": 1}, on_event=hear, progress=fractions.append) as service:
+            started = True
+            print(enough.wait(30), heard[0][:1], heard[-1][2].startswith("beats "))
+            print(service.ask("interval", "5").text == "", fractions[-1])
+            for verb, request in (("dance", ""), ("interval", "never")):
+                try:
+                    service.ask(verb, request)
+                except pyflame_rt.PyFlameRTError as fault:
+                    print(type(fault).__name__)
+        count = len(heard)
+        time.sleep(0.03)
+        print(len(heard) == count)
+        try:
+            service.ask("stats")
+        except pyflame_rt.InvalidArgumentError as fault:
+            print(fault)
+        """, digits, tmp_path)
+    assert out.splitlines() == ["True ('beat',) True", "True 1.0", "UnsupportedError", "InvalidArgumentError", "True",
+                                "asking service 'heartbeat': it was stopped"]
+
+
+def test_a_service_is_checked_without_being_started(digits, tmp_path):
+    out = run_services("""
+        import pyflame_rt
+        print([(one.key, one.type, one.default_value) for one in Service.options("heartbeat")])
+        Service.check("heartbeat", {"interval_ms": 5, "file": folder / "beats", "model": model})
+        for options in ({"intervall_ms": 5}, {"interval_ms": "soon"}, {"model": folder / "nowhere.onnx"}):
+            try:
+                Service.check("heartbeat", options)
+            except pyflame_rt.PyFlameRTError as fault:
+                print(type(fault).__name__)
+        def never(fraction):
+            return False
+        def raises(fraction):
+            raise KeyError("from progress")
+        for progress in (never, raises):
+            try:
+                Service("heartbeat", progress=progress)
+            except Exception as fault:
+                print(type(fault).__name__)
+        time.sleep(0.03)
+        print((folder / "beats").exists())
+        """, digits, tmp_path)
+    assert out.splitlines() == ["[('interval_ms', 'int', '1000'), ('model', 'string', ''), ('file', 'string', '')]",
+                                "InvalidArgumentError", "InvalidArgumentError", "ModelNotFoundError", "CancelledError",
+                                "KeyError", "False"]
+
+
 def test_a_service_ends_with_the_process(digits, tmp_path):
     run_services("""
         Service("Heartbeat", {"interval_ms": 1, "file": folder / "beats"})

@@ -395,6 +395,22 @@ class AskDesc(Structure):
     ]
 
 
+EventFn = CFUNCTYPE(None, c_void_p, String, String)
+
+
+class ServiceDesc(Structure):
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("name", String),
+        ("options", c_void_p),
+        ("option_count", c_size_t),
+        ("call", c_void_p),
+        ("event", CFUNCTYPE(None, c_void_p, String, String)),
+        ("event_user", c_void_p),
+    ]
+
+
 class EnvApi(Structure):
     _fields_ = [
         ("struct_size", c_uint32),
@@ -414,9 +430,13 @@ class EnvApi(Structure):
         ("operator_at", CFUNCTYPE(c_void_p, c_size_t, c_void_p)),
         ("provider_option_count", CFUNCTYPE(c_void_p, c_void_p, String, c_void_p)),
         ("provider_option_at", CFUNCTYPE(c_void_p, c_void_p, String, c_size_t, c_void_p)),
-        ("service_start", CFUNCTYPE(c_void_p, c_void_p, String, c_void_p, c_size_t, c_void_p)),
+        ("service_option_count", CFUNCTYPE(c_void_p, c_void_p, String, c_void_p)),
+        ("service_option_at", CFUNCTYPE(c_void_p, c_void_p, String, c_size_t, c_void_p)),
+        ("service_check", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
+        ("service_start", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_void_p)),
         ("service_stop", CFUNCTYPE(None, c_void_p)),
         ("service_address", CFUNCTYPE(String, c_void_p)),
+        ("service_ask", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_void_p)),
         ("register_operator", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
         ("unregister_operator", CFUNCTYPE(c_void_p, c_void_p, String, String)),
         ("custom_operator_count", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
@@ -646,6 +666,16 @@ class Sample(Structure):
     ]
 
 
+class SampleSource(Structure):
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("user", c_void_p),
+        ("next", CFUNCTYPE(c_uint32, c_void_p, c_void_p)),
+        ("rewind", CFUNCTYPE(c_uint32, c_void_p)),
+    ]
+
+
 class SessionDesc(Structure):
     _fields_ = [
         ("struct_size", c_uint32),
@@ -656,6 +686,10 @@ class SessionDesc(Structure):
         ("extra_output_count", c_size_t),
         ("samples", c_void_p),
         ("sample_count", c_size_t),
+        ("sample_source", c_void_p),
+        ("log", CFUNCTYPE(None, c_void_p, c_uint32, String)),
+        ("log_user", c_void_p),
+        ("log_release", CFUNCTYPE(None, c_void_p)),
     ]
 
 
@@ -1539,6 +1573,15 @@ class ImporterTable(Structure):
     ]
 
 
+class Events(Structure):
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("abi", c_uint32),
+        ("host", c_void_p),
+        ("event", CFUNCTYPE(None, c_void_p, String, String)),
+    ]
+
+
 class ServiceRequest(Structure):
     _fields_ = [
         ("struct_size", c_uint32),
@@ -1547,10 +1590,14 @@ class ServiceRequest(Structure):
         ("env", c_void_p),
         ("options", c_void_p),
         ("option_count", c_size_t),
+        ("events", c_void_p),
     ]
 
 
 SERVICE_ADDRESS = 1
+SERVICE_OPTIONS = 2
+SERVICE_CHECK = 4
+SERVICE_ASK = 8
 
 
 class ServiceTable(Structure):
@@ -1560,6 +1607,10 @@ class ServiceTable(Structure):
         ("start", CFUNCTYPE(c_uint32, c_void_p, c_void_p, c_void_p)),
         ("stop", CFUNCTYPE(None, c_void_p)),
         ("address", CFUNCTYPE(String, c_void_p)),
+        ("option_count", CFUNCTYPE(c_size_t)),
+        ("option_at", CFUNCTYPE(c_uint32, c_size_t, c_void_p)),
+        ("check", CFUNCTYPE(c_uint32, c_void_p, c_void_p)),
+        ("ask", CFUNCTYPE(c_uint32, c_void_p, c_void_p, c_void_p, c_void_p)),
     ]
 
 

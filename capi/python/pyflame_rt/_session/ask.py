@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Questions to the devices of providers, which need no model."""
+"""Questions to the devices of providers, which need no model, and to services."""
 from __future__ import annotations
 
 import ctypes
@@ -17,7 +17,7 @@ from .._values.value import value_of
 
 @dataclass
 class Answer:
-    """The answer of a device: ``text``, which may be empty, and ``tensors`` by their names."""
+    """The answer of a device or a service: ``text``, which may be empty, and ``tensors`` by their names."""
 
     text: str = ""
     tensors: Dict[str, np.ndarray] = field(default_factory=dict)
@@ -50,6 +50,16 @@ def ask(provider: str, verb: str, request: str, tensors: Sequence[Any], device: 
         ) -> Answer:
     """Environment.ask"""
     native = _options(provider, device, options, timeout_ms)
+
+    def call(desc: Any, out: Any) -> Any:
+        return lib.env.ask(lib.default_env().address, desc, out)
+
+    return ask_by(call, native, provider, verb, request, tensors, progress)
+
+
+def ask_by(call: Callable[[Any, Any], Any], native: NativeOptions, provider: str, verb: str, request: str,
+           tensors: Sequence[Any], progress: Optional[Callable[[float], Optional[bool]]]) -> Answer:
+    """Asks by |call|, a function of the library's that takes the description and a place for the reply."""
     values = [value_of(tensor, f"tensors[{i}]") for i, tensor in enumerate(tensors)]
     addresses = (ctypes.c_void_p * max(len(values), 1))(*(value.address for value in values))
     desc = abi.AskDesc(struct_size=ctypes.sizeof(abi.AskDesc), provider=lib.text(provider), verb=lib.text(verb),
@@ -57,14 +67,20 @@ def ask(provider: str, verb: str, request: str, tensors: Sequence[Any], device: 
                        value_count=len(values), options=native.address)
 
     def create(_: Optional[int]) -> Answer:
-        return _answer(lib.make(lib.env.ask, lib.env.reply_release, lib.default_env().address, ctypes.byref(desc)))
+        return _answer(lib.make(call, lib.env.reply_release, ctypes.byref(desc)))
 
     def work(_: Optional[int]) -> Answer:
         answer: Answer = interrupt.stoppable(native, create)
         return answer
 
+    return told(native, progress)(work)
+
+
+def told(native: NativeOptions, progress: Optional[Callable[[float], Optional[bool]]]) -> ProgressCall:
+    """A call whose progress a function of the fraction alone hears."""
+
     def hear(fraction: float, _stage: str) -> Optional[bool]:
         assert progress is not None
         return progress(fraction)
 
-    return ProgressCall(native, None if progress is None else hear)(work)
+    return ProgressCall(native, None if progress is None else hear)

@@ -52,7 +52,8 @@ class ProviderInfo:
 
 @dataclass
 class ProviderOption:
-    """An option that a provider adds to ``SessionOptions.extra``, or an importer to the ``options`` of ``load_model``.
+    """An option that a provider adds to ``SessionOptions.extra``, an importer to the ``options`` of ``load_model``, or that
+    a service takes.
 
     ``default_value`` is text, ``doc`` a sentence.
     """
@@ -94,6 +95,12 @@ class OperatorInfo:
     types: str  # element types that a registered operator is for, "float32, any -> bool"; "" = any
     since: int
     until: int
+
+
+def option_of(row: Any) -> ProviderOption:
+    """A row of the library's list of options."""
+    return ProviderOption(**_texts(row, "key", "default_value", "doc"), type=_TYPES.get(row.type, ""),
+                          choices=lib.read(row.choices).split())
 
 
 class Environment:

@@ -12,6 +12,7 @@ import numpy as np
 
 from .._core import abi, interrupt, library as lib, shutdown
 from .._core.errors import DTypeMismatchError, InputError, InvalidArgumentError, ShapeMismatchError
+from .._core.progress import ProgressCall
 from .._graph.graph import Graph, graph_of_model
 from .._graph.model import LoadCall, model_of_bytes, model_of_file, model_of_graph
 from .._graph.model_info import ModelMetadata, read_metadata
@@ -29,6 +30,7 @@ from .memory_report import MemoryReport, memory_report, phase_of, trimmed
 from .ort_value import OrtValue
 from .providers import ProviderState, provider_states, word_of
 from .run_options import RunOptions, check_run
+from .session_calls import SourceCall, samples_in_c, set_log
 from .session_options import SessionOptions
 from .state import Pair, State, create_state
 
@@ -94,15 +96,24 @@ class InferenceSession(FeedingSession):
             for key, value in pairs.items():
                 native.set(f"provider.{name}.{key}", str(value))
         extra = lib.texts(self._options.extra_outputs)
-        samples, kept = _samples(self._options.samples)
+        samples, kept = samples_in_c(self._options.samples)
         desc = abi.SessionDesc(struct_size=ctypes.sizeof(abi.SessionDesc), model=model.address,
                                options=native.address, extra_outputs=ctypes.cast(extra, ctypes.c_void_p),
                                extra_output_count=len(extra), samples=ctypes.cast(samples, ctypes.c_void_p),
                                sample_count=len(samples))
-        made: lib.Handle = interrupt.stoppable(native, lambda _: lib.make(
-            lib.session.create, lib.session.release, lib.default_env().address, ctypes.byref(desc)))
+        source = SourceCall(self._options.sample_source)
+        set_log(desc, self._options.logger)
+
+        def create(_: Optional[int]) -> lib.Handle:
+            return lib.make(lib.session.create, lib.session.release, lib.default_env().address, ctypes.byref(desc))
+
+        def work(_: Optional[int]) -> lib.Handle:
+            made: lib.Handle = source(desc, lambda: interrupt.stoppable(native, create))
+            return made
+
+        session = ProgressCall(native, self._options.progress)(work)
         del kept  # what the description points into
-        return made
+        return session
 
     # ------------------------------------------------------------------ what it is
 
@@ -390,22 +401,6 @@ def _load(source: Any, options: SessionOptions) -> lib.Handle:
         return model_of_graph(source)
     call = LoadCall(cache_dir=os.fspath(options.cache_dir)) if options.cache_dir else None
     return model_of_bytes(source, call) if isinstance(source, bytes) else model_of_file(source, call)
-
-
-def _samples(samples: Sequence[Mapping[str, Any]]) -> Tuple[Any, List[Any]]:
-    """The library's form of samples, and what has to stay while it is read."""
-    out: Any = (abi.Sample * len(samples))()
-    kept: List[Any] = []
-    for at, sample in zip(out, samples):
-        if not isinstance(sample, Mapping):
-            raise InputError(f"a sample is a dict with a value for each input by name, got {type(sample).__name__}")
-        values = [value_of(value, name) for name, value in sample.items()]
-        names = lib.texts(sample)
-        addresses = (ctypes.c_void_p * len(values))(*(value.address for value in values))
-        at.names, at.values = ctypes.cast(names, ctypes.c_void_p), ctypes.cast(addresses, ctypes.c_void_p)
-        at.struct_size, at.count = ctypes.sizeof(abi.Sample), len(values)
-        kept += [values, names, addresses]
-    return out, kept
 
 
 def _named_providers(providers: Optional[Sequence[Any]],

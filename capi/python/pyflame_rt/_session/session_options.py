@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Dict, List, Literal, Mapping, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Literal, Mapping, Optional, Sequence, Union
 
 from .._core import abi
 from .._core.errors import InvalidArgumentError, PyFlameRTError
 from .._core.options import LogLevel, NativeOptions, OptLevel
+from .._core.progress import Progress
 from .providers import known_devices
+from .session_calls import SampleSource
 
 ExecutionMode = Literal["sequential", "parallel"]
 Precision = Literal["ieee", "fp32", "fast", "bf16", "auto"]
@@ -21,6 +23,8 @@ Assign = Literal["cost", "priority"]
 _KEYS = {"fallback": "session.fallback", "halve_batch": "session.halve_batch",
          "use_env_allocators": "session.use_env_allocators", "image_max_pixels": "image.max_pixels",
          "device_reopen_ms": "session.device_reopen_ms"}
+# Attributes that are no options of the library's.
+_NOT_OPTIONS = ("extra", "extra_outputs", "samples", "sample_source", "progress", "logger")
 
 
 def _names(option: str, names: Sequence[str]) -> List[str]:
@@ -56,6 +60,13 @@ class SessionOptions:
     max_error: of precision "auto": the largest error of an element, relative to its output's largest; None = 0.001.
     samples: inputs, a dict by name each, on which precision "auto" is measured in place of inputs made up, and verify
         besides those.
+    sample_source: a function without arguments that returns a new iterator over such dicts, in place of samples, so that
+        they need not be in memory at once. It is called many times while the session is made; what it raises comes out
+        of there.
+    progress: ``progress(fraction, stage)`` hears how far making the session is, from 0 to 1; returning False stops it
+        with CancelledError, raising with what was raised.
+    logger: ``logger(level, message)`` takes the lines that calls of this session cause, by log_level, in place of the
+        environment's logger.
     deterministic: "threads": results have the same bits on any number of threads; "batch": also each row of a batch, by
         itself or among any others, in plain arithmetic.
     tune: True = refine blockings by measurement, which makes the first run of new shapes seconds longer; what is found
@@ -93,7 +104,9 @@ class SessionOptions:
                  execution_mode: ExecutionMode = "sequential", optimization_level: OptLevel = OptLevel.EXTENDED,
                  verbose_optimization: bool = False, log_level: LogLevel = "warning", skip_passes: Sequence[str] = (),
                  verify: bool = False, precision: Precision = "fp32", max_error: Optional[float] = None,
-                 samples: Sequence[Mapping[str, Any]] = (), tune: Tune = False, fallback: bool = True,
+                 samples: Sequence[Mapping[str, Any]] = (), sample_source: Optional[SampleSource] = None,
+                 progress: Optional[Progress] = None, logger: Optional[Callable[[str, str], Any]] = None,
+                 tune: Tune = False, fallback: bool = True,
                  enable_mem_reuse: bool = True, enable_mem_pattern: bool = True, halve_batch: bool = True,
                  deterministic: Deterministic = "threads", extra_outputs: Sequence[str] = (),
                  extra: Optional[Mapping[str, str]] = None,
@@ -116,6 +129,9 @@ class SessionOptions:
         self.precision: Precision = precision
         self.max_error: Optional[float] = max_error
         self.samples: List[Mapping[str, Any]] = list(samples)
+        self.sample_source: Optional[SampleSource] = sample_source
+        self.progress: Optional[Progress] = progress
+        self.logger: Optional[Callable[[str, str], Any]] = logger
         self.deterministic: Deterministic = deterministic
         self.tune: Tune = tune
         self.tune_budget_s: Optional[float] = tune_budget_s
@@ -148,7 +164,7 @@ class SessionOptions:
 
     def _pairs(self) -> Dict[str, Any]:
         pairs: Dict[str, Any] = {_KEYS.get(name, name): value for name, value in self.__dict__.items()
-                                 if name not in ("extra", "extra_outputs", "samples") and value is not None}
+                                 if name not in _NOT_OPTIONS and value is not None}
         if self.optimization_level is not None:
             pairs["optimization_level"] = OptLevel(self.optimization_level)
         if self.cache_dir is not None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, ClassVar, Dict, List
+from typing import TYPE_CHECKING, Any, ClassVar, Dict, List, Optional
 
 from .._core import abi
 from .._core.errors import InvalidArgumentError
 from .._core.options import NativeOptions, OptLevel
+from .._core.progress import Progress
 
 
 class Layout(enum.IntEnum):
@@ -159,6 +160,8 @@ class PassManagerConfig(_Config):
     verify: compare results before and after each pass, and undo what changes them.
     skip_passes: passes to leave out, by name.
     extra: further options of the library's optimizer by their key, as text.
+    progress: ``progress(fraction, stage)`` hears how far each run is, from 0 to 1; returning False stops it with
+        CancelledError, raising with what was raised, and the graph stays as it was.
     """
 
     opt_level: OptLevel = OptLevel.EXTENDED
@@ -168,6 +171,7 @@ class PassManagerConfig(_Config):
     verify: bool = False
     skip_passes: List[str] = field(default_factory=list)
     extra: Dict[str, str] = field(default_factory=dict)
+    progress: Optional[Progress] = None
 
     def _set(self, native: NativeOptions) -> None:
         native.set("level", level_of(self.opt_level))

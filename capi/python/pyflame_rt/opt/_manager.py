@@ -8,6 +8,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from .._core import abi, library as lib
 from .._core.options import NativeOptions, OptLevel
+from .._core.progress import ProgressCall
 from .._graph.graph import Graph
 from ._config import (ConstantFoldingConfig, CSEConfig, DataflowConfig, DCEConfig, FusionConfig, LayoutConfig,
                       PassManagerConfig, level_of, optimizer_options)
@@ -201,7 +202,8 @@ class PassManager:
         return self._run(graph, "", True)
 
     def _run(self, graph: Graph, only: str, until_fixed_point: bool) -> PassResult:
-        optimizer = _optimizer(optimizer_options(self.config))
+        native = optimizer_options(self.config)
+        optimizer = _optimizer(native)
         level = level_of(self.config.opt_level)
         for name, one in self._passes.items():
             if one is None:
@@ -212,7 +214,7 @@ class PassManager:
             elif only == name or (not only and one.should_run(level)):
                 custom = custom_pass(one, ",".join(one.after()))
                 lib.check(lib.optimizer.add_custom_pass(optimizer.address, ctypes.byref(custom)))
-        return _run(optimizer, graph, only, until_fixed_point)
+        return ProgressCall(native, self.config.progress)(lambda _: _run(optimizer, graph, only, until_fixed_point))
 
     def __repr__(self) -> str:
         return f"PassManager({', '.join(self._passes) or 'no passes'}; {self.config!r})"
