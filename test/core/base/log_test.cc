@@ -57,6 +57,40 @@ TEST(Log, is_set_by_its_own_function) {
   EXPECT_EQ(second.lines, 2);
 }
 
+TEST(Log, of_a_session_takes_the_lines_of_its_scope) {
+  Logger logger, session(&logger), silent(&logger), other;
+  Taker common, own;
+  logger.set_sink(&count, &common);
+  other.set_sink(&count, &common);
+  session.set_sink(&count, &own);
+  session.set_level(PFRT_LOG_DEBUG);
+  session.log(PFRT_LOG_DEBUG, "line");
+  EXPECT_EQ(own.lines, 1);
+  {
+    const Logger::Scope scope(&session);
+    const Logger::Scope nothing(nullptr);
+    logger.log(PFRT_LOG_DEBUG, "by the session's level");
+    EXPECT_EQ(own.lines, 2);
+    EXPECT_EQ(common.lines, 0);
+    other.log(PFRT_LOG_ERROR, "no parent of the session's");
+    EXPECT_EQ(common.lines, 1);
+    std::thread([&] { logger.log(PFRT_LOG_ERROR, "no thread of the scope's"); }).join();
+    EXPECT_EQ(common.lines, 2);
+    {
+      const Logger::Scope inner(&silent);
+      logger.log(PFRT_LOG_ERROR, "a session without a function");
+      EXPECT_EQ(common.lines, 3);
+    }
+    session.set_level(PFRT_LOG_ERROR);
+    logger.log(PFRT_LOG_WARNING, "line");
+    EXPECT_EQ(own.lines, 2);
+  }
+  logger.log(PFRT_LOG_DEBUG, "line");
+  logger.log(PFRT_LOG_ERROR, "line");
+  EXPECT_EQ(common.lines, 4);
+  EXPECT_EQ(own.lines, 2);
+}
+
 TEST(Log, lines_of_a_log_function_go_to_stderr) {
   Logger logger, session(&logger);
   Taker self{&logger};

@@ -306,7 +306,7 @@ def test_a_service_is_checked_without_being_started(digits, tmp_path):
         print((folder / "beats").exists())
         """, digits, tmp_path)
     assert out.splitlines() == ["[('interval_ms', 'int', '1000'), ('model', 'string', ''), ('file', 'string', '')]",
-                                "InvalidArgumentError", "InvalidArgumentError", "ModelNotFoundError", "CancelledError",
+                                "InvalidArgumentError", "InvalidArgumentError", "NotFoundError", "CancelledError",
                                 "KeyError", "False"]
 
 
