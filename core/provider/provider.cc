@@ -162,8 +162,8 @@ Result<std::vector<std::shared_ptr<Executable>>> Provider::compile(
   *out_fault = {};
   Sink sink(logger_, stop);
   std::vector<pfrt_executable*> handles(regions.size());
-  // They are made before the call that returns the handles: if memory ran out after it, nobody would
-  // release them.
+  // They are made before the call that returns the handles: if memory ran out after it, nobody
+  // would release them.
   std::vector<std::shared_ptr<Executable>> executables;
   for (size_t i = 0; i < regions.size(); ++i)
     executables.push_back(std::make_shared<Executable>(shared_from_this()));

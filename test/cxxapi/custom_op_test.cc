@@ -222,7 +222,12 @@ TEST(CustomOpBuilder, refuses_what_is_incomplete_or_taken) {
   EXPECT_SAYS(CustomOpBuilder("Many").variadic_input("X").input("Z").output("Y").build(),
               "input 'X' is variadic, and not the last");
   EXPECT_THROW(CustomOpBuilder("Old").version(0).output("Y").kernel(copy).build(), InputError);
-  EXPECT_SAYS(CustomOpBuilder("MyOp").output("Y").kernel(copy).build(), "'custom::MyOp'");
+  EXPECT_SAYS(CustomOpBuilder("MyOp")
+                  .input("X", DType::Float32)
+                  .output("Y", DType::Float32)
+                  .kernel(copy)
+                  .build(),
+              "'custom::MyOp'");
   // The library refuses the operator once there is an environment.
   (void)Environment::instance();
   EXPECT_SAYS(CustomOpBuilder("Relu").domain("").output("Y").kernel(copy).build(), "built-in");

@@ -175,7 +175,6 @@ INSTANTIATE_TEST_SUITE_P(Project, CheckGoodPlugin,
                                          PFRT_OPS_PLUGINS "/clamp/libpyflamert_ops_clamp.so",
                                          PFRT_BROKEN_PLUGINS
                                          "/libpyflamert_executor_good_serial.so",
-                                         PFRT_AGES "/older/libpyflamert_provider_custom.so",
                                          PFRT_AGES "/now/libpyflamert_provider_custom.so",
                                          PFRT_AGES "/newer/libpyflamert_provider_custom.so",
                                          PFRT_BROKEN_PLUGINS "/libpyflamert_service_idle.so",

@@ -33,7 +33,8 @@ inline constexpr size_t kLeast<pfrt_packed_constant> = offsetof(pfrt_packed_cons
 template <>
 inline constexpr size_t kLeast<pfrt_ops_table> = offsetof(pfrt_ops_table, count) + sizeof(size_t);
 template <>
-inline constexpr size_t kLeast<pfrt_custom_op> = offsetof(pfrt_custom_op, release_state) + sizeof(void*);
+inline constexpr size_t kLeast<pfrt_custom_op> = offsetof(pfrt_custom_op, release_state) +
+                                                 sizeof(void*);
 
 // Whether a plug-in's struct of |size| bytes says nothing that this build does not know.
 template <typename T>

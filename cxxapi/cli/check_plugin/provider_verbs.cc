@@ -166,8 +166,8 @@ void check_report(Trial& trial, const Device& device, const Compiled& compiled, 
   trial.expect(counted.fault.empty(), "report", counted.fault + " (" + c.name + ")");
 }
 
-// Checks what is reported before |compiled| runs and afterwards. It does not run where it is refused
-// or has memory of its own.
+// Checks what is reported before |compiled| runs and afterwards. It does not run where it is
+// refused or has memory of its own.
 void check_reports(Trial& trial, Device& device, Compiled& compiled, const HostSnapshot& snapshot,
                    const Case& c) {
   const auto constants = pack_constants(trial, device, compiled.handle(), snapshot, c);
@@ -223,8 +223,8 @@ std::vector<NamedTrial> provider_verb_trials(const PluginFacts& facts) {
   if (!has(PFRT_PROVIDER_REPORT)) return out;
   for (const CaseMaker& maker : case_makers())
     for (Age age : {Age::kNow, Age::kNewer})
-      out.push_back({"reports",
-                     [path, maker, age](Trial& t) { check_compiled(t, path, maker, age); }});
+      out.push_back(
+          {"reports", [path, maker, age](Trial& t) { check_compiled(t, path, maker, age); }});
   return out;
 }
 

@@ -47,8 +47,8 @@ void share_memory(const std::deque<Step>& steps, std::vector<pfrt_buffer>& buffe
       if (from == PFRT_NO_INDEX || to == PFRT_NO_INDEX || buffers[to].may_alias != 0) continue;
       if (has_sub_buffers[from] || has_sub_buffers[to]) continue;
       // An output may replace an input, where the caller gave the memory of one for both.
-      const bool both_inner =
-          a < step.inner_aliases && buffers[from].kind == PFRT_BUFFER_TEMP && buffers[to].kind == PFRT_BUFFER_TEMP;
+      const bool both_inner = a < step.inner_aliases && buffers[from].kind == PFRT_BUFFER_TEMP &&
+                              buffers[to].kind == PFRT_BUFFER_TEMP;
       const bool both_outer =
           buffers[from].kind == PFRT_BUFFER_IN && buffers[to].kind == PFRT_BUFFER_OUT;
       const bool dies = (both_inner || both_outer) && last_use[from] == s;

@@ -32,7 +32,7 @@ struct Step {
   // Pairs (position in inputs, position in outputs) that may share memory.
   std::vector<std::pair<uint32_t, uint32_t>> aliases;
   size_t inner_aliases = SIZE_MAX;  // so many of them may share the program's own memory too
-  bool unaligned = false;  // inputs[0] may be
+  bool unaligned = false;           // inputs[0] may be
   uint64_t bytes = 0;
   pfrt_step_flags flags = 0;
   Precision precision = Precision::kFloat32;  // Run::Extras

@@ -289,7 +289,7 @@ TEST(Graph, attributes_are_checked_when_they_are_given) {
   refuse(PFRT_ATTR_TENSORS, PFRT_CODE_INVALID_ARGUMENT);
   refuse(PFRT_ATTR_GRAPH, PFRT_CODE_INVALID_ARGUMENT);
   refuse(PFRT_ATTR_GRAPHS, PFRT_CODE_INVALID_ARGUMENT);
-  refuse(PFRT_ATTR_UNSET, PFRT_CODE_UNSUPPORTED);
+  refuse(PFRT_ATTR_UNSET, PFRT_CODE_INVALID_ARGUMENT);
   refuse(99, PFRT_CODE_UNSUPPORTED);
   EXPECT_EQ(api().graph->node_count(g.get()), 0u);
 }

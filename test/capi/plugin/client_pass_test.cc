@@ -235,8 +235,9 @@ TEST(ClientPass, is_registered_once_and_after_one_that_exists) {
   ASSERT_TRUE(first.add_to(env.get()).ok());
   EXPECT_TRUE(fails(again.add_to(env.get()), PFRT_CODE_INVALID_ARGUMENT, {"'mine'"}));
   EXPECT_TRUE(fails(lost.add_to(env.get()), PFRT_CODE_NOT_FOUND, {"'lost'", "'nobody'"}));
-  for (TestPass* pass : {&empty, &nameless, &odd})
+  for (TestPass* pass : {&empty, &nameless})
     EXPECT_EQ(pass->add_to(env.get()).code, PFRT_CODE_INVALID_ARGUMENT);
+  EXPECT_TRUE(fails(odd.add_to(env.get()), PFRT_CODE_UNSUPPORTED, {"'odd'", "level 4"}));
   for (const TestPass* pass : {&again, &lost, &empty, &nameless, &odd})
     EXPECT_EQ(pass->released, 1) << pass->name;
   EXPECT_EQ(first.released, 0);

@@ -144,7 +144,8 @@ TEST(CustomOperatorVersions, of_graphs_without_imports_are_the_newest_that_all_n
   const auto old = marked(1, {}, 1, 1), current = marked(2, {}, 2);
   auto other = marked(3, {}, 4);
   other->name = "Other";
-  for (const auto& op : {old.get(), current.get(), other.get()}) ASSERT_TRUE(ok(op->add_to(env.get())));
+  for (const auto& op : {old.get(), current.get(), other.get()})
+    ASSERT_TRUE(ok(op->add_to(env.get())));
   GraphBuilder g;
   g.input("x", kF32, {1});
   g.node("Mark", {"x"}, {"y"}, {}, "", "acme");

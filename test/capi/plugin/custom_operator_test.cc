@@ -362,16 +362,18 @@ TEST(CustomOperator, may_not_take_a_name_that_is_taken) {
 
 TEST(CustomOperator, is_refused_where_its_description_makes_no_sense) {
   const auto env = make_env();
-  const auto refused = [&](const auto& spoil, std::initializer_list<std::string_view> parts) {
+  const auto refused = [&](const auto& spoil, std::initializer_list<std::string_view> parts,
+                           pfrt_code code = PFRT_CODE_INVALID_ARGUMENT) {
     TestOperator op("Bad");
     op.compute = compute_scaled;
     spoil(op);
-    EXPECT_TRUE(fails(op.add_to(env.get()), PFRT_CODE_INVALID_ARGUMENT, parts));
+    EXPECT_TRUE(fails(op.add_to(env.get()), code, parts));
     EXPECT_EQ(op.released, 1);
   };
   refused([](TestOperator& op) { op.name.clear(); }, {"no name"});
   refused([](TestOperator& op) { op.c.compute = nullptr; }, {"'Bad'", "compute"});
-  refused([](TestOperator& op) { op.c.flags = uint64_t{1} << 40; }, {"flags"});
+  refused([](TestOperator& op) { op.c.flags = uint64_t{1} << 40; }, {"flags"},
+          PFRT_CODE_UNSUPPORTED);
   refused([](TestOperator& op) { op.c.min_inputs = 3, op.c.max_inputs = 2; }, {"3 to 2 inputs"});
   refused([](TestOperator& op) { op.c.max_outputs = 1u << 30; }, {"outputs"});
   refused([](TestOperator& op) { op.c.since_version = UINT32_MAX; }, {"version"});

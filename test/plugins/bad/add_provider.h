@@ -301,7 +301,7 @@ PFRT_EXPORT pfrt_code pfrt_plugin_query(const pfrt_host_info* host, pfrt_plugin_
   table.fingerprint = fingerprint_add;
   table.ask = ask_add;
   describe(out_desc);
-  out_desc->features = PFRT_PROVIDER_REPORT | PFRT_PROVIDER_FINGERPRINT | PFRT_PROVIDER_ASK |
-                       PFRT_PROVIDER_RANGES;
+  out_desc->features =
+      PFRT_PROVIDER_REPORT | PFRT_PROVIDER_FINGERPRINT | PFRT_PROVIDER_ASK | PFRT_PROVIDER_RANGES;
   return PFRT_CODE_OK;
 }

@@ -371,10 +371,10 @@ constexpr pfrt_provider_table kTable = [] {
 
 extern "C" PFRT_EXPORT pfrt_code pfrt_plugin_query(const pfrt_host_info* host,
                                                    pfrt_plugin_desc* out) {
-  return elementwise::describe(
-      host, out, "ChipExecutionProvider",
-      PFRT_PROVIDER_MEMORY | PFRT_PROVIDER_FENCES | PFRT_PROVIDER_RUNS | PFRT_PROVIDER_RANGES |
-          PFRT_PROVIDER_OWN_THREADS | PFRT_PROVIDER_NO_FOLD | PFRT_PROVIDER_REPORT |
-          PFRT_PROVIDER_FINGERPRINT | PFRT_PROVIDER_ASK,
-      &chip::kTable);
+  return elementwise::describe(host, out, "ChipExecutionProvider",
+                               PFRT_PROVIDER_MEMORY | PFRT_PROVIDER_FENCES | PFRT_PROVIDER_RUNS |
+                                   PFRT_PROVIDER_RANGES | PFRT_PROVIDER_OWN_THREADS |
+                                   PFRT_PROVIDER_NO_FOLD | PFRT_PROVIDER_REPORT |
+                                   PFRT_PROVIDER_FINGERPRINT | PFRT_PROVIDER_ASK,
+                               &chip::kTable);
 }

@@ -291,8 +291,7 @@ constexpr pfrt_provider_table kTable = [] {
 
 extern "C" PFRT_EXPORT pfrt_code pfrt_plugin_query(const pfrt_host_info* host,
                                                    pfrt_plugin_desc* out) {
-  return elementwise::describe(
-      host, out, "VerbsExecutionProvider",
-      PFRT_PROVIDER_REPORT | PFRT_PROVIDER_FINGERPRINT | PFRT_PROVIDER_ASK,
-      &verbs::kTable);
+  return elementwise::describe(host, out, "VerbsExecutionProvider",
+                               PFRT_PROVIDER_REPORT | PFRT_PROVIDER_FINGERPRINT | PFRT_PROVIDER_ASK,
+                               &verbs::kTable);
 }

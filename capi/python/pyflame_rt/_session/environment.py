@@ -299,8 +299,7 @@ def _texts(row: Any, *fields: str) -> Dict[str, Any]:
 def _plugin_options(plugin: str, count: Any, at: Any) -> List[ProviderOption]:
     name, found = lib.text(plugin), []
     for row in _rows(abi.OptionInfo, _count(count, name), at, _env(), name):
-        found.append(ProviderOption(**_texts(row, "key", "default_value", "doc"), type=_TYPES.get(row.type, ""),
-                                    choices=lib.read(row.choices).split()))
+        found.append(option_of(row))
     return found
 
 

@@ -22,8 +22,8 @@ class OpNode:
     """A node that a kernel is made for.
 
     ``name`` may be empty; ``opset`` is what the model imports of the domain, 0 for none. ``attributes`` have the
-    defaults of those that the node leaves out. Element types are None where they are not known, and for an input left
-    out. ``constants`` has a copy of each input that is a constant, and None for the others.
+    defaults of those that the node leaves out. ``input_dtypes`` and ``output_dtypes`` are None where they are not known,
+    and for an input left out. ``constants`` has a copy of each input that is a constant, and None for the others.
     """
 
     name: str
