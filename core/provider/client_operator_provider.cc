@@ -7,6 +7,7 @@
 #include <cstring>
 #include <deque>
 #include <map>
+#include <new>
 
 #include "core/provider/client_operator.h"
 #include "core/provider/client_operator_state.h"
@@ -423,8 +424,8 @@ pfrt_code claim(pfrt_provider* provider, const pfrt_snapshot* snapshot, const pf
   return PFRT_CODE_OK;
 }
 
-pfrt_code compile_one(pfrt_provider* provider, const pfrt_region* region, const pfrt_sink* sink,
-                      pfrt_executable** out) {
+pfrt_code make_executable(pfrt_provider* provider, const pfrt_region* region,
+                          const pfrt_sink* sink, pfrt_executable** out) {
   const pfrt_snapshot* snapshot = region->snapshot;
   auto made = std::make_unique<Executable>(
       Executable{of(provider).max_pixels,
@@ -453,6 +454,18 @@ pfrt_code compile_one(pfrt_provider* provider, const pfrt_region* region, const 
   }
   *out = reinterpret_cast<pfrt_executable*>(made.release());
   return PFRT_CODE_OK;
+}
+
+// The executables made before this one would be lost where it threw.
+pfrt_code compile_one(pfrt_provider* provider, const pfrt_region* region, const pfrt_sink* sink,
+                      pfrt_executable** out) noexcept {
+  try {
+    return make_executable(provider, region, sink, out);
+  } catch (const std::bad_alloc&) {
+    return PFRT_CODE_OUT_OF_MEMORY;
+  } catch (...) {
+    return PFRT_CODE_INTERNAL;
+  }
 }
 
 void release_executable(pfrt_executable* executable) {
