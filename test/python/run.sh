@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The Python package against a library. Arguments: the source folder, the library, a folder of importers.
+# The Python package against a library. Arguments: the source folder, the library in its build folder.
 set -euo pipefail
 cd "$1"
-export PYFLAME_RT_LIBRARY=$2 PFRT_TEST_IMPORTERS=${3:-} PYTHONPATH=$1/capi/python:$1/test/python PYTHONDONTWRITEBYTECODE=1
+export PYFLAME_RT_LIBRARY=$2 PFRT_TEST_IMPORTERS=${2%/lib/*}/test/plugins/importers/lib PYTHONPATH=$1/capi/python:$1/test/python PYTHONDONTWRITEBYTECODE=1
 python=/usr/bin/python3
 "$python" -c 'import numpy, pytest' 2>/dev/null || { echo "needs NumPy and pytest: python3-numpy, python3-pytest"; exit 77; }
 if grep -q __tsan_init "$PYFLAME_RT_LIBRARY"; then
