@@ -167,9 +167,9 @@ Status Run::read_state(std::vector<ValuePtr>& results) {
 Status Run::continue_state(std::vector<ValuePtr>& results) {
   State& state = *settings_.state;
   const std::vector<OutputRequest> asked = outputs_;
+  const std::vector<ValuePtr> fed = inputs_;
+  const MemorySource outlives_the_run{memory_.allocator, session_.runs().budget(), memory_.planner};
   {
-    const MemorySource outlives_the_run{memory_.allocator, session_.runs().budget(),
-                                        memory_.planner};
     const MemoryScope scope(&outlives_the_run);
     PFRT_TRY(state.begin(inputs_, outputs_));
   }
@@ -177,6 +177,10 @@ Status Run::continue_state(std::vector<ValuePtr>& results) {
   PFRT_TRY(compute(results));
   inputs_.clear();
   std::vector<ValuePtr> next = results;
+  {
+    const MemoryScope lasting(&outlives_the_run);
+    PFRT_TRY(state.own_outputs(fed, next));
+  }
   outputs_ = asked;
   PFRT_TRY(place(results));
   state.end(next);

@@ -26,12 +26,15 @@ State::~State() { session_->states().forget(this); }
 // ---- its parts ----
 
 Result<size_t> State::index_of(std::string_view input, std::string_view doing) const {
-  std::string names;
-  for (size_t i = 0; i < entries_.size(); ++i) {
+  for (size_t i = 0; i < entries_.size(); ++i)
     if (input_of(entries_[i]).name == input) return i;
-    names += message(names.empty() ? "'" : ", '", input_of(entries_[i]).name, "'");
-  }
-  return error(Code::kNOT_FOUND, doing, " '", input, "': the state has ", names);
+  return error(Code::kNOT_FOUND, doing, " '", input, "': the state has ", names_of_inputs());
+}
+
+std::string State::names_of_inputs() const {
+  std::string out;
+  for (const Entry& e : entries_) out += message(out.empty() ? "'" : ", '", input_of(e).name, "'");
+  return out;
 }
 
 std::vector<std::string_view> State::inputs() const {
@@ -118,16 +121,26 @@ Result<std::shared_ptr<State>> State::clone_for(std::shared_ptr<Session> session
   {
     const std::lock_guard lock(mutex_);
     PFRT_TRY(readable(kDoing));
-    Status fault;
+    const std::vector<std::string_view> names = out->inputs();
+    std::string lacking, faults;
+    Code code = Code::kOK;  // of the first fault
     for (const Entry& e : entries_) {
-      Result<size_t> to = out->index_of(input_of(e).name, "it has no");
-      Status found = to.ok() ? out->check_clone(out->entries_[*to], e) : to.status();
-      if (to.ok()) values[*to] = e.value;
-      if (found.ok()) continue;
-      fault = fault.ok() ? std::move(found.prepend(kDoing))
-                         : error(fault.code(), fault.message(), "; ", found.message());
+      const auto to = std::ranges::find(names, input_of(e).name);
+      if (to == names.end()) {
+        lacking += message(lacking.empty() ? " has no '" : ", '", input_of(e).name, "'");
+        continue;
+      }
+      const auto at = static_cast<size_t>(to - names.begin());
+      values[at] = e.value;
+      const Status fault = out->check_clone(out->entries_[at], e);
+      if (fault.ok()) continue;
+      if (faults.empty()) code = fault.code();
+      faults += message(faults.empty() ? "" : "; ", fault.message());
     }
-    PFRT_TRY(std::move(fault));
+    if (!lacking.empty())
+      return error(Code::kNOT_FOUND, kDoing, ": the new state", lacking, "; it has ",
+                   out->names_of_inputs(), faults.empty() ? "" : "; ", faults);
+    if (!faults.empty()) return error(code, kDoing, ": ", faults);
   }
   Transfers transfers;
   std::vector<ValuePtr> read;

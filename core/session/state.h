@@ -66,6 +66,8 @@ class State {
   // Begins the run that has the turn: fills in |inputs| and asks for the next values in |requests|.
   // The run calls end() with its outputs where it succeeds.
   Status begin(std::vector<ValuePtr>& inputs, std::vector<OutputRequest>& requests);
+  // Copies what |outputs| have of the caller's |inputs|, which need not stay as they are.
+  Status own_outputs(const std::vector<ValuePtr>& inputs, std::vector<ValuePtr>& outputs) const;
   // |outputs| get the former values.
   void end(std::vector<ValuePtr>& outputs);
 
@@ -89,6 +91,7 @@ class State {
   const PortInfo& input_of(const Entry& e) const { return session_->inputs()[e.input]; }
   const PortInfo& output_of(const Entry& e) const { return session_->outputs()[e.output]; }
   Result<size_t> index_of(std::string_view input, std::string_view doing) const;
+  std::string names_of_inputs() const;
   static int64_t length_of(const Entry& e);
   // A tensor of the same type in the same memory, with undefined contents.
   static Result<Tensor> like(const Tensor& t, Dims dims);

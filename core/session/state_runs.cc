@@ -22,6 +22,20 @@ uint64_t room_for(uint64_t bytes, uint64_t step) {
 // Whether the values will hardly need |memory| bytes any more, as after most rows have left.
 bool too_large(uint64_t memory, uint64_t bytes) { return memory / 4 > std::max(bytes, kShort); }
 
+bool has_buffer(const Value& value, const Buffer* buffer) {
+  const auto in = [&](const ValuePtr& part) { return part && has_buffer(*part, buffer); };
+  return value.tensor.buffer.get() == buffer || value.indices.buffer.get() == buffer ||
+         std::ranges::any_of(value.elements, in) || in(value.keys) || in(value.values);
+}
+
+// Whether a part of |value| lies in memory of |other|.
+bool shares(const Value& value, const Value& other) {
+  const auto with = [&](const ValuePtr& part) { return part && shares(value, *part); };
+  const auto has = [&](const Tensor& t) { return t.buffer && has_buffer(value, t.buffer.get()); };
+  return has(other.tensor) || has(other.indices) || std::ranges::any_of(other.elements, with) ||
+         with(other.keys) || with(other.values);
+}
+
 }  // namespace
 
 // A value of zeros. It is empty along the growing axis; a dimension that other inputs of the run
@@ -157,6 +171,19 @@ Status State::begin(std::vector<ValuePtr>& inputs, std::vector<OutputRequest>& r
     request.bytes = e.spare->bytes();
     request.buffer = e.spare;
     request.at_most = true;
+  }
+  return {};
+}
+
+Status State::own_outputs(const std::vector<ValuePtr>& inputs,
+                          std::vector<ValuePtr>& outputs) const {
+  for (const Entry& e : entries_) {
+    ValuePtr& output = outputs[e.output];
+    for (const ValuePtr& input : inputs)
+      if (input && shares(*output, *input)) {
+        PFRT_ASSIGN(output, exclusive(std::move(output)));
+        break;
+      }
   }
   return {};
 }

@@ -383,7 +383,7 @@ TEST_F(StateRows, that_do_not_fit_another_session_are_all_listed) {
     EXPECT_TRUE(fails(try_clone_for(state.get(), other.get()), code, parts));
   };
   refused(layers(2, PFRT_DTYPE_FLOAT32, {"b"}), PFRT_CODE_NOT_FOUND,
-          {"cloning a state for another session", "no 'past_a'", "no 'past_c'", "'past_b'"});
+          {"cloning a state for another session", "has no 'past_a', 'past_c'", "it has 'past_b'"});
   refused(layers(3, PFRT_DTYPE_FLOAT32, {"a", "b", "c"}), PFRT_CODE_SHAPE_MISMATCH,
           {"'past_a': dimension 1", "'past_b': dimension 1", "'past_c': dimension 1"});
   refused(layers(2, PFRT_DTYPE_INT64, {"a", "b", "c"}), PFRT_CODE_DTYPE_MISMATCH,

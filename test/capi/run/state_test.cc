@@ -46,6 +46,26 @@ TEST_F(States, carry_a_value_from_run_to_run) {
                     PFRT_CODE_SHAPE_MISMATCH, {"'h'"}));
 }
 
+// The caller's memory is its own again after the run.
+TEST_F(States, keep_copies_of_inputs_that_are_passed_on) {
+  GraphBuilder g;
+  g.input("x", PFRT_DTYPE_FLOAT32, {"N", 2});
+  g.input("h", PFRT_DTYPE_FLOAT32, {"N", 2});
+  g.node("Identity", {"x"}, {"h_out"});
+  g.node("Sub", {"x", "h"}, {"y"});
+  g.output("y");
+  g.output("h_out");
+  const auto session = make_session(env_.get(), g);
+  const StateHandle state = make_state(session.get());
+  const auto options = options_with(state.get());
+  Array x = floats({1, 2}, {1, 2}), y;
+  ASSERT_TRUE(ok(step(session.get(), options.get(), x)));
+  std::memset(x.bytes.data(), 0, x.bytes.size());
+  EXPECT_EQ(value_in(state.get(), "h").as<float>(), (Values{1, 2}));
+  ASSERT_TRUE(ok(step(session.get(), options.get(), floats({1, 2}, {5, 5}), &y)));
+  EXPECT_EQ(y.as<float>(), (Values{4, 3}));
+}
+
 TEST_F(States, grow_by_what_runs_add) {
   const auto session = make_session(env_.get(), cache());
   const StateHandle state = make_state(session.get());

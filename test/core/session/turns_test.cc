@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <future>
 #include <optional>
 #include <thread>
 #include <vector>
@@ -15,18 +16,33 @@ namespace {
 
 constexpr Turns::Use kAlone = Turns::Use::kAlone, kShared = Turns::Use::kShared;
 
-// Returns what a thread of its own hears when it asks for the turn once.
-Code asked(Turns& turns, const Turns::Place& place) {
-  Code code = Code::kOK;
-  std::thread([&] {
-    const Stop at_once = [] { return error(Code::kCANCELLED, "it has not come"); };
-    code = turns.wait(place, at_once, "asking").code();
-  }).join();
-  return code;
-}
+// Each question is a thread's of its own, which stays: its number could come again.
+class Askers {
+ public:
+  ~Askers() {
+    over_.set_value();
+    for (std::thread& thread : threads_) thread.join();
+  }
+  Code operator()(Turns& turns, const Turns::Place& place) {
+    std::promise<Code> heard;
+    std::future<Code> code = heard.get_future();
+    threads_.emplace_back([&turns, &place, over = stay_, heard = std::move(heard)]() mutable {
+      const Stop at_once = [] { return error(Code::kCANCELLED, "it has not come"); };
+      heard.set_value(turns.wait(place, at_once, "asking").code());
+      over.wait();
+    });
+    return code.get();
+  }
+
+ private:
+  std::promise<void> over_;
+  const std::shared_future<void> stay_ = over_.get_future().share();
+  std::vector<std::thread> threads_;
+};
 
 TEST(Turns, are_shared_by_those_who_follow_each_other) {
   Turns turns;
+  Askers asked;
   EXPECT_TRUE(turns.empty());
   auto first = turns.join(kShared), second = turns.join(kShared), writer = turns.join(kAlone),
        third = turns.join(kShared), last = turns.join(kAlone);
@@ -51,6 +67,7 @@ TEST(Turns, are_shared_by_those_who_follow_each_other) {
 
 TEST(Turns, come_when_one_who_waits_leaves) {
   Turns turns;
+  Askers asked;
   auto reader = turns.join(kShared), writer = turns.join(kAlone), other = turns.join(kShared);
   EXPECT_TRUE(turns.wanted_alone());
   EXPECT_EQ(asked(turns, other), Code::kCANCELLED);
@@ -95,6 +112,7 @@ TEST(Turns, may_end_with_the_last_who_is_called) {
 
 TEST(Turns, are_busy_where_a_thread_waits_for_itself) {
   Turns turns;
+  Askers asked;
   auto reader = turns.join(kShared);
   ASSERT_TRUE(turns.wait(reader, {}, "reading").ok());
   auto within = turns.join(kShared);
