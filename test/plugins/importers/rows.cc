@@ -85,12 +85,18 @@ pfrt_code fail(const pfrt_sink* sink, pfrt_code code, const std::string& text) {
 // What an earlier load has retained.
 pfrt_graph *kept_graph = nullptr, *kept_body = nullptr;
 
+uint32_t probe(const void* data, uint64_t size) {
+  return size >= 5 && std::memcmp(data, "rows\n", 5) == 0 ? PFRT_ROWS_SURE : 0;
+}
+
 class Loading {
  public:
   Loading(const pfrt_import_request& request, const pfrt_sink* sink)
       : request_(request), sink_(sink), graphs_(*request.api->graph) {}
 
   pfrt_code run() {
+    if (!probe(request_.data, request_.size))
+      return fail(sink_, PFRT_CODE_UNSUPPORTED_FORMAT, "its first line is not 'rows'");
     const File file = parse(request_.data, request_.size);
     if (!file.only.empty() && file.only[0] != kName)
       return fail(sink_, PFRT_CODE_UNSUPPORTED_FORMAT, "it is for " + file.only[0] + " only");
@@ -315,10 +321,6 @@ class Loading {
   const pfrt_graph_api& graphs_;
   std::string fault_;
 };
-
-uint32_t probe(const void* data, uint64_t size) {
-  return size >= 5 && std::memcmp(data, "rows\n", 5) == 0 ? PFRT_ROWS_SURE : 0;
-}
 
 pfrt_code load(const pfrt_import_request* request, const pfrt_sink* sink) {
   return Loading(*request, sink).run();
