@@ -822,7 +822,7 @@ typedef struct pfrt_session_desc {
    * that one. The session option log_level is its level. Lines of no session's call, as of a thread that looks after
    * memory, go to the environment's. */
   pfrt_log_fn log;
-  void* log_user;
+  void* log_user; /* given to both functions */
   void (*log_release)(void* log_user); /* may be NULL; called once, when the session is gone or create has failed */
 } pfrt_session_desc;
 
