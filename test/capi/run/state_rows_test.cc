@@ -281,6 +281,7 @@ TEST_F(StateRows, of_a_sequence_there_are_none) {
     ASSERT_TRUE(ok(step(session.get(), options.get(), x, &y)));
     EXPECT_EQ(y.as<int64_t>(), std::vector<int64_t>{i});
   }
+  EXPECT_GE(report_of(session.get()).states, 4u * 8);
   EXPECT_TRUE(fails(select(state.get(), {0}), PFRT_CODE_UNSUPPORTED, {"'s' is no tensor"}));
   StateHandle other;
   ASSERT_TRUE(ok(try_clone_for(state.get(), session.get(), &other)));
