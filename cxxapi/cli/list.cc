@@ -27,7 +27,7 @@ std::vector<ProviderOption> load_options(const pyflame_rt::PluginInfo& plugin) {
   return Environment::instance().importer_options(plugin.name);
 }
 
-std::string type_text(pfrt_option_type type) {
+std::string option_type_text(pfrt_option_type type) {
   constexpr const char* kNames[] = {"?", "bool", "int", "float", "string", "strings"};
   return kNames[type < std::size(kNames) ? type : 0];
 }
@@ -51,7 +51,7 @@ void write_plugins(const std::vector<pyflame_rt::PluginInfo>& plugins, Json* jso
     if (const std::vector<ProviderOption> options = load_options(p); !options.empty()) {
       json->key("options").list();
       for (const ProviderOption& option : options) {
-        json->object().field("key", option.key).field("type", type_text(option.type));
+        json->object().field("key", option.key).field("type", option_type_text(option.type));
         json->field("default", option.default_value).field("choices", option.choices);
         json->field("doc", option.doc).end();
       }
@@ -173,7 +173,7 @@ int plugins_command(const ListArgs& args) {
       Table table({"key", "type", "default", "choices", "meaning"});
       for (const ProviderOption& option : options)
         table.add(
-            {option.key, type_text(option.type), option.default_value, option.choices, option.doc});
+            {option.key, option_type_text(option.type), option.default_value, option.choices, option.doc});
       table.print();
     }
     return 0;
