@@ -172,8 +172,8 @@ int plugins_command(const ListArgs& args) {
       std::printf("\n%s: %zu options of loads\n", p.name.c_str(), options.size());
       Table table({"key", "type", "default", "choices", "meaning"});
       for (const ProviderOption& option : options)
-        table.add(
-            {option.key, option_type_text(option.type), option.default_value, option.choices, option.doc});
+        table.add({option.key, option_type_text(option.type), option.default_value, option.choices,
+                   option.doc});
       table.print();
     }
     return 0;

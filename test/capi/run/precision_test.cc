@@ -379,7 +379,8 @@ GraphBuilder cancelling() {
 TEST(SampleSource, is_read_one_sample_at_a_time) {
   const auto env = env_with_multiplier();
   Source source;
-  for (int i = 0; i < 9; ++i) source.samples.push_back(std::vector<float>(kSize, 10.0f + i));
+  for (int i = 0; i < 9; ++i)
+    source.samples.push_back(std::vector<float>(kSize, 10.0f + static_cast<float>(i)));
   const pfrt_sample_source c = source.get();
   const Made made = create_with(env.get(), cancelling(), kAuto, &c);
   ASSERT_TRUE(ok(made.failure));

@@ -125,7 +125,7 @@ std::shared_ptr<Session> session_for(int64_t rows) {
   EXPECT_TRUE(model.ok()) << model.status().message();
   Options options(PFRT_OPTIONS_SESSION);
   EXPECT_TRUE(options.set_text("providers", "VerbsExecutionProvider").ok());
-  auto session = env->create_session(model.take(), options, {}, {});
+  auto session = env->create_session(model.take(), options, {});
   EXPECT_TRUE(session.ok()) << session.status().message();
   return session.take();
 }
