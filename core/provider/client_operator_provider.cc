@@ -424,8 +424,8 @@ pfrt_code claim(pfrt_provider* provider, const pfrt_snapshot* snapshot, const pf
   return PFRT_CODE_OK;
 }
 
-pfrt_code make_executable(pfrt_provider* provider, const pfrt_region* region,
-                          const pfrt_sink* sink, pfrt_executable** out) {
+pfrt_code make_executable(pfrt_provider* provider, const pfrt_region* region, const pfrt_sink* sink,
+                          pfrt_executable** out) {
   const pfrt_snapshot* snapshot = region->snapshot;
   auto made = std::make_unique<Executable>(
       Executable{of(provider).max_pixels,

@@ -385,9 +385,9 @@ TEST(GuideCustomOps, operator_with_gradient) {
 struct InVocabulary {
   explicit InVocabulary(const OpNode& node)
       : otherwise(std::any_cast<std::string>(node.attributes.at("otherwise"))) {
-    ++made;
     if (!node.constants[1].is_valid()) throw InputError("the vocabulary is no constant");
     for (std::string& word : node.constants[1].strings()) words.insert(std::move(word));
+    ++made;
   }
   ~InVocabulary() { --made; }
   std::vector<Tensor> operator()(const std::vector<Tensor>& inputs) const {

@@ -180,7 +180,13 @@ TEST_F(CustomOperatorStrings, that_nobody_wants_cost_nothing) {
   TestOperator op("Both");
   op.c.max_outputs = 2;
   op.output_types = {PFRT_DTYPE_FLOAT32, PFRT_DTYPE_STRING};
-  op.infer = infer_like_input;
+  op.infer = [](const pfrt_op_infer* call) -> pfrt_code {
+    static const int64_t kOne = 1;
+    if (call->output_count == 2)
+      if (const pfrt_code code = call->set_output(call, 1, PFRT_DTYPE_STRING, 1, &kOne))
+        return code;
+    return infer_like_input(call);
+  };
   op.compute = [](const pfrt_op_compute* call) {
     if (call->output_count == 2) {
       const pfrt_string one = str("lost");

@@ -291,17 +291,21 @@ TEST_F(Run, names_the_setting_that_is_out_of_range) {
   desc = RunDesc();
   desc.struct_size = 0;
   EXPECT_TRUE(fails(try_run(session.get(), x, nullptr, &desc), PFRT_CODE_INVALID_ARGUMENT,
-                    {"struct_size of pfrt_run_desc"}));
+                    {"pfrt_run_desc", "struct_size"}));
 }
 
 // A client with newer headers has a larger desc.
 TEST_F(Run, reads_no_more_of_its_settings_than_it_knows) {
   struct {
     RunDesc known;
-    uint64_t later = UINT64_MAX;
+    uint64_t later = 0;
   } desc;
   desc.known.struct_size = sizeof desc;
-  EXPECT_TRUE(ok(try_run(session.get(), {floats({1, 3}, {0, 0, 0})}, nullptr, &desc.known)));
+  const std::vector<Array> x = {floats({1, 3}, {0, 0, 0})};
+  EXPECT_TRUE(ok(try_run(session.get(), x, nullptr, &desc.known)));
+  desc.later = 1;
+  EXPECT_TRUE(
+      fails(try_run(session.get(), x, nullptr, &desc.known), PFRT_CODE_UNSUPPORTED, {"newer"}));
 }
 
 TEST(LongRun, is_cancelled_from_another_thread) {

@@ -136,7 +136,11 @@ TEST(Turns, threads_stand_alone_or_together) {
       for (int i = 0; i < kRounds; ++i) {
         const bool writes = (i + t) % 3 == 0;
         auto place = turns.join(writes ? kAlone : kShared);
-        if (!turns.wait(place, {}, "waiting").ok()) ++faults;
+        if (!turns
+                 .wait(
+                     place, [] { return Status(); }, "waiting")
+                 .ok())
+          ++faults;
         if (writes) {
           if (readers != 0) ++faults;
           ++written;

@@ -535,7 +535,7 @@ static pfrt_code create_plan(void* user, pfrt_memory_request* request) {
   return PFRT_CODE_OK;
 }
 
-static int replacements(pfrt_env* env) {
+static int replacements(pfrt_env* env, const char* path, const char* folder) {
   SIZED(pfrt_allocator, allocator);
   allocator.allocate = allocate;
   allocator.free = give_back;
@@ -548,7 +548,7 @@ static int replacements(pfrt_env* env) {
   REQUIRE(good(api->env->set_allocator(env, &allocator)));
   REQUIRE(good(api->env->set_executor(env, &executor)));
   REQUIRE(good(api->env->set_memory_planner(env, &planner)));
-  REQUIRE(own_graph(env) == 0);
+  REQUIRE(own_graph(env) == 0 && imported(env, path, folder) == 0);
   REQUIRE(allocations > 0 && plans > 0);
   REQUIRE(good(api->env->set_memory_planner(env, NULL)));
   REQUIRE(good(api->env->set_executor(env, NULL)));
@@ -621,7 +621,7 @@ int main(int argc, char** argv) {
   REQUIRE(own_graph(env) == 0);
   REQUIRE(states(env) == 0);
   REQUIRE(imported(env, argv[2], argv[4]) == 0);
-  REQUIRE(replacements(env) == 0);
+  REQUIRE(replacements(env, argv[2], argv[4]) == 0);
   REQUIRE(additions(env) == 0);
   api->env->release(env);
   return 0;

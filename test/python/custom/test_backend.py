@@ -123,7 +123,7 @@ def test_strings_and_other_domains_stay_with_others(backend):
     (lambda results: [], "execute returned 0 tensors; return a list of 1"),
     (lambda results: [results[0].astype(np.float64)], "execute gave float64 for 'm', which is float32"),
     (lambda results: [results[0][:1]], r"execute gave shape \[1, 3\] for 'm', expected \[2, 3\]"),
-    (lambda results: [np.array(["text"])], "execute gave 'm', as ndarray of .*; outputs are tensors of numbers"),
+    (lambda results: [np.array(["text"])], "execute gave 'm', as ndarray of .*; wanted is a tensor of numbers"),
     (lambda results: 1 / 0, "ZeroDivisionError: division by zero"),
 ], ids=["no list", "too few", "type", "shape", "text", "raises"])
 def test_what_goes_wrong_is_said_and_goes_on_elsewhere(backend, change, words):
