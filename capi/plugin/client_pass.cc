@@ -5,6 +5,7 @@
 
 #include "capi/handle/graph.h"
 #include "capi/handle/slots.h"
+#include "core/base/abi/sized.h"
 #include "core/environment/registry.h"
 #include "core/pass/engine/pipeline.h"
 

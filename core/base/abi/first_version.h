@@ -30,6 +30,7 @@ inline constexpr FirstVersion kFirst = {"", 0, false, false};
   inline constexpr FirstVersion kFirst<type> = {#type, offsetof(type, last) + sizeof(type::last), \
                                                 SaysSize<type>, false}
 
+// NOLINTBEGIN(bugprone-sizeof-expression): some of the last members are pointers.
 PFRT_FIRST(pfrt_quantization, zero_points);
 PFRT_FIRST(pfrt_option_info, doc);
 PFRT_FIRST(pfrt_weights, meta_count);
@@ -108,6 +109,7 @@ PFRT_FIRST(pfrt_pass_table, count);
 PFRT_FIRST(pfrt_memory_report, device_states);
 PFRT_FIRST(pfrt_pool_config, initial_pool_size);
 PFRT_FIRST(pfrt_pool_stats, peak_usage);
+// NOLINTEND(bugprone-sizeof-expression)
 #undef PFRT_FIRST
 
 template <>
