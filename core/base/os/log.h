@@ -68,7 +68,7 @@ class Logger {
   void end_call(Client& client);
   bool write_to_client(pfrt_log_level level, std::string_view text);
 
-  static inline constinit thread_local const Logger* own_ = nullptr;  // NOLINT: of the innermost scope
+  static inline constinit thread_local const Logger* own_ = nullptr;  // NOLINT: the innermost scope
 
   std::atomic<pfrt_log_level> level_{PFRT_LOG_WARNING};
   Logger* const parent_;
