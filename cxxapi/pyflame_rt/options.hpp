@@ -376,6 +376,7 @@ class RunOptions {
         observer(other.observer) {}
   // Copies the fields; this object stays cancelled, or not, as it was.
   RunOptions& operator=(const RunOptions& other) {
+    if (this == &other) return *this;
     tag = other.tag;
     log_level = other.log_level;
     timeout_ms = other.timeout_ms;

@@ -451,7 +451,8 @@ void check_ops(Trial& trial, const std::string& path) {
     trial.expect((op.flags & ~uint64_t{PFRT_OP_SERIAL | PFRT_OP_DATA_DEPENDENT}) == 0, "unknown",
                  which + " has flags " + std::to_string(op.flags));
     const std::string fault = fault_of(op);
-    if (!trial.expect(fault.empty(), "operators", which + " " + fault)) continue;
+    if (!trial.expect(fault.empty(), "operators", std::string(which).append(" ").append(fault)))
+      continue;
     const bool twice = std::any_of(ops.begin(), ops.end(),
                                    [&](const pfrt_custom_op& other) { return clash(op, other); });
     ops.push_back(op);
