@@ -168,6 +168,7 @@ Result<std::vector<Rate>> measure(const MeasureRequest& request,
         "': the CPU provider measures nothing of that name; pfrt doctor --measure lists all");
   if (request.seconds == 0) {
     std::vector<Rate> names;
+    names.reserve(cases.size());
     for (const MeasureCase& c : cases) names.push_back(rate_of(c, "no time was given for it"));
     return names;
   }

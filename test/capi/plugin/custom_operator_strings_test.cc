@@ -155,6 +155,7 @@ TEST_F(CustomOperatorStrings, leave_bodies) {
 
 TEST_F(CustomOperatorStrings, stay_empty_where_they_are_not_set) {
   TestOperator op("Second");
+  const auto env = make_env();  // it goes before the operators do
   op.output_types = {PFRT_DTYPE_STRING};
   op.infer = infer_shape_as(PFRT_DTYPE_STRING);
   op.compute = [](const pfrt_op_compute* call) -> pfrt_code {
@@ -167,8 +168,8 @@ TEST_F(CustomOperatorStrings, stay_empty_where_they_are_not_set) {
     EXPECT_EQ(text(out[1]), "again");
     return call->set_strings(call, 0, 3, nullptr, 0);
   };
-  ASSERT_TRUE(ok(op.add_to(env_.get())));
-  const auto session = make_session(env_.get(), one_node(op));  // of float32
+  ASSERT_TRUE(ok(op.add_to(env.get())));
+  const auto session = make_session(env.get(), one_node(op));  // of float32
   ASSERT_TRUE(session);
   const auto x = value_of(kRow);
   Handle<pfrt_value> y;
@@ -178,6 +179,7 @@ TEST_F(CustomOperatorStrings, stay_empty_where_they_are_not_set) {
 
 TEST_F(CustomOperatorStrings, that_nobody_wants_cost_nothing) {
   TestOperator op("Both");
+  const auto env = make_env();  // it goes before the operators do
   op.c.max_outputs = 2;
   op.output_types = {PFRT_DTYPE_FLOAT32, PFRT_DTYPE_STRING};
   op.infer = [](const pfrt_op_infer* call) -> pfrt_code {
@@ -195,13 +197,13 @@ TEST_F(CustomOperatorStrings, that_nobody_wants_cost_nothing) {
     }
     return compute_scaled(call);
   };
-  ASSERT_TRUE(ok(op.add_to(env_.get())));
+  ASSERT_TRUE(ok(op.add_to(env.get())));
   for (const auto& outputs : {std::vector<std::string>{"y", ""}, {"y", "unread"}}) {
     GraphBuilder g;
     g.input("x", PFRT_DTYPE_FLOAT32, {"N", 3});
     g.node("Both", {"x"}, outputs, {}, "n1", "acme");
     g.output("y");
-    const auto session = make_session(env_.get(), g);
+    const auto session = make_session(env.get(), g);
     ASSERT_TRUE(session);
     EXPECT_EQ(pfrt_test::run(session.get(), {kRow})[0].as<float>(), (std::vector<float>{-6, 0, 2}));
   }
@@ -209,6 +211,7 @@ TEST_F(CustomOperatorStrings, that_nobody_wants_cost_nothing) {
 
 TEST_F(CustomOperatorStrings, are_not_set_out_of_place) {
   TestOperator known("Known"), late("Late"), numbers("Numbers");
+  const auto env = make_env();  // it goes before the operators do
   std::function<pfrt_code(const pfrt_op_compute*)> compute;
   for (TestOperator* op : {&known, &late, &numbers}) {
     op->compute = [&](const pfrt_op_compute* call) { return compute(call); };
@@ -216,7 +219,7 @@ TEST_F(CustomOperatorStrings, are_not_set_out_of_place) {
   }
   known.infer = infer_shape_as(PFRT_DTYPE_STRING);
   numbers.infer = infer_like_input;
-  for (TestOperator* op : {&known, &late, &numbers}) ASSERT_TRUE(ok(op->add_to(env_.get())));
+  for (TestOperator* op : {&known, &late, &numbers}) ASSERT_TRUE(ok(op->add_to(env.get())));
   const auto sets = [](uint32_t output, uint64_t first, uint64_t count) {
     return [=](const pfrt_op_compute* call) {
       const std::vector<pfrt_string> texts(4, str("text"));
@@ -227,7 +230,7 @@ TEST_F(CustomOperatorStrings, are_not_set_out_of_place) {
   const auto refused = [&](const TestOperator& op, const auto& set,
                            std::initializer_list<std::string_view> parts) {
     compute = set;
-    const auto session = make_session(env_.get(), one_node(op));
+    const auto session = make_session(env.get(), one_node(op));
     ASSERT_TRUE(session);
     const Failure failure = try_run_values(session.get(), {x.get()}, nullptr);
     EXPECT_TRUE(fails(failure, PFRT_CODE_INVALID_ARGUMENT, {op.name, "'n1'"}));
@@ -263,6 +266,7 @@ TEST_F(CustomOperatorStrings, do_not_go_into_memory_of_the_caller) {
 // Dimensions that follow from texts are those of the texts at hand.
 TEST_F(CustomOperatorStrings, decide_dimensions_as_constants_alone) {
   TestOperator op("Sized");
+  const auto env = make_env();  // it goes before the operators do
   op.c.content_inputs = 1;
   op.output_types = {PFRT_DTYPE_FLOAT32};
   op.infer = [](const pfrt_op_infer* call) -> pfrt_code {
@@ -279,8 +283,8 @@ TEST_F(CustomOperatorStrings, decide_dimensions_as_constants_alone) {
     if (code == PFRT_CODE_OK) std::fill_n(static_cast<float*>(out), size, 1.0f);
     return code;
   };
-  ASSERT_TRUE(ok(op.add_to(env_.get())));
-  const auto session = make_session(env_.get(), texts_graph({"Sized"}, {1}));
+  ASSERT_TRUE(ok(op.add_to(env.get())));
+  const auto session = make_session(env.get(), texts_graph({"Sized"}, {1}));
   ASSERT_TRUE(session);
   for (const char* word : {"four", "seventh", "a"}) {
     const auto x = texts_value({1}, {word});
@@ -294,7 +298,7 @@ TEST_F(CustomOperatorStrings, decide_dimensions_as_constants_alone) {
   ASSERT_TRUE(ok(api().graph->add_initializer_value(g.get(), str("x"), fixed.get())));
   g.node("Sized", {"x"}, {"y"}, {}, "n1", "acme");
   g.output("y");
-  const auto constant = make_session(env_.get(), g);
+  const auto constant = make_session(env.get(), g);
   ASSERT_TRUE(constant);
   pfrt_value_info info{};
   info.struct_size = sizeof info;
