@@ -301,9 +301,10 @@ class CustomOpRegistry {
   using Entries = std::multimap<std::string, Entry>;  // by full name
 
   void remove_all(const std::string& name) {
-    const std::string full = name;  // |name| may be a key
-    bool first = true;              // the library unregisters all of the name at once
-    for (auto it = entries_.find(full); it != entries_.end() && it->first == full;) {
+    const auto range =
+        entries_.equal_range(name);  // |name| may be a key, which goes with its entry
+    bool first = true;               // the library unregisters all of the name at once
+    for (auto it = range.first; it != range.second;) {
       detail::Registrations::instance().remove(it->second.registration, [&](pfrt_env* env) {
         const CustomOp& op = *it->second.op;
         if (first)
@@ -600,6 +601,7 @@ inline OpNode CustomOp::node_of(const pfrt_op_create& call) const {
 inline void CustomOp::add_to(pfrt_env* env) const {
   const auto types_of = [](const std::vector<OpPort>& ports) {
     std::vector<pfrt_dtype> types;
+    types.reserve(ports.size());
     for (const OpPort& port : ports) types.push_back(to_c(port.dtype));
     return types;
   };
