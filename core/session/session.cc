@@ -36,7 +36,7 @@ Result<std::pair<std::shared_ptr<Session>, Preparation::Config>> Session::begin(
   session->takes_log_ = context.log != nullptr;
   if (context.log) session->own_logger_->set_sink(context.log, context.log_user);
   const Logger::Scope log(session->log_taker());
-  session->progress_ = std::move(progress);
+  session->progress_ = progress;
   session->sample_source_ = std::move(context.sample_source);
   session->provider_set_ =
       std::make_unique<ProviderSet>(std::move(context.providers), *context.devices, context.logger);
