@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <fstream>
 #include <future>
+#include <limits>
 #include <mutex>
 #include <numeric>
 #include <thread>
@@ -543,6 +544,73 @@ TEST_F(States, keep_what_they_were_made_from) {
   env_ = nullptr;
   EXPECT_EQ(value_in(state.get(), "h").as<float>(), (Values{1, 2}));
   state = nullptr;
+}
+
+// A cache of grouped queries: a row of it for each element of "mask", the last of which is x.
+GraphBuilder grouped_queries() {
+  GraphBuilder g;
+  g.opset(17);
+  g.opset(1, "com.microsoft");
+  g.input("x", PFRT_DTYPE_FLOAT32, {1, 1, 8});
+  g.input("mask", PFRT_DTYPE_INT64, {1, "L"});
+  for (const char* past : {"past_key", "past_value"})
+    g.input(past, PFRT_DTYPE_FLOAT32, {1, 2, "P", 4});
+  g.constant("one", int64s({1}, {1}));
+  g.constant("axis", int64s({1}, {1}));
+  g.node("ReduceSum", {"mask", "axis"}, {"seen"}, {Attr::of_int("keepdims", 0)});
+  g.node("Sub", {"seen", "one"}, {"last"});
+  g.node("Cast", {"last"}, {"lengths"}, {Attr::of_int("to", 6)});
+  g.node("Shape", {"mask"}, {"dims"});
+  g.node("Gather", {"dims", "one"}, {"length"});
+  g.node("Cast", {"length"}, {"total"}, {Attr::of_int("to", 6)});
+  g.node("GroupQueryAttention", {"x", "x", "x", "past_key", "past_value", "lengths", "total"},
+         {"y", "present_key", "present_value"},
+         {Attr::of_int("num_heads", 2), Attr::of_int("kv_num_heads", 2)}, "", "com.microsoft");
+  for (const char* output : {"y", "present_key", "present_value"}) g.output(output);
+  return g;
+}
+
+// Beyond the keys a cache may hold anything, and steps have the bits of a cache that grows.
+TEST_F(States, caches_of_grouped_queries_are_written_in_place) {
+  constexpr int64_t kRoom = 12, kSteps = 15;  // the last ones are beyond the room
+  const auto session = make_session(env_.get(), grouped_queries());
+  const auto steps = [&](pfrt_state* state, bool in_place) {
+    const auto options = options_with(state);
+    Values all;
+    for (int64_t i = 0; i < kSteps; ++i) {
+      const pfrt_string names[2] = {str("x"), str("mask")}, out = str("y");
+      const auto n = static_cast<size_t>(i + 1);
+      const Array x = floats({1, 1, 8}, random_floats(8, static_cast<uint32_t>(n)));
+      const Array mask = int64s({1, i + 1}, std::vector<int64_t>(n, 1));
+      const pfrt_io fed[2] = {x.io(), mask.io()};
+      pfrt_io result{};
+      result.struct_size = sizeof result;
+      EXPECT_TRUE(ok(
+          api().session->run_named(session.get(), names, fed, 2, &out, &result, 1, options.get())));
+      const Handle<pfrt_value> value(result.value);
+      if (!value) return all;
+      for (const float y : array_of(value.get()).as<float>()) all.push_back(y);
+      if (in_place && i + 1 <= kRoom) {
+        EXPECT_EQ(value_in(state, "past_key").dims, (std::vector<int64_t>{1, 2, kRoom, 4}));
+      }
+    }
+    return all;
+  };
+  const StateHandle growing =
+      make_state(session.get(), {pair_of("past_key", "present_key", PFRT_STATE_GROWS, 2),
+                                 pair_of("past_value", "present_value", PFRT_STATE_GROWS, 2)});
+  const Values expected = steps(growing.get(), false);
+  ASSERT_EQ(expected.size(), static_cast<size_t>(kSteps) * 8);
+  for (const float beyond : {0.0f, std::nanf(""), std::numeric_limits<float>::infinity()}) {
+    const StateHandle state =
+        make_state(session.get(), {pair_of("past_key", "present_key", PFRT_STATE_IN_PLACE),
+                                   pair_of("past_value", "present_value", PFRT_STATE_IN_PLACE)});
+    const auto room = value_of(floats({1, 2, kRoom, 4}, Values(2 * kRoom * 4, beyond)));
+    for (const char* past : {"past_key", "past_value"}) {
+      ASSERT_TRUE(ok(api().state->set(state.get(), str(past), room.get())));
+    }
+    EXPECT_EQ(steps(state.get(), true), expected) << beyond;
+  }
 }
 
 }  // namespace
