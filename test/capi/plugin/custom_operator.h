@@ -18,28 +18,29 @@ struct TestOperator {
     c.struct_size = sizeof c;
     c.abi = PFRT_ABI_VERSION;
     c.min_inputs = 1;
-    c.compute = [](void* user, const pfrt_op_compute* call) {
-      return static_cast<TestOperator*>(user)->compute(call);
+    c.compute = [](void* user, const pfrt_op_compute* call) { return of(user)->compute(call); };
+    c.release = [](void* user) {
+      const std::unique_ptr<Self> self(static_cast<Self*>(user));
+      if (**self) ++(**self)->released;
     };
-    c.release = [](void* user) { ++static_cast<TestOperator*>(user)->released; };
   }
+  // The environment may outlive the operator; what it releases then is not counted.
+  ~TestOperator() { *self_ = nullptr; }
   TestOperator(const TestOperator&) = delete;
   TestOperator& operator=(const TestOperator&) = delete;
 
   Failure add_to(pfrt_env* env) {
     c.name = str(name);
     c.domain = str(domain);
-    c.user = this;
+    c.user = new Self(self_);
     if (infer)
-      c.infer = [](void* user, const pfrt_op_infer* call) {
-        return static_cast<TestOperator*>(user)->infer(call);
-      };
+      c.infer = [](void* user, const pfrt_op_infer* call) { return of(user)->infer(call); };
     if (create_state) {
       c.create_state = [](void* user, const pfrt_op_create* call, void** out_state) {
-        return static_cast<TestOperator*>(user)->create_state(call, out_state);
+        return of(user)->create_state(call, out_state);
       };
       c.release_state = [](void* user, void* state) {
-        auto& self = *static_cast<TestOperator*>(user);
+        TestOperator& self = *of(user);
         ++self.states_released;
         if (self.release_state) self.release_state(state);
       };
@@ -59,6 +60,12 @@ struct TestOperator {
   std::function<void(void*)> release_state;                              // empty: only counted
   std::vector<pfrt_dtype> input_types, output_types;
   std::atomic<int> released{0}, states_released{0};
+
+ private:
+  using Self = std::shared_ptr<TestOperator*>;
+  static TestOperator* of(void* user) { return **static_cast<Self*>(user); }
+
+  Self self_ = std::make_shared<TestOperator*>(this);
 };
 
 // Gives output 0 the type and shape of input 0.

@@ -40,7 +40,6 @@ def unreachable():
         library._default_env.close()
         library._default_env = None
     if interrupt._state is not None:
-        interrupt._state.options.handle.close()
         interrupt._state = None
     gc.collect()
     sys.stderr.flush()
