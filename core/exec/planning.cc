@@ -195,40 +195,55 @@ Result<std::shared_ptr<PlanRange>> CompiledGraph::make_range(const Segment& segm
                                                              const Reading& reading,
                                                              const Variation& variation) const {
   const std::shared_ptr<PlanRange> none;
-  if (variation.from > kLargestDim / 4) return none;
-  PlanRange::Bounds bounds;
-  bounds.now = bounds.least = entered(segment, reading);
-  if (!infer(*graph_, segment.order, bounds.now).ok()) return none;
-  // None of the dimensions falls below 1.
-  int64_t least = variation.from;
-  for (const uint32_t at : variation.at) least = std::min(least, reading.key[at]);
-  least = std::max<int64_t>(1, variation.from - least + 1);
-  const auto by = [](int64_t more) {
-    return [more](const Dim& d) { return Dim(d.value() + more); };
+  const int64_t entered_at = variation.from;
+  if (entered_at > kLargestDim / 4) return none;
+  const auto state_at = [&](int64_t number, InferState& state) {
+    state = entered(segment, reading);
+    const auto by = [&](const Dim& d) { return Dim(d.value() + number - entered_at); };
+    grow(segment, variation, by, state);
+    return infer(*graph_, segment.order, state).ok();
   };
-  grow(segment, variation, by(least - variation.from), bounds.least);
-  if (!infer(*graph_, segment.order, bounds.least).ok()) {
+  PlanRange::Bounds bounds;
+  if (!state_at(entered_at, bounds.now)) return none;
+  // None of the dimensions falls below 1.
+  int64_t least = entered_at;
+  for (const uint32_t at : variation.at) least = std::min(least, reading.key[at]);
+  least = std::max<int64_t>(1, entered_at - least + 1);
+  if (!state_at(least, bounds.least)) {
     bounds.least = bounds.now;
-    least = variation.from;
+    least = entered_at;
   }
+  // The end is the far end or, if the model changes before it, the last number without a change
+  // after |base|, whose state is |bounds.now|.
+  Variation base = variation;
+  PlanTable::Signature key(reading.key.begin(), reading.key.end());
   const auto outline = [&](int64_t most) {
-    bounds.most = entered(segment, reading);
-    grow(segment, variation, by(most - variation.from), bounds.most);
-    return infer(*graph_, segment.order, bounds.most).ok()
-               ? PlanRange::make(*graph_, segment.order, reading.key, variation, least, most,
-                                 bounds)
+    return state_at(most, bounds.most)
+               ? PlanRange::make(*graph_, segment.order, key, base, least, most, bounds)
                : nullptr;
   };
-  // The end is the far end or, if the model changes before it, the last number without a change.
-  int64_t good = variation.from, bad = std::max(kFarEnd, 4 * variation.from);
-  std::shared_ptr<PlanRange> range = outline(bad);
-  if (range) good = bad;
-  while (bad - good > 1) {
-    PFRT_TRY(reading.control.stopped());
-    const int64_t middle = good + (bad - good) / 2;
-    auto nearer = outline(middle);
-    (nearer ? good : bad) = middle;
-    if (nearer) range = std::move(nearer);
+  int64_t good = 0;
+  std::shared_ptr<PlanRange> range;
+  const auto widen = [&]() -> Status {
+    good = base.from;
+    int64_t bad = std::max(kFarEnd, 4 * base.from);
+    range = outline(bad);
+    if (range) good = bad;
+    while (bad - good > 1) {
+      PFRT_TRY(reading.control.stopped());
+      const int64_t middle = good + (bad - good) / 2;
+      auto nearer = outline(middle);
+      (nearer ? good : bad) = middle;
+      if (nearer) range = std::move(nearer);
+    }
+    return {};
+  };
+  PFRT_TRY(widen());
+  if (!range && least < entered_at) {  // this run's number may be the range's end
+    --base.from;
+    for (const uint32_t at : base.at) --key[at];
+    if (!state_at(base.from, bounds.now)) return none;
+    PFRT_TRY(widen());
   }
   const auto before = segment.plans->recent_exact();
   const uint64_t most_bytes = kMoreBytes + 2 * (before ? before->block_bytes() : 0);
@@ -242,15 +257,15 @@ Result<std::shared_ptr<PlanRange>> CompiledGraph::make_range(const Segment& segm
       PlanRange::Symbolic symbolic{graph_->symbols->quoted("the number of a range"),
                                    entered(segment, reading)};
       const auto in_symbols = [&](const Dim& d) {
-        return graph_->symbols->add(symbolic.number, d.value() - variation.from);
+        return graph_->symbols->add(symbolic.number, d.value() - entered_at);
       };
       grow(segment, variation, in_symbols, symbolic.state);
       if (infer(*graph_, segment.order, symbolic.state).ok()) range->set_formulas(symbolic, bounds);
       range->set_plan(plan.take());
       return range;
     }
-    good = variation.from + (good - variation.from) / 4;
-    if (good == variation.from) return none;
+    good = base.from + (good - base.from) / 4;
+    if (good == base.from) return none;
   }
   return none;
 }

@@ -107,7 +107,7 @@ Result<std::shared_ptr<State>> State::clone() const {
     const std::lock_guard lock(mutex_);
     PFRT_TRY(readable("cloning a state"));
     for (const Entry& e : entries_)
-      out->entries_.push_back({e.input, e.output, e.axis, e.in_place, e.settled, e.value, nullptr});
+      out->entries_.push_back({e.input, e.output, e.axis, e.in_place, e.value, nullptr});
   }
   session_->states().add(out);
   return out;
@@ -173,7 +173,6 @@ void State::put(std::vector<ValuePtr>& values) {
   for (size_t i = 0; i < entries_.size(); ++i) {
     if (!values[i]) continue;
     entries_[i].value.swap(values[i]);
-    entries_[i].settled = false;
   }
 }
 
@@ -191,7 +190,6 @@ Status State::set(std::string_view input, ValuePtr value) {
   PFRT_ASSIGN(const size_t at, index_of(input, kDoing));
   PFRT_TRY(check(entries_[at], *value, kDoing));
   entries_[at].value.swap(value);
-  entries_[at].settled = false;
   return {};
 }
 
@@ -304,10 +302,7 @@ Status State::load(const std::string& path) {
     // The value gets its own bytes, not a view into the file's.
     PFRT_ASSIGN(values[at], exclusive(graph.at(id).constant));
   }
-  for (size_t i = 0; i < entries_.size(); ++i) {
-    entries_[i].value.swap(values[i]);
-    entries_[i].settled = false;
-  }
+  for (size_t i = 0; i < entries_.size(); ++i) entries_[i].value.swap(values[i]);
   return {};
 }
 

@@ -75,8 +75,7 @@ class State {
   struct Entry {
     size_t input, output;        // ports
     std::optional<size_t> axis;  // the axis that it grows along
-    bool in_place = false;       // runs write over it,
-    bool settled = false;        // once a run has made it, in the memory where the plan makes it
+    bool in_place = false;       // runs write over it
     ValuePtr value;              // null: zeros, or empty along |axis|
     // Memory for the next value while this one is read, with room to grow.
     std::shared_ptr<Buffer> spare;

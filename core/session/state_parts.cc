@@ -113,10 +113,7 @@ Status State::truncate(int64_t length) {
     values[i] = Value::of(std::move(cut));
   }
   PFRT_TRY(transfers.run_alone());
-  for (size_t i = 0; i < entries_.size(); ++i) {
-    entries_[i].value.swap(values[i]);
-    entries_[i].settled = entries_[i].settled && entries_[i].value;
-  }
+  for (size_t i = 0; i < entries_.size(); ++i) entries_[i].value.swap(values[i]);
   return {};
 }
 

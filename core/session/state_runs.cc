@@ -149,28 +149,32 @@ Status State::lend(std::vector<ValuePtr>& inputs) const {
 
 Status State::begin(std::vector<ValuePtr>& inputs, std::vector<OutputRequest>& requests) {
   const std::lock_guard lock(mutex_);
-  for (Entry& e : entries_)
-    if (e.in_place && e.settled) PFRT_TRY(make_own(e));
+  for (Entry& e : entries_) {
+    if (!e.in_place) continue;
+    if (!e.value) {
+      PFRT_ASSIGN(e.value, first_value(e, inputs));
+    }
+    PFRT_TRY(make_own(e));
+  }
   PFRT_TRY(fill_in(inputs));
   for (Entry& e : entries_) {
     OutputRequest& request = requests[e.output];
     if (!request.wanted) request.wanted = request.on_device = true;
     request.data = nullptr;  // the caller gets a copy
-    request.in_place = false;
-    if (e.in_place && e.settled) {
+    request.in_place = e.in_place;
+    request.at_most = true;
+    if (e.in_place) {
       const Tensor& t = e.value->tensor;
       request.data = t.data();
       request.bytes = t.bytes();
-      request.in_place = true;
       if (t.device()) request.buffer = t.buffer;
-      request.on_device = t.device() != nullptr;
+      continue;
     }
     make_room(e);
-    if (e.in_place || !e.spare || (e.spare->device() && !request.on_device)) continue;
+    if (!e.spare || (e.spare->device() && !request.on_device)) continue;
     request.data = e.spare->data();
     request.bytes = e.spare->bytes();
     request.buffer = e.spare;
-    request.at_most = true;
   }
   return {};
 }
@@ -193,9 +197,8 @@ void State::end(std::vector<ValuePtr>& outputs) {
   for (Entry& e : entries_) {
     ValuePtr& next = outputs[e.output];
     if (e.in_place) {
-      // The first run has made a value, and so has a provider that cannot write over one.
-      if (!e.settled || next->tensor.data() != e.value->tensor.data()) e.value.swap(next);
-      e.settled = true;
+      // A provider that cannot write over the value, or has it in other memory, has made a new one.
+      if (next->tensor.data() != e.value->tensor.data()) e.value.swap(next);
       continue;
     }
     if (next->tensor.buffer == e.spare) e.spare = nullptr;

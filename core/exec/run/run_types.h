@@ -57,8 +57,8 @@ struct MemoryUse {
 };
 
 // The place of an output. |data| null: the run chooses it, in host memory unless |on_device|.
-// |buffer| owns |data| when that is memory of a device. |at_most|: |buffer| has room for |bytes|
-// bytes, and a value of fewer may lie there.
+// |buffer| owns |data| when that is memory of a device. |at_most|: |data| has room for |bytes|
+// bytes, a value of fewer may lie there, and one that does not suit lies elsewhere.
 struct OutputRequest {
   bool wanted = true;
   bool given = false;  // the result goes to |data|, which is null where it is to have no bytes
