@@ -8,6 +8,7 @@ costs whose length grows by one beside a step of one length. Caches are written 
 --room tokens, or grow by a copy at each step (grows).
 """
 import argparse
+import ctypes
 import json
 import statistics
 import sys
@@ -151,6 +152,7 @@ class Decoding:
 
 
 def resident():
+    ctypes.CDLL(None).malloc_trim(0)  # what the making of a model has freed is no room for a state
     with open("/proc/self/status", encoding="ascii") as status:
         return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmRSS"))
 
