@@ -546,15 +546,17 @@ TEST_F(States, keep_what_they_were_made_from) {
   state = nullptr;
 }
 
+constexpr int64_t kColumns = 64;  // of each of two heads
+
 // A cache of grouped queries: a row of it for each element of "mask", the last of which is x.
 GraphBuilder grouped_queries() {
   GraphBuilder g;
   g.opset(17);
   g.opset(1, "com.microsoft");
-  g.input("x", PFRT_DTYPE_FLOAT32, {1, 1, 8});
+  g.input("x", PFRT_DTYPE_FLOAT32, {1, 1, 2 * kColumns});
   g.input("mask", PFRT_DTYPE_INT64, {1, "L"});
   for (const char* past : {"past_key", "past_value"})
-    g.input(past, PFRT_DTYPE_FLOAT32, {1, 2, "P", 4});
+    g.input(past, PFRT_DTYPE_FLOAT32, {1, 2, "P", kColumns});
   g.constant("one", int64s({1}, {1}));
   g.constant("axis", int64s({1}, {1}));
   g.node("ReduceSum", {"mask", "axis"}, {"seen"}, {Attr::of_int("keepdims", 0)});
@@ -574,7 +576,8 @@ GraphBuilder grouped_queries() {
 Values grouped_step(pfrt_session* session, const pfrt_run_desc* options, int64_t length) {
   const pfrt_string names[2] = {str("x"), str("mask")}, out = str("y");
   const auto n = static_cast<size_t>(length);
-  const Array x = floats({1, 1, 8}, random_floats(8, static_cast<uint32_t>(n)));
+  const Array x =
+      floats({1, 1, 2 * kColumns}, random_floats(2 * kColumns, static_cast<uint32_t>(n)));
   const Array mask = int64s({1, length}, std::vector<int64_t>(n, 1));
   const pfrt_io fed[2] = {x.io(), mask.io()};
   pfrt_io result{};
@@ -584,34 +587,22 @@ Values grouped_step(pfrt_session* session, const pfrt_run_desc* options, int64_t
   return value ? array_of(value.get()).as<float>() : Values();
 }
 
-constexpr int64_t kRoom = 12;
-const char* const kPasts[] = {"past_key", "past_value"};
-
-// A state whose caches have room for |kRoom| rows, each element of them |fill|.
-StateHandle grouped_state(pfrt_session* session, float fill) {
+// A state whose caches have room for |room| rows, each element of them |fill|.
+StateHandle grouped_state(pfrt_session* session, int64_t room, float fill) {
   StateHandle state =
       make_state(session, {pair_of("past_key", "present_key", PFRT_STATE_IN_PLACE),
                            pair_of("past_value", "present_value", PFRT_STATE_IN_PLACE)});
-  for (const char* past : kPasts) {
-    const auto room = value_of(floats({1, 2, kRoom, 4}, Values(2 * kRoom * 4, fill)));
-    EXPECT_TRUE(ok(api().state->set(state.get(), str(past), room.get())));
+  const auto value = value_of(
+      floats({1, 2, room, kColumns}, Values(static_cast<size_t>(room * 2 * kColumns), fill)));
+  for (const char* past : {"past_key", "past_value"}) {
+    EXPECT_TRUE(ok(api().state->set(state.get(), str(past), value.get())));
   }
   return state;
 }
 
-const void* data_in(pfrt_state* state, const char* input) {
-  pfrt_value* raw = nullptr;
-  EXPECT_TRUE(ok(api().state->get(state, str(input), &raw)));
-  const Handle<pfrt_value> value(raw);
-  pfrt_tensor t{};
-  t.struct_size = sizeof t;
-  EXPECT_TRUE(ok(api().value->tensor(raw, &t)));
-  return t.data;
-}
-
 // Beyond the keys a cache may hold anything, and steps have the bits of a cache that grows.
 TEST_F(States, caches_of_grouped_queries_are_written_in_place) {
-  constexpr int64_t kSteps = 15;  // the last ones are beyond the room
+  constexpr int64_t kRoom = 12, kSteps = 15;  // the last ones are beyond the room
   const auto session = make_session(env_.get(), grouped_queries());
   const auto steps = [&](pfrt_state* state, bool in_place) {
     const auto options = options_with(state);
@@ -619,7 +610,7 @@ TEST_F(States, caches_of_grouped_queries_are_written_in_place) {
     for (int64_t length = 1; length <= kSteps; ++length) {
       for (const float y : grouped_step(session.get(), options.get(), length)) all.push_back(y);
       if (in_place && length <= kRoom) {
-        EXPECT_EQ(value_in(state, "past_key").dims, (std::vector<int64_t>{1, 2, kRoom, 4}));
+        EXPECT_EQ(value_in(state, "past_key").dims, (std::vector<int64_t>{1, 2, kRoom, kColumns}));
       }
     }
     return all;
@@ -628,41 +619,34 @@ TEST_F(States, caches_of_grouped_queries_are_written_in_place) {
       make_state(session.get(), {pair_of("past_key", "present_key", PFRT_STATE_GROWS, 2),
                                  pair_of("past_value", "present_value", PFRT_STATE_GROWS, 2)});
   const Values expected = steps(growing.get(), false);
-  ASSERT_EQ(expected.size(), static_cast<size_t>(kSteps) * 8);
+  ASSERT_EQ(expected.size(), static_cast<size_t>(kSteps * 2 * kColumns));
   for (const float beyond : {0.0f, std::nanf(""), std::numeric_limits<float>::infinity()}) {
-    const StateHandle state = grouped_state(session.get(), beyond);
+    const StateHandle state = grouped_state(session.get(), kRoom, beyond);
     EXPECT_EQ(steps(state.get(), true), expected) << beyond;
   }
 }
 
-// No run has a second cache beside the one that was set, and one that the client still has, or
-// another state, stays as it is.
+// A limit of a run that leaves no memory for a second cache, of a megabyte.
+constexpr int64_t kLongRoom = 2000, kLittle = 400'000;
+
 TEST_F(States, caches_that_were_set_are_written_from_the_first_run_on) {
   const auto session = make_session(env_.get(), grouped_queries());
-  const StateHandle state = grouped_state(session.get(), 7);
-  const auto options = options_with(state.get());
-  const void* const memory[] = {data_in(state.get(), kPasts[0]), data_in(state.get(), kPasts[1])};
+  const StateHandle state = grouped_state(session.get(), kLongRoom, 7);
+  const RunDesc little({.memory_limit = kLittle, .state = state.get()});
   Values expected;
-  for (int64_t length = 1; length <= kRoom; ++length) {
-    expected = grouped_step(session.get(), options.get(), length);
-    for (size_t i = 0; i < 2; ++i) EXPECT_EQ(data_in(state.get(), kPasts[i]), memory[i]) << length;
-  }
-
-  const StateHandle shared = grouped_state(session.get(), 7);
+  for (int64_t length = 1; length <= 12; ++length)
+    expected = grouped_step(session.get(), little.get(), length);
+  ASSERT_EQ(expected.size(), static_cast<size_t>(2 * kColumns));
+  // What another state has too stays as it is.
+  const StateHandle shared = grouped_state(session.get(), kLongRoom, 7);
   const auto with_shared = options_with(shared.get());
-  pfrt_value* raw = nullptr;
-  ASSERT_TRUE(ok(api().state->get(shared.get(), str("past_key"), &raw)));
-  const Handle<pfrt_value> kept(raw);
   for (int64_t length = 1; length <= 2; ++length)
     grouped_step(session.get(), with_shared.get(), length);
-  EXPECT_EQ(array_of(kept.get()).as<float>(), Values(2 * kRoom * 4, 7));
-  pfrt_state* clone = nullptr;
-  ASSERT_TRUE(ok(api().state->clone(shared.get(), &clone)));
-  const StateHandle other(clone);
+  const StateHandle other = clone(shared.get());
+  const RunDesc with_other({.memory_limit = kLittle, .state = other.get()});
   const Array before = value_in(shared.get(), "past_key");
-  const auto with_other = options_with(other.get());
   Values found;
-  for (int64_t length = 3; length <= kRoom; ++length)
+  for (int64_t length = 3; length <= 12; ++length)
     found = grouped_step(session.get(), with_other.get(), length);
   EXPECT_EQ(found, expected);
   EXPECT_EQ(value_in(shared.get(), "past_key").bytes, before.bytes);
@@ -670,24 +654,22 @@ TEST_F(States, caches_that_were_set_are_written_from_the_first_run_on) {
 
 // The plan of a range ends where the cache does, also where no length beyond it belongs to one.
 TEST_F(States, full_caches_end_a_range) {
-  for (const int64_t from : {kRoom - 2, kRoom - 1, kRoom}) {
+  for (const int64_t from : {kLongRoom - 2, kLongRoom - 1, kLongRoom}) {
     const auto session = make_session(env_.get(), grouped_queries());
-    const StateHandle state = grouped_state(session.get(), 0);
-    const auto options = options_with(state.get());
-    const void* const memory = data_in(state.get(), "past_key");
-    for (int64_t length = from; length <= kRoom; ++length)
-      grouped_step(session.get(), options.get(), length);
+    const StateHandle state = grouped_state(session.get(), kLongRoom, 0);
+    const RunDesc little({.memory_limit = kLittle, .state = state.get()});
+    for (int64_t length = from; length <= kLongRoom; ++length)
+      grouped_step(session.get(), little.get(), length);
     pfrt_session_statistics before{}, after{};
     before.struct_size = after.struct_size = sizeof before;
-    for (int64_t length = kRoom - 3; length <= kRoom; ++length) {
-      grouped_step(session.get(), options.get(), length);
-      if (length == kRoom - 2) {
+    for (int64_t length = kLongRoom - 3; length <= kLongRoom; ++length) {
+      grouped_step(session.get(), little.get(), length);
+      if (length == kLongRoom - 2) {
         ASSERT_TRUE(ok(api().session->statistics(session.get(), &before)));
       }
     }
     ASSERT_TRUE(ok(api().session->statistics(session.get(), &after)));
     EXPECT_EQ(after.plans, before.plans) << from;
-    EXPECT_EQ(data_in(state.get(), "past_key"), memory) << from;
   }
 }
 
