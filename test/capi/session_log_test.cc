@@ -2,6 +2,7 @@
 //
 // Sessions with a log function of their own.
 #include <algorithm>
+#include <atomic>
 #include <future>
 #include <mutex>
 
@@ -15,7 +16,7 @@ namespace {
 struct Lines {
   std::mutex mutex;
   std::vector<std::string> lines;
-  int released = 0;
+  std::atomic<int> released{0};
 
   static void take(void* user, pfrt_log_level, pfrt_string line) {
     auto& self = *static_cast<Lines*>(user);
