@@ -89,7 +89,7 @@ main() {
         [ ${#files[@]} -gt 0 ] || return 0
         if [ ${#files[@]} -gt 60 ]; then
           echo "${#files[@]} sources differ: read without clang-tidy's analyzer"
-          : "${CHECKS:=-clang-analyzer-*}"
+          [ -n "$CHECKS" ] || CHECKS="-clang-analyzer-*"
         fi
         shift 2 ;;
       -*) echo "$1: unknown option" >&2; return 2 ;;
