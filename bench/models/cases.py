@@ -41,6 +41,7 @@ class Case:
     dims: dict = field(default_factory=dict)
     files: dict = field(default_factory=dict)  # inputs that are not random, by name
     refused: str = ""  # why there is no model
+    about: str = ""  # a note of its row
 
     def options(self):
         """As `pfrt` takes them."""
@@ -153,7 +154,7 @@ def exported(folder, form, names, exporter):
         subprocess.run([exporter, str(HERE / "exports" / "make.py"), str(folder / "exports"), "--form", form, "--only",
                         *absent], check=True)
     found = [(job, job.made() or {"refused": "there is no PyTorch to export it with"}) for job in jobs]
-    return [Case(job.network.name, job.model, refused=about.get("refused", ""),
+    return [Case(job.network.name, job.model, refused=about.get("refused", ""), about=about.get("about", ""),
                  files={name: job.folder / file for name, file in about.get("inputs", {}).items()})
             for job, about in found]
 

@@ -42,7 +42,7 @@ ASKED_AXES = 1.03
 # How far set C's outputs may be from the peer's, as RMS of the output that agrees least.
 FORM_TITLES = {"full": "batch 1", "pair": "batch 2", "small": "64 pixels", "dynamic": "symbolic axes",
                "half": "float16"}
-TOLERANCE, LOOSER = 1e-4, {"bf16": 0.1, "auto": 1e-2, "half": 2e-2}
+TOLERANCE, LOOSER = 1e-4, {"fast": 1e-3, "bf16": 0.1, "auto": 1e-2, "half": 2e-2}
 
 
 class PrecisionRefused(Exception):
@@ -252,6 +252,8 @@ def export_row(case, answer, tolerance):
     if "ratio" in row:
         difference = row["rms_difference"]
         row.update(asked=tolerance, met=difference is not None and difference <= tolerance and not answer["notes"])
+        if case.about:
+            row["notes"].append(case.about)
         if not row["met"]:
             row["notes"].append(f"results have to be those of the peer within {tolerance:g}")
     return row

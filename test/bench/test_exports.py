@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Set C without PyTorch: its list, what is kept of an export, its table, and what a registry that is absent means."""
+import importlib
 import os
 import shutil
 import subprocess
@@ -76,6 +77,7 @@ def test_what_is_exported_is_made_again_only_when_its_network_changes(tmp_path):
     assert Export(same, "full", tmp_path).made()
     for changed in (Network(network.name, other, network.feed, network.size, network.axes),
                     Network(network.name, network.make, network.feed, 256, network.axes),
+                    Network(network.name, network.make, network.feed, network.size, network.axes, older=True),
                     timm("segformer_b0")):
         assert Export(changed, "full", tmp_path).made() is None
     assert len({network.digest for network in NETWORKS.values()}) == len(NETWORKS)
@@ -103,6 +105,23 @@ def test_results_have_to_be_those_of_the_peer():
         assert row["met"] is met and row["ratio"] == 1.5
         assert any("within 0.0001" in note for note in row["notes"]) is not met
     assert "met" not in tables.export_row(case, {"refused": "why"}, 1e-4)
+
+
+def test_what_is_unlike_other_exports_is_a_note_that_costs_nothing():
+    row = tables.export_row(Case("m", Path("m.onnx"), about="by another exporter"), ANSWER, 1e-4)
+    assert row["met"] and row["notes"] == ["by another exporter"] and ANSWER["notes"] == []
+
+
+def test_an_exporter_s_reason_is_found_among_its_advice(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "test" / "clients"))
+    monkeypatch.syspath_prepend(str(ROOT / "bench" / "models" / "exports"))
+    reason = importlib.import_module("make").reason
+    said = ("Failed to export the model. \x1b[96mThis is step 1/3\x1b[0m\n- Debug `torch.export.export`\n\n"
+            "## Exception summary\n\n<class 'torch.fx.GuardOnDataDependentSymNode'>: Could not guard on Eq(u1, 0) "
+            "(unhinted: Eq(u1, 0)).  (Size-like symbols: u1)\n\nCaused by: (boxes.py:103 in nms)\nFor more, run")
+    assert reason(said) == "GuardOnDataDependentSymNode: Could not guard on Eq(u1, 0) (boxes.py:103 in nms)"
+    assert reason("<class 'ValueError'>: no axis 4\nmore") == "ValueError: no axis 4"
+    assert reason("Traceback\nValueError: odd") == ""
 
 
 def test_a_table_a_form_with_the_mean_and_the_least(tmp_path, exporter, capsys):

@@ -11,6 +11,7 @@ own, whose words are in export.log. Needs the packages of test/clients/python.ba
 import argparse
 import inspect
 import os
+import re
 import shutil
 import sys
 import time
@@ -75,19 +76,36 @@ def export(job):
             examples = fed = {name: value.astype(np.float16) if value.dtype.kind == "f" else value
                               for name, value in fed.items()}
         values = tuple(torch.from_numpy(value) for value in examples.values())
-        torch.onnx.export(model, values, str(job.model), input_names=list(fed), dynamo=True, verbose=False,
-                          external_data=False,
-                          dynamic_shapes=open_axes(model, values, job.network.axes) if dynamic else None)
-    _note_inputs(job, fed)
-
-
-def _note_inputs(job, fed):
+        about = _write(job, model, values, list(fed))
     import onnx
     graph = onnx.load(str(job.model), load_external_data=False).graph
     names = [port.name for port in graph.input]  # fewer than are fed where the network does not read one
     for index, name in enumerate(names):
         np.save(job.folder / f"{index}.npy", fed[name])
-    job.note(inputs={name: f"{index}.npy" for index, name in enumerate(names)})
+    job.note(inputs={name: f"{index}.npy" for index, name in enumerate(names)}, **about)
+
+
+def _write(job, model, values, names):
+    """Writes the model; what made.json says besides."""
+    import torch
+    shapes = open_axes(model, values, job.network.axes) if job.form == "dynamic" else None
+    try:
+        torch.onnx.export(model, values, str(job.model), input_names=names, dynamo=True, dynamic_shapes=shapes,
+                          verbose=False, external_data=False)
+        return {}
+    except torch.onnx.errors.OnnxExporterError as fault:
+        if not job.network.older:
+            raise
+        why = reason(str(fault))
+    torch.onnx.export(model, values, str(job.model), input_names=names, dynamo=False)
+    return {"about": f"by PyTorch's older exporter; the present one: {why}"}
+
+
+def reason(text):
+    """What is wrong, of a message or log in which an exporter says it among much advice; "" where it does not."""
+    found = re.search(r"^<class '[\w.]*?(\w+)'>: (.*?)(?: \(unhinted.*)?$", text, re.MULTILINE)
+    caused = re.search(r"^Caused by: (.*)", text, re.MULTILINE)
+    return " ".join([f"{found[1]}: {found[2]}", *([caused[1]] if caused else [])]) if found else ""
 
 
 def make(jobs, limit):
@@ -100,6 +118,7 @@ def make(jobs, limit):
     for job, fault in in_children(wanted, export, limit, SECONDS, lambda job: job.folder / "export.log"):
         done += 1
         if fault:
+            fault = reason((job.folder / "export.log").read_text(errors="replace")) or fault
             job.model.unlink(missing_ok=True)
             job.note(refused=fault)
         print(f"[{done}/{len(wanted)}, {time.monotonic() - started:.0f} s] {job.name}: " +

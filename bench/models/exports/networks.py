@@ -31,11 +31,12 @@ class Network:
     size: int
     axes: tuple
     forms: tuple = FORMS
+    older: bool = False  # PyTorch's older exporter writes it where the present one cannot
 
     def __post_init__(self):
         parts = [getattr(part, "source", None) or inspect.getsource(part) for part in (self.make, self.feed)]
-        # It changes when what is exported does.
-        self.digest = hashlib.sha256(f"{FORMAT} {parts} {self.size} {self.axes}".encode()).hexdigest()[:12]
+        text = f"{FORMAT} {parts} {self.size} {self.axes}{' older' * self.older}"
+        self.digest = hashlib.sha256(text.encode()).hexdigest()[:12]  # changes when what is exported does
 
 
 def sourced(source, function):
@@ -104,13 +105,14 @@ def masks(name, model):
     return torchvision(name, model, result="out", weights_backbone=None)
 
 
-def detector(name, model):
+def detector(name, model, **options):
+    """|options| leave few boxes: random weights give many with nearly equal scores, whose order is nobody's fault."""
     def make(size):
         import torchvision as package
         from modules import Detector
         return Detector(package.models.get_model(model, weights=None, weights_backbone=None, min_size=size,
-                                                 max_size=size, box_score_thresh=0.0))
-    return Network(name, sourced(f"detector {model}", make), scene, 320, (), ("full", "half"))
+                                                 max_size=size, **options))
+    return Network(name, sourced(f"detector {model} {options}", make), scene, 320, (), ("full",), older=True)
 
 
 def segformer_b0(size):
@@ -165,8 +167,9 @@ _ALL = (
     masks("lraspp_mobilenet", "lraspp_mobilenet_v3_large"), masks("fcn_resnet50", "fcn_resnet50"),
     torchvision("r3d_18", feed=clip, size=112, axes=ROWS),
     torchvision("raft_small", feed=frames, axes=ROWS, forms=ONE_SIZE, result=-1),
-    detector("fasterrcnn_mobilenet_320", "fasterrcnn_mobilenet_v3_large_320_fpn"),
-    detector("retinanet", "retinanet_resnet50_fpn"))
+    detector("fasterrcnn_mobilenet_320", "fasterrcnn_mobilenet_v3_large_320_fpn", box_score_thresh=0.0,
+             box_detections_per_img=20),
+    detector("retinanet", "retinanet_resnet50_fpn", detections_per_img=20))
 NETWORKS = {network.name: network for network in _ALL}
 
 
@@ -179,7 +182,10 @@ class Export:
         self.model, self._made = self.folder / "model.onnx", self.folder / "made.json"
 
     def made(self):
-        """What was noted: "inputs", files by name, or "refused", why there is no model. None where it is to be made."""
+        """What was noted, None where it is to be made: "inputs", files by name, or "refused", why there is no model.
+
+        "about" says what is unlike other exports.
+        """
         try:
             found = json.loads(self._made.read_text(encoding="utf-8"))
         except (OSError, ValueError):
