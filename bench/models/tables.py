@@ -42,7 +42,7 @@ ASKED_AXES = 1.03
 # How far set C's outputs may be from the peer's, as RMS of the output that agrees least.
 FORM_TITLES = {"full": "batch 1", "pair": "batch 2", "small": "64 pixels", "dynamic": "symbolic axes",
                "half": "float16"}
-TOLERANCE, LOOSER = 1e-4, {"fast": 1e-3, "bf16": 0.1, "auto": 1e-2, "half": 2e-2}
+TOLERANCE, LOOSER = 2e-4, {"fast": 1e-3, "bf16": 0.1, "auto": 1e-2, "half": 2e-2}
 
 
 class PrecisionRefused(Exception):
