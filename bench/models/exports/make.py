@@ -66,7 +66,7 @@ def export(job):
     with torch.no_grad():
         model = job.network.make(SMALL if job.form == "small" else job.network.size).eval()
         vary(model)
-        settle(model, [torch.from_numpy(value) for value in job.inputs(batch=2).values()])
+        settle(model, [torch.from_numpy(value) for value in job.inputs(batch=job.network.settled).values()])
         # Sizes of 1 and sizes that are equal would be taken for fixed ones.
         examples = job.inputs(batch=2 if dynamic or job.form == "pair" else 1,
                               more=32 if dynamic and 3 in job.network.axes else 0)

@@ -31,11 +31,13 @@ class Network:
     size: int
     axes: tuple
     forms: tuple = FORMS
+    settled: int = 2  # images that batch norms get their statistics of; more where a norm sees one value of each
     older: bool = False  # PyTorch's older exporter writes it where the present one cannot
 
     def __post_init__(self):
         parts = [getattr(part, "source", None) or inspect.getsource(part) for part in (self.make, self.feed)]
         text = f"{FORMAT} {parts} {self.size} {self.axes}{' older' * self.older}"
+        text += f" {self.settled}" * (self.settled != 2)
         self.digest = hashlib.sha256(text.encode()).hexdigest()[:12]  # changes when what is exported does
 
 
@@ -83,12 +85,12 @@ def typed_text(rng, batch, size, more):
 # ---------------------------------------------------------------------- networks of packages
 
 
-def timm(name, size=224, axes=IMAGE, resized=False, forms=FORMS, model=None):
+def timm(name, size=224, axes=IMAGE, resized=False, forms=FORMS, model=None, settled=2):
     """|resized|: the module is made for one size, which it is told."""
     def make(size):
         import timm as package
         return package.create_model(model or name, **({"img_size": size} if resized else {}))
-    return Network(name, sourced(f"timm {model or name} {resized}", make), image, size, axes, forms)
+    return Network(name, sourced(f"timm {model or name} {resized}", make), image, size, axes, forms, settled)
 
 
 def torchvision(name, model=None, feed=image, size=224, axes=IMAGE, forms=FORMS, result=None, **options):
@@ -150,7 +152,7 @@ def distilbert(size):
 
 
 _ALL = (
-    timm("levit_128s", axes=ROWS, resized=True), timm("mnasnet_small"),
+    timm("levit_128s", axes=ROWS, resized=True, settled=16), timm("mnasnet_small"),
     Network("segformer_b0", segformer_b0, image, 224, IMAGE), timm("lcnet_050"), timm("efficientnet_lite0"),
     Network("whisper_tiny_encoder", whisper_tiny_encoder, spectrogram, 3000, ROWS, ONE_SIZE),
     timm("mobilenetv3_large_100"), timm("efficientformer_l1", axes=ROWS, forms=ONE_SIZE), timm("focalnet_tiny_srf"),
@@ -159,7 +161,7 @@ _ALL = (
     Network("minilm_128", minilm, typed_text, 128, TOKENS, ONE_SIZE), timm("ghostnet_100"),
     Network("gpt2", gpt2, text, 64, TOKENS, ONE_SIZE), Network("distilbert", distilbert, text, 128, TOKENS, ONE_SIZE),
     timm("mixer_s32", model="mixer_s32_224", axes=ROWS, resized=True), timm("eca_resnet33ts"), timm("edgenext_small"),
-    timm("mobilevit_s", size=256, axes=ROWS), timm("cspresnet50"), timm("skresnet18"), timm("darknet53"),
+    timm("mobilevit_s", size=256, axes=ROWS), timm("cspresnet50"), timm("skresnet18", settled=16), timm("darknet53"),
     timm("repvgg_a0"), torchvision("resnet18"), torchvision("mobilenet_v2"), torchvision("mobilenet_v3_small"),
     torchvision("efficientnet_b0"), torchvision("regnet_y_400mf"), torchvision("shufflenet_v2", "shufflenet_v2_x1_0"),
     torchvision("swin_t", axes=ROWS), torchvision("swin_v2_t", axes=ROWS), torchvision("convnext_tiny"),
