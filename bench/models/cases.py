@@ -5,7 +5,7 @@ A: made by make_models.py, the transformers at batch 1 and 8. B: SqueezeNet and 
 of ../shared/zoo (or the folder PFRT_ZOO names), where every folder has model.onnx and, as ONNX's backend tests do, a
 test_data_set_0. Of that data only shapes and what is not float32 (rates, masks, token ids) are used: floats are random.
 Half: made too, in float16; the peer does not run bfloat16. Models in integers are made by integer_models.py, and
-measured line by line (integer_tables.py).
+measured line by line (integer_tables.py). C: networks as PyTorch exports them today (exports/make.py).
 """
 import os
 import subprocess
@@ -18,6 +18,7 @@ import onnx
 from onnx import TensorProto, numpy_helper
 
 from element_type import TYPES
+from exports.networks import exports
 
 HERE = Path(__file__).resolve().parent
 A = ("resnet50", "vgg19", "densenet121", "inception", "inception_v2", "zfnet512", "alexnet", "encoder", "decoder",
@@ -39,6 +40,8 @@ class Case:
     path: Path
     dims: dict = field(default_factory=dict)
     files: dict = field(default_factory=dict)  # inputs that are not random, by name
+    refused: str = ""  # why there is no model
+    about: str = ""  # a note of its row
 
     def options(self):
         """As `pfrt` takes them."""
@@ -141,6 +144,19 @@ def axes_cases(folder):
     write_models(folder, [f"{name}_{form}" for name in AXES for form in ("axes", "fixed")])
     return [(Case(name, folder / f"{name}_axes.onnx", {"N": 1, "T": 128}),
              Case(name, folder / f"{name}_fixed.onnx", {"N": 1, "T": 128})) for name in AXES]
+
+
+def exported(folder, form, names, exporter):
+    """Of set c in a form. |exporter|: an interpreter with PyTorch, which makes what is not there; may be None."""
+    jobs = exports(folder / "exports", [form], names)
+    absent = [job.network.name for job in jobs if job.made() is None]
+    if absent and exporter:
+        subprocess.run([exporter, str(HERE / "exports" / "make.py"), str(folder / "exports"), "--form", form, "--only",
+                        *absent], check=True)
+    found = [(job, job.made() or {"refused": "there is no PyTorch to export it with"}) for job in jobs]
+    return [Case(job.network.name, job.model, refused=about.get("refused", ""), about=about.get("about", ""),
+                 files={name: job.folder / file for name, file in about.get("inputs", {}).items()})
+            for job, about in found]
 
 
 def cases(name, folder):

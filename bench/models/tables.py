@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables of our latency beside ONNX Runtime's: run.sh, beside this file, builds what is needed and calls it.
 
-Sets are those of cases.py, and integer_tables.py's; `tiny` is what of B takes the peer under 0.2 ms on one thread. Each row is a `pfrt bench`,
-which takes the sides in turns, 100 ms each, and gives medians; a ratio is the peer's time over ours. What a side
-cannot run is listed with its reason and is not part of the mean.
+Sets are those of cases.py, and integer_tables.py's; `tiny` is what of B takes the peer under 0.2 ms on one thread. Each
+row is a `pfrt bench`, which takes the sides in turns, 100 ms each, and gives medians; a ratio is the peer's time over
+ours. What a side cannot run is listed with its reason and is not part of the mean.
 
 --start is session creation and first run, each in a process of its own (the median of --rounds); --memory is VmHWM of
 such a process, over models of at least 100 MB. --cold and --warm (start.py) count from before the process is started,
@@ -24,19 +24,25 @@ import onnx
 
 import integer_tables
 import start
-from cases import HERE, axes_cases, cases
+from cases import HERE, axes_cases, cases, exported
+from exports.networks import FORMS, NETWORKS
 from peer import Peer
 from results import Recorder, machine_isa, used_isa
 
 TINY_MS = 0.2
 LARGE_BYTES = 100e6
-SETS = ("a", "b", "tiny", "decode", "half", "axes", "integer")
-THREADS = {"a": (1, 2), "b": (1, 2), "tiny": (1,), "decode": (1,), "half": (1,)}  # axes: 1; integer: by line
+SETS = ("a", "b", "tiny", "decode", "half", "axes", "integer", "c")
+ASKED_FOR_ALONE = ("c",)  # of no other word of --set than their own: PyTorch takes 6 GB
+THREADS = {"a": (1, 2), "b": (1, 2), "tiny": (1,), "decode": (1,), "half": (1,), "c": (1,)}  # axes: 1; integer: by line
 # Requirements by set and precision: the geometric mean of the ratios, and the least ratio of a model.
 ASKED = {("a", "fp32"): (1.45, 1.12), ("a", "fast"): (1.9, None), ("a", "bf16"): (4.5, None), ("b", "fp32"): (1.7, 1.05),
          ("tiny", "fp32"): (2.0, None), ("decode", "fp32"): (1.0, None), ("decode", "bf16"): (1.8, None)}
 ASKED_START, ASKED_MEMORY = 5.0, 0.7
 ASKED_AXES = 1.03
+# How far set C's outputs may be from the peer's, as RMS of the output that agrees least.
+FORM_TITLES = {"full": "batch 1", "pair": "batch 2", "small": "64 pixels", "dynamic": "symbolic axes",
+               "half": "float16"}
+TOLERANCE, LOOSER = 2e-4, {"fast": 1e-3, "bf16": 0.1, "auto": 1e-2, "half": 2e-2}
 
 
 class PrecisionRefused(Exception):
@@ -140,6 +146,7 @@ class Report:
 
     LATENCY = {"ours_ms": ("ours ms", ".4g"), "peer_ms": ("peer ms", ".4g"), "ratio": ("ratio", ".3f"),
                "rms_difference": ("differ", ".1e")}
+    EXPORTS = {**LATENCY, "width": 26}
     DECODE = {**LATENCY, "ours_gbs": ("ours GB/s", ".1f"), "peer_gbs": ("peer GB/s", ".1f")}
     START = {"ours_ms": ("ours ms", ".4g"), "peer_ms": ("peer ms", ".4g"), "ratio": ("ratio", ".3f")}
     AXES = {"axes_ms": ("axes ms", ".4g"), "fixed_ms": ("fixed ms", ".4g"), "ratio": ("axes/fixed", ".3f")}
@@ -223,7 +230,7 @@ def latency_tables(bench, report, sets, args):
         return (row_of(c, bench.run(c, threads, precision)) for c in cases(name, args.models))
 
     for name in sets:
-        if name in ("axes", "integer"):
+        if name in ("axes", "integer", "c"):
             continue
         for threads in THREADS[name] if name == "tiny" or not args.threads else args.threads:
             for precision in args.precision:
@@ -238,6 +245,33 @@ def latency_tables(bench, report, sets, args):
                                     ASKED.get((name, precision), (None, None)))
                 if name == "b" and threads == 1:
                     measured_b[precision] = rows
+
+
+def export_row(case, answer, tolerance):
+    row = latency_row(case, answer)
+    if "ratio" in row:
+        difference = row["rms_difference"]
+        row.update(asked=tolerance, met=difference is not None and difference <= tolerance and not answer["notes"])
+        if case.about:
+            row["notes"].append(case.about)
+        if not row["met"]:
+            row["notes"].append(f"results have to be those of the peer within {tolerance:g}")
+    return row
+
+
+def export_tables(bench, report, args):
+    """Set C, a table a form."""
+    names = [name for name in NETWORKS if not args.networks or name in args.networks]
+    for form in args.form:
+        found = exported(args.models, form, names, args.exporter)
+        for threads in args.threads or THREADS["c"]:
+            for precision in args.precision:
+                tolerance = max(LOOSER.get(key, TOLERANCE) for key in (form, precision))
+                rows = ({"model": case.name, "refused": case.refused} if case.refused else
+                        export_row(case, bench.run(case, threads, precision), tolerance) for case in found)
+                about = {"set": "c" if form == "full" else f"c {form}", "threads": threads, "precision": precision}
+                report.table(f"set C, {FORM_TITLES[form]}, {threads} thread(s), {precision}", about, report.EXPORTS,
+                             rows)
 
 
 def axes_row(bench, case, fixed, precision):
@@ -307,12 +341,30 @@ def launch_tables(bench, report, args):
                              (memory_row(c, launched(c)) for c in large), (ASKED_MEMORY, None), better=min)
 
 
+def take_only(parser, args, sets):
+    """Sets |args.lines| and |args.networks| from --only, and --form's default."""
+    args.lines = sorted({int(word) for word in args.only or () if word.isdecimal()})
+    args.networks = {word for word in args.only or () if not word.isdecimal()}
+    if args.lines and "integer" not in sets:
+        parser.error("--only with numbers chooses lines of set integer")
+    if args.networks and "c" not in sets:
+        parser.error("--only with names chooses networks of set c")
+    if wrong := [str(line) for line in args.lines if line not in integer_tables.LINES]:
+        parser.error(f"--only: set integer has lines 1 to {integer_tables.LINES[-1]}, and no {', '.join(wrong)}")
+    if wrong := sorted(args.networks - set(NETWORKS)):
+        parser.error(f"--only: set c has no {', '.join(wrong)}; it has {', '.join(NETWORKS)}")
+    if args.form and "c" not in sets:
+        parser.error("--form chooses forms of set c")
+    args.form = args.form or ["full"]
+
+
 def main():
     parser = argparse.ArgumentParser(prog="run.sh", description="Measure models beside ONNX Runtime.")
     parser.add_argument("--tool", required=True, help="pfrt")
     parser.add_argument("--peer", required=True, help="ONNX Runtime's shared library")
     parser.add_argument("--models", required=True, type=Path, help="folder for the models that are made")
-    parser.add_argument("--set", nargs="+", choices=(*SETS, "all"), help="default: all, unless --memory, --start, --cold or --warm")
+    parser.add_argument("--set", nargs="+", choices=(*SETS, "all"),
+                        help="default: all, which is all but c, unless --memory, --start, --cold or --warm")
     parser.add_argument("--threads", nargs="+", type=int, help="default: 1 and 2 for a and b, 1 for the rest; set integer has its own")
     parser.add_argument("--precision", nargs="+", help="default: fp32; set integer has its own")
     parser.add_argument("--seconds", type=float, default=5, help="for each side of a row; default 5")
@@ -325,8 +377,10 @@ def main():
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--record", action="store_true", help="add latencies to bench/results/<processor>.tsv")
     parser.add_argument("--peer-isa", help="with PFRT_ISA: the set that the peer is held to as well")
-    parser.add_argument("--only", nargs="+", type=int, choices=integer_tables.LINES, metavar="LINE",
-                        help="of set integer, by number; default: all")
+    parser.add_argument("--only", nargs="+", metavar="WHAT",
+                        help="lines of set integer, by number, and networks of set c, by name; default: all")
+    parser.add_argument("--form", nargs="+", choices=FORMS, help="of set c; default: full")
+    parser.add_argument("--exporter", help="an interpreter with PyTorch, which makes models of set c")
     parser.add_argument("--llama", nargs=2, metavar=("PROGRAM", "LIBRARIES"),
                         help="llama.cc built, and the folder of llama.cpp's libraries")
     args = parser.parse_args()
@@ -335,9 +389,8 @@ def main():
 
     apart = args.memory or args.start or args.cold or args.warm
     wanted = args.set or ([] if apart else ["all"])
-    sets = [s for s in SETS if s in wanted or "all" in wanted]
-    if args.only and "integer" not in sets:
-        parser.error("--only chooses lines of set integer")
+    sets = [s for s in SETS if s in wanted or "all" in wanted and s not in ASKED_FOR_ALONE]
+    take_only(parser, args, sets)
     if sets == ["integer"] and (args.threads or args.precision):
         parser.error("set integer has its own --threads and --precision")
     args.precision = args.precision or ["fp32"]
@@ -351,7 +404,9 @@ def main():
     if "axes" in sets:
         axes_tables(bench, report, args)
     if "integer" in sets:
-        integer_tables.Tables(bench, report, machine, args).print(sorted(set(args.only or integer_tables.LINES)))
+        integer_tables.Tables(bench, report, machine, args).print(args.lines or integer_tables.LINES)
+    if "c" in sets:
+        export_tables(bench, report, args)
     launch_tables(bench, report, args)
     for warm in [w for w, asked in ((False, args.cold), (True, args.warm)) if asked]:
         start.tables(args.starter, report, [c for s in ("a", "b") for c in cases(s, args.models)], args, warm,
