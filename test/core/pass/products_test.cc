@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rewrites around products with constant weights: normalisations behind them, windows that see
+// padding, and products written by letters.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "test/core/pass/graphs.h"
+
+namespace pfrt::test {
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity(),
+                 kNaN = std::numeric_limits<double>::quiet_NaN();
+using Sizes = std::vector<std::map<std::string, int64_t>>;
+const Sizes kProductBatches{{{"N", 2}}, {{"N", 1}}, {{"N", 0}}};
+
+std::string batch_normalised(PassGraph& g, const std::string& x, int64_t channels,
+                             pfrt_dtype dtype = PFRT_DTYPE_FLOAT32) {
+  return g.node("BatchNormalization",
+                {x, g.weights({channels}, 0.5, 1.5, dtype), g.weights({channels}, -1, 1, dtype),
+                 g.weights({channels}, -1, 1, dtype), g.weights({channels}, 0.5, 2, dtype)});
+}
+
+std::string reshape(PassGraph& g, const std::string& x, const std::vector<int64_t>& shape) {
+  return g.node("Reshape", {x, g.ints(shape)});
+}
+
+TEST(FoldBatchNorm, rows_of_a_batch_are_normalised_as_one_matrix) {
+  for (const int sum : {0, 1, 2}) {
+    PassGraph g;
+    std::string x = g.node("MatMul", {g.input("x", {"N", "4", "3"}), g.weights({3, 6})});
+    if (sum == 1) x = g.node("Add", {x, g.weights({6})});
+    if (sum == 2) x = g.node("Add", {g.weights({1, 6}), x});
+    x = batch_normalised(g, reshape(g, x, {-1, 6}), 6);
+    g.output(reshape(g, x, {-1, 4, 6}));
+    EXPECT_EQ(g.optimised(kProductBatches), "MatMul, Add, Reshape");
+    EXPECT_EQ(g.applied("FoldBatchNorm"), 1u);
+  }
+}
+
+TEST(FoldBatchNorm, a_normalisation_without_shift_needs_no_sum) {
+  PassGraph g;
+  const std::string x = g.node("MatMul", {g.input("x", {"N", "4", "3"}), g.weights({3, 2})});
+  const std::string zeros = g.constant({0, 0}, {2});
+  g.output(g.node("BatchNormalization",
+                  {reshape(g, x, {-1, 2}), g.weights({2}), zeros, zeros, g.weights({2}, 0.5, 2)}));
+  EXPECT_EQ(g.optimised(kProductBatches), "MatMul, Reshape");
+}
+
+TEST(FoldBatchNorm, channels_are_followed_through_every_movement) {
+  const auto movements = [](PassGraph& g, const std::string& x, int kind) -> std::string {
+    switch (kind) {
+      case 0:
+        return g.node("Transpose", {x}, {perm({0, 2, 1})});
+      case 1:
+        return reshape(g, g.node("Transpose", {x}, {perm({0, 2, 1})}), {0, 6, 2, 2});
+      case 2:
+        return g.node(
+            "Squeeze",
+            {g.node("Unsqueeze", {g.node("Flatten", {x}, {axis(2)}), g.ints({0})}), g.ints({0})});
+      case 3:  // a channel is two columns
+        return reshape(g, x, {-1, 3, 2});
+      case 4:  // columns are groups of the same channels
+        return reshape(g, x, {-1, 3});
+      default:
+        return g.node("Transpose", {reshape(g, x, {-1, 2, 2, 6})}, {perm({0, 3, 1, 2})});
+    }
+  };
+  constexpr int64_t kChannels[] = {6, 6, 6, 3, 3, 6};
+  for (int kind = 0; kind < 6; ++kind)
+    for (const bool biased : {false, true}) {
+      PassGraph g;
+      std::string x = g.node("MatMul", {g.input("x", {"N", "4", "5"}), g.weights({5, 6})});
+      if (biased) x = g.node("Add", {x, g.weights({6})});
+      g.output(g.node("Relu", {batch_normalised(g, movements(g, x, kind), kChannels[kind])}));
+      EXPECT_EQ(g.optimised(kProductBatches).find("BatchNormalization"), std::string::npos) << kind;
+      EXPECT_EQ(g.applied("FoldBatchNorm"), 1u) << kind;
+    }
+}
+
+TEST(FoldBatchNorm, other_products_take_it_too) {
+  PassGraph g;
+  const std::string x = g.input("x", {"N", "3", "2", "2"});
+  std::string y = g.node("Conv", {x, g.weights({4, 3, 1, 1}), g.weights({4})});
+  y = batch_normalised(g, reshape(g, y, {0, 4, 4}), 4);
+  g.output(g.node("Relu", {y}));
+  std::string z = g.node("Gemm", {g.node("Flatten", {x}), g.weights({8, 12}), g.weights({8})},
+                         {Attribute::of_int("transB", 1)});
+  g.output(g.node("Exp", {batch_normalised(g, reshape(g, z, {-1, 8, 1}), 8)}));
+  EXPECT_EQ(g.optimised(kProductBatches).find("BatchNormalization"), std::string::npos);
+  EXPECT_EQ(g.applied("FoldBatchNorm"), 2u);
+}
+
+TEST(FoldBatchNorm, short_floats_are_folded) {
+  PassGraph g;
+  const auto f16 = PFRT_DTYPE_FLOAT16;
+  const std::string x =
+      g.node("MatMul", {g.input("x", {"N", "4", "3"}, f16), g.weights({3, 6}, -1, 1, f16)});
+  g.output(batch_normalised(g, reshape(g, x, {-1, 6}), 6, f16));
+  EXPECT_EQ(g.optimised(kProductBatches, 2e-2).find("BatchNormalization"), std::string::npos);
+}
+
+TEST(FoldBatchNorm, stays_where_its_channels_are_no_columns) {
+  const auto left = [](int64_t channels, const std::vector<int64_t>& shape) {
+    PassGraph g;
+    const std::string x = g.node("MatMul", {g.input("x", {"N", "4", "3"}), g.weights({3, 6})});
+    g.output(batch_normalised(g, reshape(g, x, shape), channels));
+    return g.optimised(kProductBatches);
+  };
+  EXPECT_EQ(left(4, {-1, 4, 6}), "MatMul, BatchNormalization");          // rows
+  EXPECT_EQ(left(24, {-1, 24}), "MatMul, Reshape, BatchNormalization");  // rows and columns
+  EXPECT_EQ(left(4, {-1, 4}), "MatMul, Reshape, BatchNormalization");    // across columns
+}
+
+TEST(FoldBatchNorm, stays_where_something_else_reads_the_product) {
+  for (const int kind : {0, 1, 2, 3}) {
+    PassGraph g;
+    const std::string x = g.node("MatMul", {g.input("x", {"N", "4", "3"}), g.weights({3, 6})});
+    const std::string sum = g.node("Add", {x, g.weights({6})}), rows = reshape(g, sum, {-1, 6});
+    g.output(batch_normalised(g, rows, 6));
+    if (kind == 0) g.output(rows);
+    if (kind == 1) g.output(sum);
+    if (kind == 2) g.output(g.node("Relu", {x}));
+    if (kind == 3) g.output(g.node("Exp", {rows}));
+    EXPECT_NE(g.optimised(kProductBatches).find("BatchNormalization"), std::string::npos) << kind;
+    EXPECT_EQ(g.applied("FoldBatchNorm"), 0u) << kind;
+  }
+}
+
+TEST(FoldBatchNorm, weights_of_two_products_are_scaled_for_one) {
+  PassGraph g;
+  const std::string w = g.weights({3, 6}), x = g.input("x", {"N", "4", "3"});
+  g.output(batch_normalised(g, reshape(g, g.node("MatMul", {x, w}), {-1, 6}), 6));
+  g.output(batch_normalised(g, reshape(g, g.node("MatMul", {g.node("Neg", {x}), w}), {-1, 6}), 6));
+  g.output(g.node("MatMul", {g.node("Exp", {x}), w}));
+  EXPECT_EQ(g.optimised(kProductBatches).find("BatchNormalization"), std::string::npos);
+  EXPECT_EQ(g.applied("FoldBatchNorm"), 2u);
+}
+
+// What is not finite would become NaN, or something else, in the weights.
+TEST(FoldBatchNorm, unusual_numbers_stay_as_they_are) {
+  const auto folds = [](const std::vector<double>& scale, const std::vector<double>& shift,
+                        const std::vector<double>& variance, const std::vector<double>& weights,
+                        const std::vector<double>& bias) {
+    PassGraph g;
+    std::string x = g.node("MatMul", {g.input("x", {"N", "2", "1"}), g.constant(weights, {1, 2})});
+    x = g.node("Add", {x, g.constant(bias, {2})});
+    g.output(g.node("BatchNormalization",
+                    {reshape(g, x, {-1, 2}), g.constant(scale, {2}), g.constant(shift, {2}),
+                     g.constant({0, 0.5}, {2}), g.constant(variance, {2})}));
+    const std::string left = g.optimised(kProductBatches);
+    return left.find("BatchNormalization") == std::string::npos;
+  };
+  const std::vector<double> ones{1, 1}, some{0.5, -2};
+  EXPECT_TRUE(folds(some, ones, ones, ones, ones));
+  EXPECT_FALSE(folds(some, ones, {-1, 1}, ones, ones));
+  EXPECT_FALSE(folds(some, ones, {kNaN, 1}, ones, ones));
+  EXPECT_FALSE(folds({kInf, 1}, ones, ones, ones, ones));
+  EXPECT_FALSE(folds({1e-30, 1}, ones, ones, ones, ones));
+  EXPECT_FALSE(folds({1e15, 1}, ones, ones, {1e30, 1}, ones));
+  EXPECT_FALSE(folds(some, {kInf, 0}, ones, ones, ones));
+  EXPECT_FALSE(folds({1e15, 1}, ones, ones, ones, {1e30, 1}));
+}
+
+}  // namespace
+}  // namespace pfrt::test
