@@ -28,6 +28,7 @@ std::span<const RuleFamily> rule_families() {
       {RulePass::kFusion, "merge_matmuls", merge_matmul_rules},
       {RulePass::kFusion, "conv", conv_rules},
       {RulePass::kFusion, "batch_norm", batch_norm_rules},
+      {RulePass::kFusion, "taps", tap_rules},
       {RulePass::kFusion, "pool", pool_rules},
       {RulePass::kLayout, "transpose", transpose_rules},
       {RulePass::kLayout, "split_concat", late_split_concat_rules},

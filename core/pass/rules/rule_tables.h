@@ -22,6 +22,7 @@ std::span<const Rule> control_rules();     // bodies of known conditions
 std::span<const Rule> identity_rules();    // nodes whose output is their input
 std::span<const Rule> conv_rules();        // normalisation, scale, bias and padding into products
 std::span<const Rule> batch_norm_rules();  // behind products, through movement
+std::span<const Rule> tap_rules();         // windows that see padding
 std::span<const Rule> normalization_rules();            // raised from arithmetic
 std::span<const Rule> normalization_parameter_rules();  // scale and bias
 std::span<const Rule> activation_rules();               // raised from arithmetic

@@ -165,5 +165,85 @@ TEST(FoldBatchNorm, unusual_numbers_stay_as_they_are) {
   EXPECT_FALSE(folds({1e15, 1}, ones, ones, ones, {1e30, 1}));
 }
 
+// ---------------------------------------------------------------------------------------- windows
+
+struct WindowOf {
+  std::vector<int64_t> image, kernel, pads, dilations, strides, left;  // |left|: the kernel after
+};
+
+std::string conv_of(PassGraph& g, const WindowOf& w, const std::string& x,
+                    const std::string& weights) {
+  return g.node("Conv", {x, weights, g.weights({4})},
+                {Attribute::of_ints("pads", w.pads), Attribute::of_ints("dilations", w.dilations),
+                 Attribute::of_ints("strides", w.strides), Attribute::of_int("group", 2)});
+}
+
+TEST(LiveTaps, a_kernel_keeps_the_taps_that_see_the_image) {
+  const WindowOf windows[] = {
+      {{7, 7}, {3, 3}, {8, 8, 8, 8}, {8, 8}, {1, 1}, {1, 1}},
+      {{7, 7}, {3, 3}, {7, 7, 7, 7}, {7, 7}, {1, 1}, {1, 1}},
+      {{7, 7}, {3, 3}, {6, 6, 6, 6}, {6, 6}, {1, 1}, {3, 3}},
+      {{7, 5}, {3, 3}, {6, 6, 6, 6}, {6, 6}, {1, 1}, {3, 1}},
+      {{1, 1}, {3, 3}, {1, 1, 1, 1}, {1, 1}, {2, 2}, {1, 1}},
+      {{1, 4}, {3, 5}, {1, 0, 1, 1}, {1, 1}, {1, 1}, {1, 4}},
+      {{1, 2}, {3, 5}, {1, 3, 1, 0}, {1, 1}, {1, 1}, {1, 2}},
+      {{2, 3}, {5, 3}, {8, 3, 8, 3}, {4, 3}, {3, 2}, {1, 1}},
+      {{6}, {3}, {6, 6}, {6}, {1}, {1}},
+      {{6}, {4}, {10, 5}, {5}, {2}, {2}},
+      {{2, 2, 2}, {3, 3, 3}, {2, 1, 2, 2, 1, 2}, {2, 1, 2}, {1, 1, 1}, {1, 3, 1}},
+  };
+  for (const WindowOf& w : windows) {
+    PassGraph g;
+    std::vector<std::string> x_dims{"N", "6"};
+    Dims w_dims{4, 3};
+    for (const int64_t size : w.image) x_dims.push_back(std::to_string(size));
+    w_dims.insert(w_dims.end(), w.kernel.begin(), w.kernel.end());
+    g.output(conv_of(g, w, g.input("x", x_dims), g.weights(w_dims)));
+    EXPECT_EQ(g.optimised(kProductBatches, 1e-5, OptLevel::kExtended), "Conv");
+    const Dims dims = g.graph().constant(g.find("Conv")->inputs[1])->dims;
+    EXPECT_EQ(std::vector<int64_t>(dims.begin() + 2, dims.end()), w.left)
+        << testing::PrintToString(w.image) << testing::PrintToString(w.kernel);
+    EXPECT_EQ(g.applied("LiveTaps"), w.left == w.kernel ? 0u : 1u);
+  }
+}
+
+TEST(LiveTaps, a_kernel_of_unknown_images_and_one_that_sees_nothing_stay) {
+  PassGraph g;
+  const WindowOf w{{}, {3, 3}, {8, 8, 8, 8}, {8, 8}, {1, 1}, {}};
+  g.output(conv_of(g, w, g.input("x", {"N", "6", "S", "S"}), g.weights({4, 3, 3, 3})));
+  EXPECT_EQ(g.optimised({{{"N", 1}, {"S", 7}}, {{"N", 1}, {"S", 12}}}), "Conv");
+  EXPECT_EQ(g.applied("LiveTaps"), 0u);
+  PassGraph h;
+  const WindowOf beside{{}, {2, 1}, {2, 0, 2, 0}, {4, 1}, {1, 1}, {}};
+  h.output(conv_of(h, beside, h.input("x", {"N", "6", "1", "1"}), h.weights({4, 3, 2, 1})));
+  EXPECT_EQ(h.optimised(kProductBatches), "Conv");
+  EXPECT_EQ(h.applied("LiveTaps"), 0u);
+}
+
+TEST(LiveTaps, weights_that_are_not_finite_or_no_constants_stay) {
+  const WindowOf w{{}, {3}, {5, 5}, {5}, {1}, {}};
+  for (const double odd : {kNaN, kInf}) {
+    PassGraph g;
+    std::vector<double> weights(36, 1);
+    weights[0] = odd;
+    g.output(conv_of(g, w, g.input("x", {"N", "6", "4"}), g.constant(weights, {4, 3, 3})));
+    EXPECT_EQ(g.optimised(kProductBatches), "Conv");
+    EXPECT_EQ(g.applied("LiveTaps"), 0u);
+  }
+  PassGraph g;
+  g.output(conv_of(g, w, g.input("x", {"N", "6", "4"}), g.input("w", {"4", "3", "3"})));
+  EXPECT_EQ(g.optimised(kProductBatches), "Conv");
+  EXPECT_EQ(g.applied("LiveTaps"), 0u);
+}
+
+TEST(LiveTaps, weights_of_two_convolutions_are_cut_for_one) {
+  PassGraph g;
+  const std::string w = g.weights({4, 3, 3}), x = g.input("x", {"N", "6", "4"});
+  g.output(conv_of(g, {{}, {3}, {5, 5}, {5}, {1}, {}}, x, w));
+  g.output(conv_of(g, {{}, {3}, {1, 1}, {1}, {1}, {}}, x, w));
+  EXPECT_EQ(g.optimised(kProductBatches), "Conv, Conv");
+  EXPECT_EQ(g.applied("LiveTaps"), 1u);
+}
+
 }  // namespace
 }  // namespace pfrt::test
