@@ -14,6 +14,7 @@ std::span<const RuleFamily> rule_families() {
       {RulePass::kFusion, "shape_range", shape_range_rules},
       {RulePass::kFusion, "scatter", scatter_rules},
       {RulePass::kFusion, "expand", expand_rules},
+      {RulePass::kFusion, "einsum", einsum_rules},
       {RulePass::kFusion, "cast", cast_rules},
       {RulePass::kFusion, "quantized_moves", quantized_move_rules},
       {RulePass::kFusion, "quantized_matmuls", quantized_matmul_rules},

@@ -40,6 +40,7 @@ std::span<const Rule> shape_range_rules();        // parts of a Shape
 std::span<const Rule> late_split_concat_rules();  // Splits in place of Slices
 std::span<const Rule> scatter_rules();            // assignments to slices
 std::span<const Rule> expand_rules();             // copies that broadcasting makes anyway
+std::span<const Rule> einsum_rules();             // products, sums and transposes by letters
 std::span<const Rule> pool_rules();               // maxima before activations
 std::span<const Rule> cast_rules();               // chains of casts
 std::span<const Rule> transpose_rules();          // transposes that meet, and that move to meet

@@ -245,5 +245,126 @@ TEST(LiveTaps, weights_of_two_convolutions_are_cut_for_one) {
   EXPECT_EQ(g.applied("LiveTaps"), 1u);
 }
 
+// ---------------------------------------------------------------------------------------- letters
+
+struct Letters {
+  const char* equation;
+  std::vector<std::vector<std::string>> dims;
+  std::vector<size_t> constants = {};
+};
+
+std::string by_letters(const Letters& of, pfrt_dtype dtype = PFRT_DTYPE_FLOAT32,
+                       uint64_t* applied = nullptr) {
+  PassGraph g;
+  std::vector<std::string> inputs;
+  for (size_t i = 0; i < of.dims.size(); ++i) {
+    const bool constant = std::ranges::find(of.constants, i) != of.constants.end();
+    Dims dims;
+    for (const std::string& dim : of.dims[i])
+      if (constant) dims.push_back(std::stoll(dim));
+    inputs.push_back(constant ? g.weights(dims, -1, 1, dtype)
+                              : g.input("x" + std::to_string(i), of.dims[i], dtype));
+  }
+  const std::string out = g.node("Einsum", inputs, {Attribute::of_string("equation", of.equation)});
+  g.output(g.node("Neg", {out}));
+  const double tolerance = dtype == PFRT_DTYPE_FLOAT16 ? 1e-2 : 1e-5;
+  const std::string left =
+      g.optimised({{{"N", 2}, {"M", 3}}, {{"N", 1}, {"M", 1}}, {{"N", 0}, {"M", 2}}}, tolerance);
+  if (applied) *applied = g.applied("EinsumByLetters");
+  return left;
+}
+
+TEST(EinsumByLetters, products_sums_and_transposes_are_written_as_such) {
+  const Letters all[] = {
+      {"ij->ji", {{"N", "3"}}},
+      {"ij->i", {{"N", "3"}}},
+      {"ijk->ki", {{"N", "3", "M"}}},
+      {"ij->", {{"N", "3"}}},
+      {"ij", {{"N", "3"}}},
+      {"...ij->...ji", {{"2", "N", "3"}}},
+      {"i...->...", {{"4", "N", "3"}}},
+      {"ij,jk->ik", {{"N", "3"}, {"3", "4"}}},
+      {"ij,jk", {{"N", "3"}, {"3", "4"}}, {1}},
+      {"ji,jk->ki", {{"3", "N"}, {"3", "4"}}, {1}},
+      {"oi,bi->bo", {{"5", "3"}, {"N", "3"}}, {0}},
+      {"bij,bjk->bik", {{"N", "2", "3"}, {"N", "3", "4"}}},
+      {"bghid,bghjd->bghij", {{"N", "2", "3", "M", "4"}, {"N", "2", "3", "M", "4"}}},
+      {"bghij,bghjd->bghid", {{"N", "2", "3", "M", "5"}, {"N", "2", "3", "5", "4"}}},
+      {"bhwc,hkc->bhwk", {{"N", "3", "2", "4"}, {"3", "5", "4"}}},
+      {"bhwc,wkc->bhwk", {{"N", "3", "2", "4"}, {"2", "5", "4"}}, {1}},
+      {"bnd,dhk->bhnk", {{"N", "M", "6"}, {"6", "2", "3"}}, {1}},
+      {"bhnk,hkd->bnd", {{"N", "2", "M", "3"}, {"2", "3", "6"}}, {1}},
+      {"nkctv,kvw->nctw", {{"N", "2", "3", "M", "4"}, {"2", "4", "5"}}, {1}},
+      {"bd,d->b", {{"N", "3"}, {"3"}}},
+      {"d,bd->b", {{"3"}, {"N", "3"}}},
+      {"d,dk->k", {{"3"}, {"3", "4"}}},
+      {"bn,bnd->bd", {{"N", "3"}, {"N", "3", "4"}}},
+      {"bnd,bn->bd", {{"N", "3", "4"}, {"N", "3"}}},
+      {"bi,bi->b", {{"N", "3"}, {"N", "3"}}},
+      {"i,i->", {{"3"}, {"3"}}},
+      {"ij,ij->", {{"N", "3"}, {"N", "3"}}},
+      {"i,j->ij", {{"N"}, {"M"}}},
+      {"i,j->ji", {{"N"}, {"M"}}},
+      {"nchw,nc->nchw", {{"N", "2", "M", "3"}, {"N", "2"}}},
+      {"nc,nhwc->nchw", {{"N", "2"}, {"N", "M", "3", "2"}}},
+      {",ij->ij", {{}, {"N", "3"}}},
+      {"...ij,...jk->...ik", {{"N", "2", "3"}, {"3", "4"}}},
+      {"...ij,...jk->...ik", {{"M", "1", "2", "3"}, {"4", "3", "4"}}},
+      {"...i,...i->...", {{"N", "3"}, {"2", "1", "3"}}},
+  };
+  for (const Letters& of : all)
+    for (const auto dtype : {PFRT_DTYPE_FLOAT32, PFRT_DTYPE_FLOAT64}) {
+      uint64_t applied = 0;
+      const std::string left = by_letters(of, dtype, &applied);
+      EXPECT_EQ(left.find("Einsum"), std::string::npos) << of.equation << ": " << left;
+      EXPECT_NE(left.find("Neg"), std::string::npos) << of.equation << ": " << left;
+      EXPECT_EQ(applied, 1u) << of.equation;
+    }
+}
+
+TEST(EinsumByLetters, products_take_no_more_operators_than_they_need) {
+  EXPECT_EQ(by_letters({"ij,jk->ik", {{"N", "3"}, {"3", "4"}}}), "MatMul, Neg");
+  EXPECT_EQ(by_letters({"nld,de->nle", {{"N", "M", "3"}, {"3", "4"}}, {1}}), "MatMul, Neg");
+  EXPECT_EQ(by_letters({"oi,bi->bo", {{"5", "3"}, {"N", "3"}}, {0}}), "Gemm, Neg");
+  EXPECT_EQ(by_letters({"bij,bjk->bik", {{"N", "2", "3"}, {"N", "3", "4"}}}), "MatMul, Neg");
+  EXPECT_EQ(by_letters({"bjk,bij->bik", {{"N", "3", "4"}, {"N", "2", "3"}}}), "MatMul, Neg");
+  EXPECT_EQ(by_letters({"nc,nc->nc", {{"N", "3"}, {"N", "3"}}}), "Mul, Neg");
+  EXPECT_EQ(by_letters({"bij,bjk->bik", {{"N", "2", "3"}, {"N", "3", "4"}}}, PFRT_DTYPE_FLOAT16),
+            "MatMul, Neg");
+}
+
+TEST(EinsumByLetters, what_has_no_such_form_stays) {
+  for (const Letters& of :
+       {Letters{"ii->i", {{"3", "3"}}}, Letters{"iij,jk->ik", {{"2", "2", "3"}, {"3", "4"}}},
+        Letters{"ij,jk,kl->il", {{"N", "3"}, {"3", "4"}, {"4", "2"}}},
+        Letters{"ij,jk->k", {{"N", "3"}, {"3", "4"}}},
+        Letters{"ij,jk->ik", {{"2", "1"}, {"3", "4"}}}})
+    EXPECT_EQ(by_letters(of), "Einsum, Neg") << of.equation;
+  EXPECT_EQ(by_letters({"bi,bi->b", {{"N", "3"}, {"N", "3"}}}, PFRT_DTYPE_FLOAT16), "Einsum, Neg");
+  EXPECT_EQ(by_letters({"ij,jk->ik", {{"2", "3"}, {"3", "4"}}}, PFRT_DTYPE_INT32), "Einsum, Neg");
+}
+
+TEST(EinsumByLetters, an_output_of_the_graph_keeps_its_name) {
+  PassGraph g;
+  const std::string out = g.node("Einsum", {g.input("x", {"N", "3"}), g.weights({4, 3})},
+                                 {Attribute::of_string("equation", "ij,kj->ki")});
+  g.output(out);
+  g.output(
+      g.node("Einsum", {g.input("y", {"N", "3"})}, {Attribute::of_string("equation", "ij->ij")}));
+  EXPECT_EQ(g.optimised(kProductBatches).find("jk"), std::string::npos);
+  EXPECT_EQ(g.graph().at(g.graph().outputs[0]).name, out);
+  EXPECT_EQ(g.applied("EinsumByLetters"), 1u);
+}
+
+TEST(EinsumByLetters, attention_written_by_letters_is_attention) {
+  PassGraph g;
+  const std::string q = g.input("q", {"N", "2", "4", "8"}), k = g.input("k", {"N", "2", "5", "8"}),
+                    v = g.input("v", {"N", "2", "5", "8"});
+  std::string s = g.node("Einsum", {q, k}, {Attribute::of_string("equation", "bhid,bhjd->bhij")});
+  s = g.node("Softmax", {g.node("Mul", {s, g.constant({0.25})})}, {axis(-1)});
+  g.output(g.node("Einsum", {s, v}, {Attribute::of_string("equation", "bhij,bhjd->bhid")}));
+  EXPECT_EQ(g.optimised(kProductBatches), "Attention");
+}
+
 }  // namespace
 }  // namespace pfrt::test
