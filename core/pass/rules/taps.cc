@@ -63,7 +63,7 @@ Result<bool> live_taps_alone(Editor& editor, Node& node, const RuleContext&) {
         *dilations = node.attr_ints("dilations");
   const std::optional<size_t> rank = editor.rank(node.inputs[0]);
   if (!weights || !pads || !strides || !dilations || rank.value_or(0) < 3 ||
-      weights->dims.size() != *rank || dtype_size(weights->dtype) == 0 ||
+      weights->dims.size() != *rank || weights->count() < 1 || dtype_size(weights->dtype) == 0 ||
       node.attr_string("auto_pad", "NOTSET") != "NOTSET")
     return false;
   const size_t spatial = *rank - 2;

@@ -236,6 +236,15 @@ TEST(LiveTaps, weights_that_are_not_finite_or_no_constants_stay) {
   EXPECT_EQ(g.applied("LiveTaps"), 0u);
 }
 
+TEST(LiveTaps, a_kernel_without_elements_stays_however_long_it_is) {
+  PassGraph g;
+  const std::string w = g.weights({0, 6, int64_t{1} << 28});
+  g.output(g.node("Conv", {g.input("x", {"N", "6", "4"}), w},
+                  {Attribute::of_ints("pads", {int64_t{1} << 28, int64_t{1} << 28})}));
+  EXPECT_EQ(g.optimised({{{"N", 1}}}), "Conv");
+  EXPECT_EQ(g.applied("LiveTaps"), 0u);
+}
+
 TEST(LiveTaps, weights_of_two_convolutions_are_cut_for_one) {
   PassGraph g;
   const std::string w = g.weights({4, 3, 3}), x = g.input("x", {"N", "6", "4"});
