@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "test/optimise/families.h"
 
@@ -146,6 +147,96 @@ void dense(Builder& b) {
   }
 }
 
+// A product with constant weights, normalised as a matrix of rows or with its channels moved.
+void normalised_product(Builder& b) {
+  const Value x = b.want_float(3, 3);
+  const Dim depth = x.dim(2), rows = x.dim(1);
+  const int64_t width = b.random.of<int64_t>({2, 4, 6});
+  if (depth.symbol != 0 || rows.symbol != 0 || x.count() / depth.n * width > kMaxElements) return;
+  const double size = 1.7 / std::sqrt(static_cast<double>(depth.n));
+  Value y = b.matmul(x, b.constant(x.type, {depth.n, width}, -size, size));
+  if (b.random.chance(40)) y = b.binary("Add", y, b.constant(x.type, {width}, -1, 1));
+  if (b.random.chance(15)) b.publish(y);
+  const bool as_rows = x.dim(0).symbol == 0 && b.random.chance(60);
+  if (as_rows)
+    y = b.reshape(y, {-1, width}, {{x.dim(0).n * rows.n, 0}, {width, 0}});
+  else
+    y = b.transpose(y, {0, 2, 1});
+  y = b.batch_norm(y);
+  if (b.random.chance(50)) y = activation(b, y);
+  if (as_rows && b.random.chance(70))
+    b.reshape(y, {x.dim(0).n, rows.n, width}, {x.dim(0), rows, {width, 0}});
+}
+
+// Channels that are weighted by what the whole image says of them.
+void weighted_channels(Builder& b) {
+  const Value x = want_image(b);
+  Value y = x;
+  for (size_t i = 2; i < y.dims.size(); ++i) y.dims[i] = {1, 0};
+  y = b.add("GlobalAveragePool", {x}, y);
+  const int64_t taps = b.random.of<int64_t>({1, 1, 3});
+  const size_t rank = x.dims.size() - 2;
+  const Builder::Window w{Axes(rank, taps), Axes(rank, 1), Axes(rank, 1), Axes(2 * rank, taps / 2)};
+  y = activation(b, b.conv(y, b.random.of<int64_t>({2, 3, 8}), w, true));
+  y = b.conv(y, x.dim(1).n, w, b.random.chance(50));
+  b.binary("Mul", x, b.unary("Sigmoid", y));
+}
+
+// A convolution whose taps are so far apart that some see padding alone.
+void dilated(Builder& b) {
+  const Value x = want_image(b);
+  Builder::Window w;
+  for (size_t i = 2; i < x.dims.size(); ++i) {
+    w.kernel.push_back(b.random.of<int64_t>({1, 3, 3}));
+    w.strides.push_back(b.random.of<int64_t>({1, 1, 2}));
+    w.dilations.push_back(std::max<int64_t>(1, x.dims[i].n + b.random.range(-2, 2)));
+  }
+  for (int64_t side = 0; side < 2; ++side)
+    for (size_t i = 0; i < w.kernel.size(); ++i) w.pads.push_back(w.kernel[i] / 2 * w.dilations[i]);
+  b.conv(x, b.random.of<int64_t>({2, 4}), w, b.random.chance(50));
+}
+
+// Products, sums and transposes by letters.
+void letters(Builder& b) {
+  if (b.opset() < 12) return;
+  const std::string equation =
+      b.random.of({"ij,jk->ik", "bij,bjk->bik", "bhid,bhjd->bhij", "bhwc,hkc->bhwk",
+                   "bnd,dhk->bhnk", "bhnk,hkd->bnd", "bi,bi->b", "i,j->ji", "nchw,nc->nchw",
+                   "ijk->kj", "ij->j", "oi,bi->bo", "bn,bnd->bd", "bij,bjk,bkl->bil", "ii->i"});
+  std::map<char, Dim> dims;
+  const size_t arrow = equation.find("->");
+  Values in;
+  double high = 1, depth = 1;
+  std::string term;
+  for (size_t i = 0; i <= arrow; ++i) {
+    if (i < arrow && equation[i] != ',') {
+      term += equation[i];
+      continue;
+    }
+    Dims own;
+    for (const char letter : term) {
+      const bool sums = equation.find(letter, arrow) == std::string::npos;
+      const auto [at, is_new] = dims.try_emplace(letter, Dim{b.random.range(1, 4), 0});
+      if (is_new && !sums && !b.is_body() && in.empty() && b.random.chance(20))
+        at->second = b.varying_size();
+      if (is_new && sums) depth *= static_cast<double>(at->second.n);
+      own.push_back(at->second);
+    }
+    term.clear();
+    const bool fed = !b.is_body() && b.graph().inputs.size() < 5;
+    const bool varies = std::any_of(own.begin(), own.end(), [](const Dim& d) { return d.symbol; });
+    if (varies && !fed) return;
+    in.push_back(varies || (fed && b.random.chance(60))
+                     ? b.input(DType::Float32, own, -2, 2)
+                     : b.constant(DType::Float32, sizes(own), -2, 2));
+    high *= 2;
+  }
+  Dims out;
+  for (size_t i = arrow + 2; i < equation.size(); ++i) out.push_back(dims.at(equation[i]));
+  b.add("Einsum", in, {"", DType::Float32, out, -high * depth, high * depth},
+        {{"equation", equation}});
+}
+
 void products(Builder& b) {
   const Value x = b.want_float(2, 4);
   Value y = b.random.chance(50) ? b.unary("Identity", x) : elementwise_chain(b, x, 1);
@@ -213,9 +304,17 @@ void searches(Builder& b) {
 }
 
 constexpr Family kLayerFamilies[] = {
-    {"conv_block", 12, conv_block}, {"pools", 4, pools},           {"dense", 10, dense},
-    {"products", 3, products},      {"reductions", 5, reductions}, {"softmaxes", 3, softmaxes},
+    {"conv_block", 12, conv_block},
+    {"pools", 4, pools},
+    {"dense", 10, dense},
+    {"products", 3, products},
+    {"reductions", 5, reductions},
+    {"softmaxes", 3, softmaxes},
     {"searches", 3, searches},
+    {"normalised_product", 3, normalised_product},
+    {"weighted_channels", 3, weighted_channels},
+    {"dilated", 3, dilated},
+    {"letters", 4, letters},
 };
 
 }  // namespace

@@ -18,9 +18,11 @@ inline constexpr OptLevel kBasic = OptLevel::kBasic, kExtended = OptLevel::kExte
 enum class RulePass { kFolding, kDeadCode, kCse, kFusion, kLayout, kDataflow };
 
 // Families of rules, joined by rule_tables.cc.
-std::span<const Rule> control_rules();   // bodies of known conditions
-std::span<const Rule> identity_rules();  // nodes whose output is their input
-std::span<const Rule> conv_rules();      // normalisation, scale, bias and padding into products
+std::span<const Rule> control_rules();     // bodies of known conditions
+std::span<const Rule> identity_rules();    // nodes whose output is their input
+std::span<const Rule> conv_rules();        // normalisation, scale, bias and padding into products
+std::span<const Rule> batch_norm_rules();  // behind products, through movement
+std::span<const Rule> tap_rules();         // windows that see padding
 std::span<const Rule> normalization_rules();            // raised from arithmetic
 std::span<const Rule> normalization_parameter_rules();  // scale and bias
 std::span<const Rule> activation_rules();               // raised from arithmetic
@@ -38,6 +40,7 @@ std::span<const Rule> shape_range_rules();        // parts of a Shape
 std::span<const Rule> late_split_concat_rules();  // Splits in place of Slices
 std::span<const Rule> scatter_rules();            // assignments to slices
 std::span<const Rule> expand_rules();             // copies that broadcasting makes anyway
+std::span<const Rule> einsum_rules();             // products, sums and transposes by letters
 std::span<const Rule> pool_rules();               // maxima before activations
 std::span<const Rule> cast_rules();               // chains of casts
 std::span<const Rule> transpose_rules();          // transposes that meet, and that move to meet

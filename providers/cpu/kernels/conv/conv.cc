@@ -7,6 +7,7 @@
 #include "providers/cpu/kernels/conv/image_source.h"
 #include "providers/cpu/kernels/conv/integer_dots.h"
 #include "providers/cpu/kernels/conv/integer_winograd.h"
+#include "providers/cpu/kernels/conv/one_position.h"
 #include "providers/cpu/kernels/matmul/make.h"
 
 namespace pfrt::cpu {
@@ -107,6 +108,9 @@ Result<Kernel> make_gemm(const KernelRequest& request) {
 }
 
 constexpr KernelRow kRows[] = {
+    with_pack(long_step({"", "Conv", kFloat32, "conv_one_position", "generic",
+                         refuse_conv_one_position, make_conv_one_position}),
+              pack_conv_one_position, kEpilogue | kPackOptional),
     with_pack(long_step({"", "Conv", kFloat32, "conv_tiles", "amx",
                          refuse_layouts<refuse_conv_tiles, refuse_conv_tiles_nchw16c>,
                          make_layouts<make_conv_tiles, make_conv_tiles_nchw16c>}),

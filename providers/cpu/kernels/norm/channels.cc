@@ -45,6 +45,35 @@ void affine(StopPoll& pace, const T* x, T* y, int64_t n, T center, T factor, T s
   });
 }
 
+// A number of each channel.
+template <typename T>
+struct BatchFactors {
+  std::vector<T> center, factor, shift;
+};
+
+// Planes |first| to |last| of a tensor, which |x| and |y| begin with. Channels of one pixel each
+// are neighbours.
+template <typename T>
+void affine_planes(const Planes& p, int64_t first, int64_t last, const BatchFactors<T>& by,
+                   const T* x, T* y) {
+  int64_t c = first % p.channels;
+  for (int64_t i = first; i < last;) {
+    if (p.pixels == 1) {
+      const int64_t n = std::min(p.channels - c, last - i);
+      const T *const center = by.center.data() + c, *const factor = by.factor.data() + c,
+                     *const shift = by.shift.data() + c;
+      for (int64_t j = 0; j < n; ++j) y[j] = (x[j] - center[j]) * factor[j] + shift[j];
+      x += n, y += n, i += n, c = 0;
+      continue;
+    }
+    const auto at = static_cast<size_t>(c);
+    const T center = by.center[at], factor = by.factor[at], shift = by.shift[at];
+    for (int64_t k = 0; k < p.pixels; ++k) y[k] = (x[k] - center) * factor + shift;
+    x += p.pixels, y += p.pixels, ++i;
+    if (++c == p.channels) c = 0;
+  }
+}
+
 template <typename T>
 Result<Kernel> batch_kernel(const SnapshotNode& node) {
   PFRT_ASSIGN(const Planes p, read_planes(node, 5));
@@ -55,36 +84,41 @@ Result<Kernel> batch_kernel(const SnapshotNode& node) {
       return kernel_error("input ", i, " must hold ", p.channels, " elements, found ",
                           node.input_elements(i));
   }
-  const int64_t block = std::clamp<int64_t>(p.pixels, 1, 1 << 14),
+  // A task takes many small planes, which lie one after another, or a block of a large one.
+  constexpr int64_t kBlock = 1 << 14, kTask = 1 << 13;
+  const int64_t block = std::clamp<int64_t>(p.pixels, 1, kBlock),
                 blocks = (p.pixels + block - 1) / block;
+  const int64_t group = std::max<int64_t>(1, kTask / block);
   Kernel kernel;
   kernel.flops = 3.0 * static_cast<double>(node.input_elements(0));
-  kernel.scratch_bytes = 2 * static_cast<uint64_t>(block) * sizeof(T);
+  kernel.scratch_bytes = 2 * static_cast<uint64_t>(group * block) * sizeof(T);
   if (node.input_dtype(0) == node.output_dtype(0)) kernel.may_alias = 0;
   kernel.run = [=, t1 = types[1], t2 = types[2], t3 = types[3],
                 t4 = types[4]](const Run& run) -> pfrt_code {
-    const std::vector<T> scale = read_all<T>(run, 1, t1, p.channels),
-                         bias = read_all<T>(run, 2, t2, p.channels);
-    const std::vector<T> mean = read_all<T>(run, 3, t3, p.channels),
-                         variance = read_all<T>(run, 4, t4, p.channels);
+    BatchFactors<T> by{read_all<T>(run, 3, t3, p.channels), read_all<T>(run, 1, t1, p.channels),
+                       read_all<T>(run, 2, t2, p.channels)};
+    const std::vector<T> variance = read_all<T>(run, 4, t4, p.channels);
+    for (size_t c = 0; c < variance.size(); ++c)
+      by.factor[c] /= std::sqrt(variance[c] + static_cast<T>(p.epsilon));
     const int64_t planes = p.batch * p.channels;
-    // Small planes are taken many at a time.
-    const int64_t group = std::max<int64_t>(1, (1 << 13) / block);
     run.parallel((planes * blocks + group - 1) / group, [&](int64_t task, uint32_t worker) {
       StopPoll pace(run);
       T* const buffer = run.scratch<T>(worker);
-      const auto start = [&](int64_t i) { return i / blocks * p.pixels + i % blocks * block; };
-      const int64_t end = std::min(planes * blocks, (task + 1) * group);
-      for (int64_t i = task * group; i < end; ++i) {
-        const size_t c = static_cast<size_t>(i / blocks % p.channels);
-        const int64_t first = start(i), n = std::min(block, p.pixels - i % blocks * block);
-        const T factor = scale[c] / std::sqrt(variance[c] + static_cast<T>(p.epsilon));
-        const T* const x = load_row(pace, p.dtype, run.input(0), first, n, buffer);
-        T* const y = place_row(p.dtype, run.output(0), first, buffer + block);
-        affine(pace, x, y, n, mean[c], factor, bias[c]);
-        store_row(pace, p.dtype, run.output(0), first, n, y);
+      // Where planes have several blocks a task is one of these.
+      const int64_t from = task * group, to = std::min(planes * blocks, from + group);
+      const int64_t plane = from / blocks, first = plane * p.pixels + from % blocks * block;
+      const int64_t n =
+          blocks > 1 ? std::min(block, p.pixels - from % blocks * block) : (to - from) * p.pixels;
+      const T* const x = load_row(pace, p.dtype, run.input(0), first, n, buffer);
+      T* const y = place_row(p.dtype, run.output(0), first, buffer + group * block);
+      if (blocks > 1) {
+        const auto c = static_cast<size_t>(plane % p.channels);
+        affine(pace, x, y, n, by.center[c], by.factor[c], by.shift[c]);
+      } else if (!run.stopped()) {
+        affine_planes(p, from, to, by, x, y);
       }
-      run.apply_epilogue(start(task * group), start(end));
+      store_row(pace, p.dtype, run.output(0), first, n, y);
+      run.apply_epilogue(first, first + n);
     });
     return run.stop();
   };

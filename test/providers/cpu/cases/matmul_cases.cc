@@ -181,6 +181,12 @@ Form random_form(Random& r, int64_t size) {
     if (taps == 3 && r.once_in(2)) f.image = {7, of(r, 14, 35)};  // more than are written at once
     if (taps == 3 && f.in == 47 && f.image[1] < 8) f.in += 240;   // more than a chunk holds
   }
+  if (!deep && !depthwise && !large && f.batch == 2 && f.out % 2 == 0) {  // the window is the image
+    f.group = 1;
+    f.image = f.kernel;
+    f.dilations.assign(f.rank(), 1);
+    f.pads.assign(2 * f.rank(), 0);
+  }
   return f;
 }
 
