@@ -19,6 +19,8 @@ constexpr int64_t kWidened = 8 * kBlock;         // elements of 16 bits that are
 constexpr int64_t kManyTiles = 16;               // they keep all threads busy
 constexpr int64_t kRoom = kReduceTile + kLanes;  // VectorReduction::Fn writes whole vectors
 
+constexpr double kMost = std::numeric_limits<double>::max();
+
 int64_t ceil_of(int64_t n, int64_t by) { return (n + by - 1) / by; }
 
 // Outputs by tiles, reduced elements by chunks.
@@ -132,13 +134,14 @@ class Task {
     }
   }
 
-  bool lacks_range(double sum) const {
-    return !(std::fabs(sum) <= std::numeric_limits<double>::max()) ||
-           sum < form_.least * static_cast<double>(plan_.reduced.count);
+  double least() const {
+    return std::max(form_.least * static_cast<double>(plan_.reduced.count), -kMost);
   }
+  bool lacks_range(double sum) const { return !(sum >= least() && sum <= kMost); }
 
   // In columns a whole tile takes as long as one output.
   void make_exact(int64_t first, int64_t n, double* acc) const {
+    if (all_between(acc, n, least(), kMost)) return;
     double sums[kReduceTile];
     for (int64_t j = 0; j < n; ++j) {
       if (!lacks_range(acc[j])) continue;

@@ -335,14 +335,6 @@ Result<Kernel> make_exact(const KernelRequest& node) {
     return make_reduction(node, Reduction<Op, int64_t>::run);
   return make_reduction(node, Reduction<Op, uint64_t>::run);
 }
-// Operators that only choose among elements need no double for shorter floats.
-template <typename Op>
-Result<Kernel> make_choice(const KernelRequest& node) {
-  const pfrt_dtype dtype = node.input_dtype(0);
-  return dtype_is_float(dtype) && dtype != PFRT_DTYPE_FLOAT64
-             ? make_reduction(node, Reduction<Op, float>::run)
-             : make_exact<Op>(node);
-}
 // Everything in double.
 template <typename Op>
 Result<Kernel> make_real(const KernelRequest& node) {
@@ -400,9 +392,9 @@ constexpr KernelRow kRows[] = {
     with_epilogue(
         {"", "ReduceMean", kNumbers, "reduce_mean_ref", "generic", nullptr, make_exact<Mean>}),
     with_epilogue({"", "ReduceMax", kNumbers | kBool, "reduce_max_ref", "generic", nullptr,
-                   make_choice<Greatest>}),
+                   make_exact<Greatest>}),
     with_epilogue({"", "ReduceMin", kNumbers | kBool, "reduce_min_ref", "generic", nullptr,
-                   make_choice<Least>}),
+                   make_exact<Least>}),
     with_epilogue(
         {"", "ReduceProd", kNumbers, "reduce_prod_ref", "generic", nullptr, make_exact<Product>}),
     with_epilogue({"", "ReduceL1", kNumbers, "reduce_l1_ref", "generic", nullptr, make_exact<L1>}),

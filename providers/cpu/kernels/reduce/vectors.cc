@@ -176,14 +176,16 @@ PFRT_AVX2_FMA void short_rows(const float* x, int64_t stride, int64_t n, int64_t
     for (int64_t r = 0; r < kTogether; ++r) at[r] = x + std::min(j + r, count - 1) * stride;
     __m256 t[kTogether];
     for (__m256& v : t) v = identity;
-    if (whole < n)
+    if (whole < n) {
 #pragma GCC unroll 8
       for (int64_t r = 0; r < kTogether; ++r)
         t[r] = Op::first(load<Op, true>(at[r] + whole, here, mask), mask);
-    for (int64_t i = 0; i < whole; i += kLanes)
+    }
+    for (int64_t i = 0; i < whole; i += kLanes) {
 #pragma GCC unroll 8
       for (int64_t r = 0; r < kTogether; ++r)
         t[r] = Op::take(t[r], _mm256_loadu_ps(at[r] + i), mask);
+    }
     const __m256 all = across<Op>(t);
     absorb_at<Op>(acc + j,
                   _mm256_blendv_ps(identity, all, _mm256_castsi256_ps(first_lanes(count - j))));
@@ -246,6 +248,20 @@ constexpr VectorReduction reduction() {
 #undef PFRT_STEP
 
 }  // namespace
+
+PFRT_AVX2_FMA bool all_between(const double* x, int64_t n, double least, double greatest) {
+  const __m256d low = _mm256_set1_pd(least), high = _mm256_set1_pd(greatest);
+  int64_t i = 0;
+  for (; i + kLanes / 2 <= n; i += kLanes / 2) {
+    const __m256d v = _mm256_loadu_pd(x + i);
+    const __m256d in =
+        _mm256_and_pd(_mm256_cmp_pd(v, low, _CMP_GE_OQ), _mm256_cmp_pd(v, high, _CMP_LE_OQ));
+    if (_mm256_movemask_pd(in) != 0xf) return false;
+  }
+  for (; i < n; ++i)
+    if (!(x[i] >= least && x[i] <= greatest)) return false;
+  return true;
+}
 
 constinit const VectorReduction kVectorSum = reduction<Sum>();
 constinit const VectorReduction kVectorSquares = reduction<Squares>();

@@ -28,4 +28,7 @@ extern const VectorReduction kVectorSquares;   // sum of the squares
 extern const VectorReduction kVectorGreatest;  // after exclusive or with |mask|; NaN where one is
 extern const VectorReduction kVectorProduct;   // all in double
 
+// Whether all of x are in [least, greatest]; NaN is not. It needs AVX2.
+bool all_between(const double* x, int64_t n, double least, double greatest);
+
 }  // namespace pfrt::cpu
