@@ -20,6 +20,8 @@ constexpr int64_t kManyTiles = 16;               // they keep all threads busy
 constexpr int64_t kRoom = kReduceTile + kLanes;  // VectorReduction::Fn writes whole vectors
 
 constexpr double kMost = std::numeric_limits<double>::max();
+constexpr FloatReduction kMagnitudes{&kVectorSum, INT32_MAX, FloatReduction::Finish::kNone, nullptr,
+                                     0};
 
 int64_t ceil_of(int64_t n, int64_t by) { return (n + by - 1) / by; }
 
@@ -87,9 +89,10 @@ class Task {
   }
 
   // The complete sums of a tile become outputs.
-  void finish(int64_t tile, double* acc) const {
+  void finish(int64_t tile, float* buffer, double* acc) const {
     const int64_t first = tile * pieces_.tile, n = count(tile);
-    if (form_.exact != nullptr) make_exact(first, n, acc);
+    if (form_.exact != nullptr && !all_between(acc, n, least(), kMost))
+      make_exact(tile, buffer, acc);
     const auto elements = static_cast<double>(plan_.reduced.count);
     switch (form_.finish) {
       case FloatReduction::Finish::kNone:
@@ -139,12 +142,18 @@ class Task {
   }
   bool lacks_range(double sum) const { return !(sum >= least() && sum <= kMost); }
 
-  // In columns a whole tile takes as long as one output.
-  void make_exact(int64_t first, int64_t n, double* acc) const {
-    if (all_between(acc, n, least(), kMost)) return;
+  // In columns a whole tile takes as long as one output. Channels of nothing but zeros are common,
+  // and their squares have nothing to lose.
+  void make_exact(int64_t tile, float* buffer, double* acc) const {
+    const int64_t first = tile * pieces_.tile, n = count(tile);
+    double magnitudes[kRoom];
+    if (form_.least > 0)
+      Task(run_, job_, kMagnitudes, pieces_).reduce_all(tile, buffer, magnitudes);
+    else
+      std::fill_n(magnitudes, n, 1.0);
     double sums[kReduceTile];
     for (int64_t j = 0; j < n; ++j) {
-      if (!lacks_range(acc[j])) continue;
+      if (!lacks_range(acc[j]) || magnitudes[j] == 0) continue;
       const int64_t from = plan_.columns ? 0 : j, to = plan_.columns ? n : j + 1;
       double next[kReduceTile];
       std::fill_n(sums, to - from, 0.0);
@@ -185,7 +194,7 @@ void reduce_floats(const Run& run, const ReduceJob& job, const FloatReduction& f
       double acc[kRoom];
       for (int64_t i = t * together; i < std::min(pieces.tiles, (t + 1) * together); ++i) {
         task.reduce_all(i, buffer(worker), acc);
-        task.finish(i, acc);
+        task.finish(i, buffer(worker), acc);
       }
     });
     return;
@@ -201,10 +210,10 @@ void reduce_floats(const Run& run, const ReduceJob& job, const FloatReduction& f
     task.reduce(t, c, buffer(worker), part(t, c));
   });
   if (run.stopped()) return;
-  run.parallel(pieces.tiles, [&](int64_t t, uint32_t) {
+  run.parallel(pieces.tiles, [&](int64_t t, uint32_t worker) {
     for (int64_t c = 1; c < pieces.chunks; ++c)
       form.vectors->join(part(t, 0), part(t, c), task.count(t));
-    task.finish(t, part(t, 0));
+    task.finish(t, buffer(worker), part(t, 0));
   });
 }
 
