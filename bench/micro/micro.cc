@@ -81,6 +81,7 @@ int main(int argc, char** argv) {
     micro::add_normalisations();
     micro::add_elementwise();
     micro::add_pools();
+    micro::add_reductions();
     benchmark::AddCustomContext("isa", std::string(pfrt::cpu::isa_name(pfrt::cpu::isa())));
     benchmark::RunSpecifiedBenchmarks();
     return 0;

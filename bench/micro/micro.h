@@ -30,5 +30,6 @@ void add_normalisations();
 void add_panels();
 void add_pools();
 void add_products();
+void add_reductions();
 
 }  // namespace micro

@@ -24,6 +24,12 @@ void measure_session(benchmark::State& state, const Node& node, double flops, do
       feeds.push_back(std::move(tensor));
     }
   }
+  if (!node.indices.empty()) {
+    names.emplace_back("indices");
+    graph.add_initializer(
+        "indices",
+        pyflame_rt::Tensor::from_vector(node.indices, {static_cast<int64_t>(node.indices.size())}));
+  }
   const auto made =
       std::make_shared<pyflame_rt::Node>(node.op, node.op, names, std::vector<std::string>{"y"});
   for (const auto& [name, numbers] : node.ints)
@@ -38,7 +44,7 @@ void measure_session(benchmark::State& state, const Node& node, double flops, do
   pyflame_rt::InferenceSession session(graph, options);
   pyflame_rt::IOBinding binding(session);
   size_t feed = 0;
-  for (size_t i = 0; i < names.size(); ++i)
+  for (size_t i = 0; i < node.inputs.size(); ++i)
     if (i >= node.constant.size() || !node.constant[i]) binding.bind_input(names[i], feeds[feed++]);
   pyflame_rt::Tensor y(node.output, pyflame_rt::DType::Float32);
   binding.bind_output("y", y);

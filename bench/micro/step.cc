@@ -2,6 +2,7 @@
 #include "bench/micro/step.h"
 
 #include <cstdlib>
+#include <cstring>
 #include <random>
 #include <stdexcept>
 
@@ -54,6 +55,17 @@ class Made final : public Step {
         v.bytes = static_cast<uint64_t>(n) * sizeof(float);
       }
       in_.push_back(static_cast<uint32_t>(i));
+    }
+    if (!node_.indices.empty()) {
+      const size_t bytes = node_.indices.size() * sizeof(int64_t);
+      float* const data = add(bytes_as_floats(bytes));
+      std::memcpy(data, node_.indices.data(), bytes);
+      pfrt_snapshot_value& v = value(indices_dims_);
+      v.dtype = PFRT_DTYPE_INT64;
+      v.flags = PFRT_SNAPSHOT_CONSTANT;
+      v.data = data;
+      v.bytes = bytes;
+      in_.push_back(static_cast<uint32_t>(in_.size()));
     }
     bytes_ += static_cast<double>(count(node_.output)) * sizeof(float);
     add(count(node_.output));
@@ -167,6 +179,7 @@ class Made final : public Step {
   }
 
   const Node node_;
+  const Dims indices_dims_ = {static_cast<int64_t>(node_.indices.size())};
   std::vector<Memory> memory_;
   std::vector<void*> buffers_;
   std::vector<uint32_t> in_, out_;

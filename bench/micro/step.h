@@ -25,6 +25,7 @@ struct Node {
   Dims output;
   std::vector<std::pair<std::string, Dims>> ints;  // attributes: one number is an int
   std::string shape;                               // text of the shape in the benchmark's name
+  Dims indices = {};  // one more constant input, of int64 and rank 1, where there are any
 };
 
 class Step {

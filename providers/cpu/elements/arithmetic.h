@@ -42,10 +42,19 @@ T quotient_of(T a, T b) {
   return static_cast<T>(a / b);
 }
 
-// The remainder with the dividend's sign.
+// The remainder with the dividend's sign. While the quotient of two float32 has at most 27 bits,
+// its whole part is right in double, and so are the product with that part and the difference.
 template <typename T>
 T remainder_of(T a, T b) {
-  if constexpr (std::is_floating_point_v<T>) {
+  if constexpr (std::is_same_v<T, float>) {
+    const double quotient = static_cast<double>(a) / static_cast<double>(b);
+    if (std::fabs(quotient) < 0x1p27 && std::isfinite(b)) {
+      const double whole = static_cast<double>(static_cast<int32_t>(quotient));
+      const double rest = static_cast<double>(a) - whole * static_cast<double>(b);
+      return std::copysign(static_cast<float>(rest), a);
+    }
+    return std::fmod(a, b);
+  } else if constexpr (std::is_floating_point_v<T>) {
     return std::fmod(a, b);
   } else {
     if constexpr (std::is_signed_v<T>)

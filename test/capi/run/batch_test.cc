@@ -47,6 +47,15 @@ std::vector<Rows> all_rows() {
                      g.node("Conv", {"x", "w"}, {"y"}, {Attr::of_ints("pads", {1, 1, 1, 1})});
                    }});
   }
+  out.push_back({"reductions", {300, 20}, [](GraphBuilder& g) {
+                   g.constant("tokens", int64s({1}, {1}));
+                   g.constant("features", int64s({1}, {2}));
+                   g.node("ReduceMean", {"x", "tokens"}, {"mean"});
+                   g.node("Sub", {"x", "mean"}, {"centred"});
+                   g.node("ReduceL2", {"centred", "features"}, {"length"});
+                   g.node("Div", {"centred", "length"}, {"unit"});
+                   g.node("LogSoftmax", {"unit"}, {"y"});
+                 }});
   out.push_back({"network", {11, 64}, [](GraphBuilder& g) {
                    g.constant("w", noise({64, 256}, 5));
                    g.constant("b", noise({256}, 6));

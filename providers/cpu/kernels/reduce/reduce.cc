@@ -1,24 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ReduceX: y = finish(merge over the reduced elements of map(x)). Floats accumulate in double, so
-// that rounding is that of the result alone; integers wrap around in 64 bits. Accumulation order
-// follows the shape: long reductions are divided into fixed chunks that are merged in order,
-// whatever the number of threads.
+// ReduceX: y = finish(merge over the reduced elements of map(x)). float32 and shorter floats take
+// vectors where the machine has them. Else floats accumulate in double, so that rounding is that of
+// the result alone; integers wrap around in 64 bits. Accumulation order follows the shape: long
+// reductions are divided into fixed chunks that are merged in order, whatever the number of
+// threads.
 #include "providers/cpu/kernels/reduce/reduce.h"
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 
 #include "providers/cpu/elements/arithmetic.h"
 #include "providers/cpu/elements/convert.h"
 #include "providers/cpu/kernel/signature.h"
+#include "providers/cpu/kernels/reduce/float_reduction.h"
 #include "providers/cpu/kernels/reduce/plan.h"
 
 namespace pfrt::cpu {
 namespace {
 
-constexpr int64_t kTile = 256;           // outputs that accumulate together
+constexpr int64_t kTile = kReduceTile;   // outputs that accumulate together
 constexpr int64_t kChunk = 64 * kBlock;  // elements of one chunk of a long reduction
 constexpr int64_t kTaskElements = 16 * kBlock;
 
@@ -113,13 +116,6 @@ struct SumExp : Operation {
   }
 };
 
-// The plan and data of one run.
-struct Job {
-  const ReducePlan* plan;
-  pfrt_dtype dtype;
-  const void* x;
-};
-
 // A contiguous run into one accumulator, in eight interleaved chains.
 template <typename Op, typename A>
 A reduce_run(A acc, pfrt_dtype dtype, const A* x, int64_t n, A shift) {
@@ -137,7 +133,7 @@ A reduce_run(A acc, pfrt_dtype dtype, const A* x, int64_t n, A shift) {
 
 // Reduced elements [begin, end) of output |o|, whose innermost reduced dimension is contiguous.
 template <typename Op, typename A>
-A reduce_output(const Job& job, int64_t o, int64_t begin, int64_t end, A shift) {
+A reduce_output(const ReduceJob& job, int64_t o, int64_t begin, int64_t end, A shift) {
   const Axes& reduced = job.plan->reduced;
   const int64_t base = job.plan->kept.offset(o);
   const bool contiguous = !reduced.strides.empty() && reduced.strides[0] == 1;
@@ -156,7 +152,7 @@ A reduce_output(const Job& job, int64_t o, int64_t begin, int64_t end, A shift) 
 // Accumulators of outputs [first, first + count), which are contiguous in the input, over reduced
 // elements [begin, end).
 template <typename Op, typename A>
-void reduce_columns(const Job& job, int64_t first, int64_t count, int64_t begin, int64_t end,
+void reduce_columns(const ReduceJob& job, int64_t first, int64_t count, int64_t begin, int64_t end,
                     const A* shift, A* acc) {
   A block[kTile];
   const int64_t base = job.plan->kept.offset(first);
@@ -168,7 +164,7 @@ void reduce_columns(const Job& job, int64_t first, int64_t count, int64_t begin,
 }
 
 template <typename Op, typename A>
-void reduce_tile(const Job& job, int64_t first, int64_t count, int64_t begin, int64_t end,
+void reduce_tile(const ReduceJob& job, int64_t first, int64_t count, int64_t begin, int64_t end,
                  const A* shift, A* acc) {
   std::fill_n(acc, count, Op::template identity<A>(job.dtype));
   if (!job.plan->columns) {
@@ -203,7 +199,7 @@ struct Split {
 
 // fn(first, count, acc) with the complete accumulators of every tile.
 template <typename Op, typename A, typename Fn>
-void reduce_all(const Run& run, const Job& job, const Split& split, const A* shift, Fn&& fn) {
+void reduce_all(const Run& run, const ReduceJob& job, const Split& split, const A* shift, Fn&& fn) {
   const int64_t outputs = job.plan->kept.count, elements = job.plan->reduced.count;
   const auto tile_count = [&](int64_t t) { return std::min(split.tile, outputs - t * split.tile); };
   const auto shift_at = [&](int64_t t) { return shift ? shift + t * split.tile : nullptr; };
@@ -234,7 +230,7 @@ void reduce_all(const Run& run, const Job& job, const Split& split, const A* shi
 
 template <typename Op, typename A>
 struct Reduction {
-  static void run(const Run& run, const Job& job) {
+  static void run(const Run& run, const ReduceJob& job) {
     void* y = run.output(0);
     reduce_all<Op, A>(run, job, Split(*job.plan), nullptr,
                       [&](int64_t first, int64_t count, A* acc) {
@@ -249,7 +245,7 @@ struct Reduction {
 // log(sum(exp(x))) as m + log(sum(exp(x - m))) with the greatest m, where that is finite.
 template <typename A>
 struct Reduction<SumExp, A> {
-  static void run(const Run& run, const Job& job) {
+  static void run(const Run& run, const ReduceJob& job) {
     const Split split(*job.plan);
     const auto shift = std::make_unique<A[]>(static_cast<size_t>(job.plan->kept.count));
     reduce_all<Greatest, A>(
@@ -267,7 +263,7 @@ struct Reduction<SumExp, A> {
   }
 };
 
-using ReduceFn = void (*)(const Run&, const Job&);
+using ReduceFn = void (*)(const Run&, const ReduceJob&);
 
 // Axes of a run, read where they are not constant.
 Result<ReducePlan> plan_of(std::span<const int64_t> dims, pfrt_dtype axes_type, const void* axes,
@@ -277,7 +273,9 @@ Result<ReducePlan> plan_of(std::span<const int64_t> dims, pfrt_dtype axes_type, 
   return ReducePlan::make(dims, listed, !noop);
 }
 
-Result<Kernel> make_reduction(const SnapshotNode& node, ReduceFn reduce) {
+// By |vectors| in place of |reduce| where they are given.
+Result<Kernel> make_reduction(const SnapshotNode& node, ReduceFn reduce,
+                              const FloatReduction* vectors = nullptr) {
   PFRT_TRY(need(node, 1, 1));
   const bool has_axes = node.has_input(1);
   if (has_axes) {
@@ -296,17 +294,25 @@ Result<Kernel> make_reduction(const SnapshotNode& node, ReduceFn reduce) {
   if (axes_count > static_cast<int64_t>(dims.size()))
     return kernel_error(axes_count, " axes for an input of rank ", dims.size());
 
+  const auto reduce_by = [reduce, vectors, dtype](const Run& run, const ReducePlan& plan) {
+    const ReduceJob job{&plan, dtype, run.input(0)};
+    if (vectors != nullptr)
+      reduce_floats(run, job, *vectors);
+    else
+      reduce(run, job);
+    return run.stop();
+  };
   Kernel kernel;
   kernel.flops = static_cast<double>(node.input_elements(0));
+  if (vectors != nullptr) kernel.scratch_bytes = float_reduction_scratch(dtype);
   const void* constant = has_axes ? node.input_constant(1) : nullptr;
   if (axes_count == 0 || constant) {
     PFRT_ASSIGN(ReducePlan plan, plan_of(dims, axes_type, constant, axes_count, noop));
     if (plan.kept.count != outputs)
       return kernel_error("the axes leave ", plan.kept.count,
                           " elements, the output was planned with ", outputs);
-    kernel.run = [reduce, dtype, plan = std::move(plan)](const Run& run) {
-      reduce(run, Job{&plan, dtype, run.input(0)});
-      return run.stop();
+    kernel.run = [reduce_by, plan = std::move(plan)](const Run& run) {
+      return reduce_by(run, plan);
     };
     return kernel;
   }
@@ -316,8 +322,7 @@ Result<Kernel> make_reduction(const SnapshotNode& node, ReduceFn reduce) {
     if (plan->kept.count != outputs)
       return run.fail(Code::kSHAPE_MISMATCH, "the axes leave ", plan->kept.count,
                       " elements, the output was planned with ", outputs);
-    reduce(run, Job{&*plan, dtype, run.input(0)});
-    return run.stop();
+    return reduce_by(run, *plan);
   };
   return kernel;
 }
@@ -330,29 +335,66 @@ Result<Kernel> make_exact(const KernelRequest& node) {
     return make_reduction(node, Reduction<Op, int64_t>::run);
   return make_reduction(node, Reduction<Op, uint64_t>::run);
 }
-// Operators that only choose among elements need no double for shorter floats.
-template <typename Op>
-Result<Kernel> make_choice(const KernelRequest& node) {
-  const pfrt_dtype dtype = node.input_dtype(0);
-  return dtype_is_float(dtype) && dtype != PFRT_DTYPE_FLOAT64
-             ? make_reduction(node, Reduction<Op, float>::run)
-             : make_exact<Op>(node);
-}
 // Everything in double.
 template <typename Op>
 Result<Kernel> make_real(const KernelRequest& node) {
   return make_reduction(node, Reduction<Op, double>::run);
 }
 
+using Finish = FloatReduction::Finish;
+constexpr uint32_t kAllBits = ~uint32_t{0}, kSign = uint32_t{1} << 31;
+constexpr double kAnySum = -std::numeric_limits<double>::infinity();
+// Below it, squares of float32 may have been rounded to fewer bits, or to 0.
+constexpr double kLeastSquare = 0x1p-100;
+
+constexpr FloatReduction kSums{&kVectorSum, kAllBits, Finish::kNone, reduce_tile<Sum, double>,
+                               kAnySum};
+constexpr FloatReduction kMeans{&kVectorSum, kAllBits, Finish::kMean, reduce_tile<Sum, double>,
+                                kAnySum};
+constexpr FloatReduction kLogSums{&kVectorSum, kAllBits, Finish::kLog, reduce_tile<Sum, double>,
+                                  kAnySum};
+constexpr FloatReduction kMagnitudes{&kVectorSum, ~kSign, Finish::kNone, reduce_tile<L1, double>,
+                                     kAnySum};
+constexpr FloatReduction kSquares{&kVectorSquares, 0, Finish::kNone, reduce_tile<SumSquare, double>,
+                                  kLeastSquare};
+constexpr FloatReduction kLengths{&kVectorSquares, 0, Finish::kRoot, reduce_tile<SumSquare, double>,
+                                  kLeastSquare};
+constexpr FloatReduction kGreatest{&kVectorGreatest, 0, Finish::kNone, nullptr, 0};
+constexpr FloatReduction kLeast{&kVectorGreatest, kSign, Finish::kNegative, nullptr, 0};
+constexpr FloatReduction kProducts{&kVectorProduct, 0, Finish::kNone, nullptr, 0};
+
+std::string refuse_vectors(const KernelRequest& node) {
+  return std::ranges::count(node.input_dims(0), 0) > 0 ? "there is nothing to reduce" : "";
+}
+
+template <const FloatReduction& form>
+Result<Kernel> make_vectors(const KernelRequest& node) {
+  return make_reduction(node, nullptr, &form);
+}
+
+template <const FloatReduction& form>
+constexpr KernelRow vector_row(std::string_view op, std::string_view name) {
+  return with_epilogue({"", op, kFloatsTo32, name, "avx2", refuse_vectors, make_vectors<form>});
+}
+
 constexpr KernelRow kRows[] = {
+    vector_row<kSums>("ReduceSum", "reduce_sum_vectors"),
+    vector_row<kMeans>("ReduceMean", "reduce_mean_vectors"),
+    vector_row<kGreatest>("ReduceMax", "reduce_max_vectors"),
+    vector_row<kLeast>("ReduceMin", "reduce_min_vectors"),
+    vector_row<kProducts>("ReduceProd", "reduce_prod_vectors"),
+    vector_row<kMagnitudes>("ReduceL1", "reduce_l1_vectors"),
+    vector_row<kLengths>("ReduceL2", "reduce_l2_vectors"),
+    vector_row<kSquares>("ReduceSumSquare", "reduce_sum_square_vectors"),
+    vector_row<kLogSums>("ReduceLogSum", "reduce_log_sum_vectors"),
     with_epilogue(
         {"", "ReduceSum", kNumbers, "reduce_sum_ref", "generic", nullptr, make_exact<Sum>}),
     with_epilogue(
         {"", "ReduceMean", kNumbers, "reduce_mean_ref", "generic", nullptr, make_exact<Mean>}),
     with_epilogue({"", "ReduceMax", kNumbers | kBool, "reduce_max_ref", "generic", nullptr,
-                   make_choice<Greatest>}),
+                   make_exact<Greatest>}),
     with_epilogue({"", "ReduceMin", kNumbers | kBool, "reduce_min_ref", "generic", nullptr,
-                   make_choice<Least>}),
+                   make_exact<Least>}),
     with_epilogue(
         {"", "ReduceProd", kNumbers, "reduce_prod_ref", "generic", nullptr, make_exact<Product>}),
     with_epilogue({"", "ReduceL1", kNumbers, "reduce_l1_ref", "generic", nullptr, make_exact<L1>}),

@@ -91,6 +91,14 @@ PFRT_AVX512 void scale_line_512(const float* x, float* y, int64_t n, double fact
   }
 }
 
+PFRT_AVX512 void subtract_line_512(const float* x, float* y, int64_t n, float first, float second) {
+  const __m512 a = _mm512_set1_ps(first), b = _mm512_set1_ps(second);
+  for (int64_t i = 0; i < n; i += 16) {
+    const __mmask16 here = lanes(n - i);
+    _mm512_mask_storeu_ps(y + i, here, _mm512_maskz_loadu_ps(here, x + i) - a - b);
+  }
+}
+
 }  // namespace
 }  // namespace pfrt::cpu
 
@@ -238,6 +246,15 @@ PFRT_AVX2_FMA void scale_line_256(const float* x, float* y, int64_t n, double fa
   for (int64_t i = 0; i < n; ++i) y[i] = static_cast<float>(static_cast<double>(x[i]) * factor);
 }
 
+PFRT_AVX2_FMA void subtract_line_256(const float* x, float* y, int64_t n, float first,
+                                     float second) {
+  const __m256 a = _mm256_set1_ps(first), b = _mm256_set1_ps(second);
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8)
+    _mm256_storeu_ps(y + i, _mm256_sub_ps(_mm256_sub_ps(_mm256_loadu_ps(x + i), a), b));
+  for (; i < n; ++i) y[i] = (x[i] - first) - second;
+}
+
 float greatest_reference(const float* x, int64_t n, float floor) {
   float best = floor;
   for (int64_t i = 0; i < n; ++i) best = best > x[i] || best != best ? best : x[i];
@@ -257,12 +274,16 @@ void scale_line_reference(const float* x, float* y, int64_t n, double factor) {
   for (int64_t i = 0; i < n; ++i) y[i] = static_cast<float>(static_cast<double>(x[i]) * factor);
 }
 
+void subtract_line_reference(const float* x, float* y, int64_t n, float first, float second) {
+  for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - first) - second;
+}
+
 }  // namespace
 
 LineMath LineMath::here() {
-  if (isa() >= Isa::kAvx512) return {greatest_512, exp_line_512, scale_line_512};
-  if (isa() >= Isa::kAvx2) return {greatest_256, exp_line_256, scale_line_256};
-  return {greatest_reference, exp_line_reference, scale_line_reference};
+  if (isa() >= Isa::kAvx512) return {greatest_512, exp_line_512, scale_line_512, subtract_line_512};
+  if (isa() >= Isa::kAvx2) return {greatest_256, exp_line_256, scale_line_256, subtract_line_256};
+  return {greatest_reference, exp_line_reference, scale_line_reference, subtract_line_reference};
 }
 
 }  // namespace pfrt::cpu

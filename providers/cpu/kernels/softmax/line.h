@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The steps of the softmax of a line, for Softmax and attention. Pure functions; thread-safe.
+// The steps of the softmax of a line, for Softmax, LogSoftmax and attention. Pure functions;
+// thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +16,8 @@ struct LineMath {
   double (*exp)(const float* x, float* y, int64_t n, float shift);
   // y[i] = x[i] * factor, rounded once. |y| may be |x|.
   void (*scale)(const float* x, float* y, int64_t n, double factor);
+  // y[i] = (x[i] - first) - second. |y| may be |x|.
+  void (*subtract)(const float* x, float* y, int64_t n, float first, float second);
 
   // The functions for the instructions that may be used.
   static LineMath here();

@@ -45,7 +45,7 @@ struct ReduceForm {
 
 Generator reduce(ReduceFn fn, ReduceForm form = {}) {
   return [=](Random& r, pfrt_dtype dtype, int64_t size) {
-    const auto rank = static_cast<size_t>(r.below(5));
+    const auto rank = static_cast<size_t>(r.below(7));
     const Dims dims = form.of_nothing ? r.dims(rank, size) : r.dims_without_0(rank, size);
     const Data x = r.data(dtype, dims, form.low, form.high);
     Dims axes;
