@@ -201,7 +201,7 @@ inline constexpr OptionRow kOptimizer[] = {
     {"providers", PFRT_OPTION_STRINGS, "CPUExecutionProvider", "",
      "who computes constants and is asked what it can run as one"},
     {"constant_folding.max_tensor_bytes", PFRT_OPTION_INT, "16777216", "",
-     "larger results are not computed beforehand"},
+     "larger results are not computed beforehand, but for weights that products read transposed"},
     {"constant_folding.fold_shape_ops", PFRT_OPTION_BOOL, "true", "",
      "read known shapes, and arithmetic on them, off the graph"},
     {"constant_folding.fold_expensive_ops", PFRT_OPTION_BOOL, "false", "",

@@ -123,9 +123,22 @@ class Folder {
       return false;
     for (ValueId in : node.inputs)
       if (in != kNoId && !known[in]) return false;
+    const uint64_t most = becomes_weights(editor, node) ? UINT64_MAX : config_.max_tensor_bytes;
     for (ValueId out : node.outputs)
-      if (out != kNoId && !small(editor.type(out))) return false;
+      if (out != kNoId && !sized_within(editor.type(out), most)) return false;
     return true;
+  }
+
+  // Whether products alone read what a Transpose makes, as of an embedding that is also the last
+  // layer. A provider packs their weights, however large, and a run would move all of them.
+  static bool becomes_weights(const Editor& editor, const Node& node) {
+    if (node.op != "Transpose" || editor.is_output(node.outputs[0])) return false;
+    const auto users = editor.users(node.outputs[0]);
+    return !users.empty() && std::ranges::all_of(users, [&](NodeId id) {
+      const Node& user = *editor.graph().node(id);
+      return (user.op == "MatMul" || user.op == "Gemm") && user.domain.empty() &&
+             user.inputs[1] == node.outputs[0] && user.inputs[0] != node.outputs[0];
+    });
   }
 
   // Whether the result is no larger than the input, as a bias of int32 that becomes float32.
@@ -135,15 +148,14 @@ class Folder {
                dtype_bits(editor.type(node.outputs[0]).dtype);
   }
 
-  // Whether a tensor's size is known and within the limit. The size of texts is not known: a chain
-  // of concatenations doubles them with each node.
-  bool small(const Type& type) const {
+  // Whether a tensor's size is known and at most |most| bytes. The size of texts is not known: a
+  // chain of concatenations doubles them with each node.
+  static bool sized_within(const Type& type, uint64_t most) {
     if (!type.is_tensor() || !type.fixed() || !dtype_known(type.dtype)) return false;
     if (type.dtype == PFRT_DTYPE_STRING) return false;
     Dims dims;
     for (const Dim& d : type.shape) dims.push_back(d.value());
-    return tensor_bytes(type.dtype, element_count(dims.data(), dims.size())) <=
-           config_.max_tensor_bytes;
+    return tensor_bytes(type.dtype, element_count(dims.data(), dims.size())) <= most;
   }
 
   // Sets the bytes and work that folding may take for a model of this size; the rest is left to its
@@ -162,7 +174,7 @@ class Folder {
     uint64_t bytes = 0;
     double work = 0;
   };
-  // The cost of a node whose outputs are small().
+  // The cost of a node that is foldable().
   static Cost cost_of(const Editor& editor, const Node& node) {
     const auto bytes_of = [&](ValueId id) -> uint64_t {
       const Type& type = editor.type(id);

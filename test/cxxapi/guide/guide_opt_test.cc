@@ -220,6 +220,28 @@ TEST(GuideOptimization, expensive_operators_are_folded_when_asked) {
   EXPECT_EQ(graph.initializer("product").data_ptr<float>()[0], 22.0f);
 }
 
+// A provider packs a product's weights, whatever their size.
+TEST(GuideOptimization, transposed_weights_are_folded_beyond_the_limit_for_products_alone) {
+  ConstantFoldingConfig config;
+  config.max_tensor_bytes = 11;
+  for (const bool other_user : {false, true}) {
+    Graph graph("tied");
+    graph.add_input({"x", {1, 2, 3}, DType::Float32});
+    graph.add_initializer("w", filled({4, 3}, 1, 1));
+    add(graph, "Transpose", {"w"}, "t");
+    add(graph, "MatMul", {"x", "t"}, "y");
+    graph.add_output({"y", {1, 2, 4}, DType::Float32});
+    if (other_user) {
+      add(graph, "Relu", {"t"}, "z");
+      graph.add_output({"z", {3, 4}, DType::Float32});
+    }
+    EXPECT_EQ(fold_constants(graph, config).stats.constants_folded, other_user ? 0u : 1u);
+    if (!other_user) {
+      EXPECT_EQ(graph.initializer("t").data_ptr<float>()[1], 4.0f);
+    }
+  }
+}
+
 TEST(GuideOptimization, dead_code) {
   Graph graph = network();
   const Graph before = graph.clone();
