@@ -213,7 +213,7 @@ inline constexpr OptionRow kOptimizer[] = {
     {"cse.check_attributes", PFRT_OPTION_BOOL, "true", "",
      "compare nodes by their attributes too; false = leave nodes that have some alone"},
     {"cse.max_comparisons", PFRT_OPTION_INT, "1000", "", "a node"},
-    {"fusion.fuse_conv_bn", PFRT_OPTION_BOOL, "true", "", "BatchNormalization into Conv"},
+    {"fusion.fuse_conv_bn", PFRT_OPTION_BOOL, "true", "", "BatchNormalization into products"},
     {"fusion.fuse_conv_bn_activation", PFRT_OPTION_BOOL, "true", "",
      "the same where an activation follows"},
     {"fusion.fuse_matmul_add", PFRT_OPTION_BOOL, "true", "", "MatMul and Add to Gemm"},

@@ -30,6 +30,7 @@ class FusionPass final : public Pass {
     std::vector<const Rule*> rules = rules_of(RulePass::kFusion, level_);
     const std::pair<std::string_view, bool> switches[] = {
         {"FusedConvBN", config_.fuse_conv_bn},
+        {"FoldBatchNorm", config_.fuse_conv_bn},
         {"FusedConvBNRelu", config_.fuse_conv_bn_activation},
         {"Gemm", config_.fuse_matmul_add},
     };
