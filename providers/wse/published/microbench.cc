@@ -7,7 +7,6 @@
 namespace pfrt::wse::published {
 namespace {
 
-// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): rows are written in this order
 struct Microbench {
   const Measured& measured;
   Verdict verdict;
