@@ -45,7 +45,7 @@ class ConstantFoldingConfig(_Config):
 
     Attributes
     ----------
-    max_tensor_bytes: larger results are not computed.
+    max_tensor_bytes: larger results are not computed, but for weights that products read transposed.
     fold_shape_ops: Shape, Gather of a shape and the like, where shapes are known.
     fold_expensive_ops: products and convolutions too.
     exclude_ops: operators never folded.
@@ -96,7 +96,7 @@ class FusionConfig(_Config):
 
     Attributes
     ----------
-    fuse_conv_bn: Conv and BatchNormalization.
+    fuse_conv_bn: products, convolutions among them, and BatchNormalization.
     fuse_conv_bn_activation: the same with an activation behind.
     fuse_matmul_add: MatMul and Add, to Gemm.
     fuse_elementwise_activation: Add or Mul and an activation.
