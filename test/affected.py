@@ -8,11 +8,13 @@ touched only where a folder changed that it is about, or its own: sanitizers loo
 through every layer above. Where a file changed that no line knows (the build, this script), every test is touched.
 
 usage: affected.py [--about] BASE          tests to leave out, as CMake's PYFLAME_RT_LEAVE_OUT takes them
-       affected.py --sources FOLDER BASE   sources of the folder that changed, or include something of ours that did, as
+       affected.py --sources FOLDER BASE   sources of the folder that changed, or include something of ours that did, and
+                                           then those too by which threads wait for each other, as
                                            PYFLAME_RT_KERNELS_ANEW takes them
        affected.py --folders BASE          folders that the change reaches
 """
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -23,6 +25,7 @@ from check_layers import INCLUDE, Layers  # noqa: E402
 ROOT = Path(__file__).resolve().parent.parent
 # Text that no test reads, beside what tests of pages name as theirs.
 UNREAD = (".ci/base", ".gitignore", ".gitattributes", ".editorconfig", "LICENSE")
+SYNCHRONISES = re.compile(r"std::(atomic(_ref)?|mutex|condition_variable|call_once|once_flag)\b")
 
 
 def changed_files(base):
@@ -75,6 +78,8 @@ def changed_sources(folder, files):
     """Sources of |folder| that are among |files|, or include one of them through whatever headers.
 
     The headers of include/ declare what others define, and nearly every source includes them: they make none new.
+    Where there is any, sources that synchronise threads are among them: ThreadSanitizer, which would not see that threads
+    had waited for each other there, would report the others.
     """
     found = {}
 
@@ -88,7 +93,14 @@ def changed_sources(folder, files):
         return found[path]
 
     sources = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / folder).rglob("*.cc"))
-    return [source for source in sources if touched(source)]
+    anew = [source for source in sources if touched(source)]
+    return anew and [source for source in sources if source in anew or synchronises(source)]
+
+
+def synchronises(source):
+    """Whether the source or its own header has something by which threads wait for each other."""
+    own = [ROOT / source, (ROOT / source).with_suffix(".h")]
+    return any(file.is_file() and SYNCHRONISES.search(file.read_text(encoding="utf-8")) for file in own)
 
 
 def main(arguments):
