@@ -178,6 +178,7 @@ void Epilogue::start(void* const* buffers) const {
 }
 
 void Run::run_epilogue(int64_t begin, int64_t end) const {
+  if (widened_ != nullptr && widened_->take != nullptr) return (*widened_->take)(begin, end);
   if (widened_ != nullptr && widened_->narrow != nullptr)
     widened_->narrow(static_cast<const float*>(widened_->output) + begin,
                      static_cast<uint16_t*>(context_->buffers[outputs_[0]]) + begin, end - begin);

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 
 #include "providers/cpu/elements/float_16bit.h"
@@ -20,6 +21,9 @@ struct Widened {
   std::array<const float*, kMostInputs> inputs{};  // null: the node's own
   void* output = nullptr;                          // 0
   NarrowFn narrow = nullptr;                       // null: the kernel rounds by itself
+  // Gets elements [begin, end) of |output| when they are final, on any thread, in the place of the
+  // step's own epilogue. May be null.
+  const std::function<void(int64_t begin, int64_t end)>* take = nullptr;
 };
 
 // Says by which code output 0 is rounded. Either the kernel writes float32 and calls

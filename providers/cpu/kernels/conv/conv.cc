@@ -8,6 +8,7 @@
 #include "providers/cpu/kernels/conv/integer_dots.h"
 #include "providers/cpu/kernels/conv/integer_winograd.h"
 #include "providers/cpu/kernels/conv/one_position.h"
+#include "providers/cpu/kernels/conv/volume.h"
 #include "providers/cpu/kernels/matmul/make.h"
 
 namespace pfrt::cpu {
@@ -144,6 +145,18 @@ constexpr KernelRow kRows[] = {
                          refuse_direct<refuse_conv_direct>,
                          make_direct<make_conv_direct, make_conv_direct_nchw16c, false>}),
               pack_conv_direct, kEpilogue | kNchw16c | kPooled),
+    with_pack(long_step({"", "Conv", kFloat32, "conv_volume_winograd_4x4", "avx2",
+                         refuse_conv_volume<refuse_conv_winograd_4x4>,
+                         make_conv_volume<make_conv_winograd_4x4>}),
+              pack_conv_volume<pack_conv_winograd_4x4>, kEpilogue),
+    with_pack(
+        long_step({"", "Conv", kFloat32, "conv_volume_winograd", "avx2",
+                   refuse_conv_volume<refuse_conv_winograd>, make_conv_volume<make_conv_winograd>}),
+        pack_conv_volume<pack_conv_winograd>, kEpilogue),
+    with_pack(
+        long_step({"", "Conv", kFloat32, "conv_volume_direct", "avx2",
+                   refuse_conv_volume<refuse_conv_direct>, make_conv_volume<make_conv_direct>}),
+        pack_conv_volume<pack_conv_direct>, kEpilogue),
     with(long_step({"", "Conv", kFloats, "conv_implicit_gemm", "generic", refuse_gemm, make_gemm}),
          kEpilogue | kPooled),
     with_pack(long_step({"", "ConvTranspose", kFloatsTo32, "conv_transpose_winograd", "avx2",
