@@ -145,7 +145,7 @@ class Cases {
 // errors.
 Precision precision_of(const KernelRow& row) {
   if (rounds_factors(row)) return Precision::kBfloat16;
-  const bool larger = row.name == "conv_winograd_4x4" || row.name == "conv_winograd_5x5";
+  const bool larger = row.name.ends_with("winograd_4x4") || row.name == "conv_winograd_5x5";
   return larger ? Precision::kFast : Precision::kFloat32;
 }
 

@@ -128,7 +128,7 @@ struct Form {
   size_t rank() const { return image.size(); }
 };
 
-Form random_form(Random& r, int64_t size) {
+Form random_form(Random& r, int64_t size, bool volumes = false) {
   Form f;
   const bool large = size >= kLarge, deep = r.once_in(2), depthwise = !deep && r.once_in(2);
   f.batch = r.from_to(1, 2);
@@ -180,6 +180,22 @@ Form random_form(Random& r, int64_t size) {
     for (int64_t& side : f.image) side = taps == 5 ? 9 : std::clamp<int64_t>(side, 3, 7);
     if (taps == 3 && r.once_in(2)) f.image = {7, of(r, 14, 35)};  // more than are written at once
     if (taps == 3 && f.in == 47 && f.image[1] < 8) f.in += 240;   // more than a chunk holds
+  } else if (volumes && deep && r.once_in(2)) {
+    if (r.once_in(2)) {
+      f.in = of(r, 32, 49);
+      f.out = of(r, 24, 33);
+      f.kernel = {3, 3};
+      f.strides = f.dilations = {1, 1};
+      f.image = r.once_in(2) ? Dims{3, 7} : Dims{12, 12};
+    }
+    const int64_t taps = r.from_to(1, 3), pad = r.below(2);
+    for (Dims* const list : {&f.strides, &f.dilations})
+      list->insert(list->begin(), r.from_to(1, 2));
+    f.kernel.insert(f.kernel.begin(), taps);
+    f.image.insert(f.image.begin(), (taps - 1) * f.dilations[0] + r.from_to(1, 2));
+    f.extra.insert(f.extra.begin(), 0);
+    f.pads.insert(f.pads.begin(), pad);
+    f.pads.insert(f.pads.begin() + 3, 1 - pad);
   }
   if (!deep && !depthwise && !large && f.batch == 2 && f.out % 2 == 0) {  // the window is the image
     f.group = 1;
@@ -223,7 +239,7 @@ void for_each_tap(const Form& f, const Dims& positions, const Tap& fn) {
 
 Case conv_of(Random& r, pfrt_dtype x_type, pfrt_dtype w_type, pfrt_dtype y_type, int64_t size,
              double zero_x, double zero_w, double low = -3, double high = 3) {
-  const Form f = random_form(r, size);
+  const Form f = random_form(r, size, is_float(x_type));
   Dims positions;
   for (size_t i = 0; i < f.rank(); ++i)
     positions.push_back(
@@ -232,7 +248,7 @@ Case conv_of(Random& r, pfrt_dtype x_type, pfrt_dtype w_type, pfrt_dtype y_type,
         1);
   const Data x = r.data(x_type, joined(f.batch, f.group * f.in, f.image), low, high);
   Data w = r.data(w_type, joined(f.group * f.out, f.in, f.kernel), low, high);
-  w.constant = r.once_in(2);
+  w.constant = f.rank() == 3 || r.once_in(2);
   const bool has_bias = is_float(y_type) && r.once_in(2);
   const Data bias = has_bias ? r.data(x_type, {f.group * f.out}) : Data{};
   const Dims y_dims = joined(f.batch, f.group * f.out, positions);
