@@ -388,7 +388,7 @@ Status SegmentPlan::execute(std::vector<ValuePtr>& slots, const OutputTargets& t
   {
     const os::ForkPause pause;  // nothing below holds a lock that others use
     std::optional<LoopsAhead> ahead;
-    if (control.width > 1) ahead.emplace();
+    if (control.width > 1) ahead.emplace(control.width);
     for (size_t at = 0; at < levels_.size() && status.ok(); ++at)
       status = run_level(frame, levels_[at]);
   }

@@ -161,12 +161,6 @@ bool with_affinity(Use&& use) {
   return false;
 }
 
-int affinity() {
-  int count = 1;
-  with_affinity([&](cpu_set_t* set, size_t bytes, size_t) { count = CPU_COUNT_S(bytes, set); });
-  return std::max(count, 1);
-}
-
 uint64_t read_clock(clockid_t clock) {
   timespec now{};
   clock_gettime(clock, &now);
@@ -179,6 +173,12 @@ uint32_t cgroup_processors(const std::string& root) {
   return static_cast<uint32_t>(tightest(root, "cpu", quota_v1, quota_v2));
 }
 
+uint32_t allowed_processor_count() {
+  int count = 1;
+  with_affinity([&](cpu_set_t* set, size_t bytes, size_t) { count = CPU_COUNT_S(bytes, set); });
+  return static_cast<uint32_t>(std::max(count, 1));
+}
+
 uint32_t usable_processors() {
   // The quota is kept for a while, since reading the cgroups' files costs hundreds of microseconds.
   static std::atomic<uint64_t> checked_at{0};
@@ -189,13 +189,12 @@ uint32_t usable_processors() {
     quota.store(cgroup_processors(), std::memory_order_relaxed);
     checked_at.store(now, std::memory_order_release);
   }
-  const uint64_t most =
-      tighter(static_cast<uint32_t>(affinity()), quota.load(std::memory_order_relaxed));
+  const uint64_t most = tighter(allowed_processor_count(), quota.load(std::memory_order_relaxed));
   return static_cast<uint32_t>(std::max(most, uint64_t{1}));
 }
 
 std::vector<uint32_t> allowed_processors() {
-  std::vector<uint32_t> out(static_cast<size_t>(affinity()));
+  std::vector<uint32_t> out(allowed_processor_count());
   size_t found = 0;
   with_affinity([&](cpu_set_t* set, size_t bytes, size_t most) {
     for (size_t i = 0; i < most && found < out.size(); ++i)

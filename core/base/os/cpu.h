@@ -14,6 +14,9 @@ namespace pfrt::os {
 // looked up every 5 seconds at most); at least 1.
 uint32_t usable_processors();
 
+// Processors in the calling thread's affinity mask, whatever the quota; at least 1. A call costs
+// less than a microsecond.
+uint32_t allowed_processor_count();
 // The calling thread's affinity mask, ascending; empty where the system does not say.
 std::vector<uint32_t> allowed_processors();
 // Keeps the calling thread on |processor|; false where the system refuses.

@@ -23,13 +23,17 @@ class Executor {
   virtual uint32_t width() const { return 0; }  // number of threads; 0 = as many as asked for
 };
 
-// A run in progress: while one lives, idle threads look longer for the next loop before they sleep.
+// A run in progress on |width| threads: while one lives, idle threads look longer for the next loop
+// before they sleep.
 class LoopsAhead {
  public:
-  LoopsAhead();
+  explicit LoopsAhead(uint32_t width);
   ~LoopsAhead();
   LoopsAhead(const LoopsAhead&) = delete;
   LoopsAhead& operator=(const LoopsAhead&) = delete;
+
+ private:
+  const uint32_t width_;
 };
 
 }  // namespace pfrt

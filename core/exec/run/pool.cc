@@ -28,6 +28,25 @@ constexpr uint64_t kRetryNs = 1'000'000'000;
 // next loop often comes within microseconds, and waking a thread costs as much.
 constexpr uint64_t kLookInRunNs = 50'000, kLookNs = 3'000;
 std::atomic<uint32_t> runs_under_way{0};
+// The threads that these runs may use, and the processors that there were for them when that was
+// last asked.
+std::atomic<uint32_t> threads_in_runs{0}, processors{0};
+std::atomic<uint64_t> ask_processors_at_ns{0};
+constexpr uint64_t kAskProcessorsNs = 100'000'000;
+
+void ask_processors() {
+  const uint64_t now = os::recent_ns();
+  if (now < ask_processors_at_ns.load(std::memory_order_relaxed)) return;
+  ask_processors_at_ns.store(now + kAskProcessorsNs, std::memory_order_relaxed);
+  processors.store(os::allowed_processor_count(), std::memory_order_relaxed);
+}
+
+// A thread that waits gives its processor away only where the awaited one may need it. Otherwise a
+// program of less weight would get it, for all of its slice.
+bool shares_processors() {
+  return threads_in_runs.load(std::memory_order_relaxed) >
+         processors.load(std::memory_order_relaxed);
+}
 
 template <typename Condition>
 bool comes_soon(uint64_t ns, Condition condition) {
@@ -37,7 +56,7 @@ bool comes_soon(uint64_t ns, Condition condition) {
       if (condition()) return true;
       os::relax();
     }
-    std::this_thread::yield();  // the awaited thread may need this processor
+    if (shares_processors()) std::this_thread::yield();
   } while (os::monotonic_ns() < until);
   return false;
 }
@@ -307,8 +326,15 @@ class Pool::State {
   const std::atomic<bool>* leaver_ = nullptr;
 };
 
-LoopsAhead::LoopsAhead() { runs_under_way.fetch_add(1, std::memory_order_relaxed); }
-LoopsAhead::~LoopsAhead() { runs_under_way.fetch_sub(1, std::memory_order_relaxed); }
+LoopsAhead::LoopsAhead(uint32_t width) : width_(width) {
+  ask_processors();
+  threads_in_runs.fetch_add(width_, std::memory_order_relaxed);
+  runs_under_way.fetch_add(1, std::memory_order_relaxed);
+}
+LoopsAhead::~LoopsAhead() {
+  runs_under_way.fetch_sub(1, std::memory_order_relaxed);
+  threads_in_runs.fetch_sub(width_, std::memory_order_relaxed);
+}
 
 Pool::Pool(ThreadSource source) : state_(new State(std::move(source))) {}
 
