@@ -11,9 +11,9 @@ namespace pfrt::cpu {
 namespace {
 
 constexpr int64_t kPanel = PanelMicrokernel::kPanel, kStreams = PanelMicrokernel::kMostStreams;
-// The k of one sum. The sums of such chains are then added, which keeps errors smaller than one
-// long sum would.
-constexpr int64_t kChain = 64;
+// The most k of one sum. The sums of such chains are then added, which keeps errors smaller than
+// one long sum would.
+constexpr int64_t kChain = 64, kLeastChain = 32;
 // A pass multiplies all rows of a task by a part of k. A panel's part of at most so many k stays in
 // the first-level cache, while all rows read it.
 constexpr int64_t kPass = 384;
@@ -34,9 +34,22 @@ constexpr int64_t kWidened = PanelMicrokernel::kMostPanels * kPanel * kPass;
 int64_t equal_cols(int64_t n, int64_t most) {
   return ceil_div(ceil_div(n, ceil_div(n, most)), 2 * kPanel) * 2 * kPanel;
 }
+// The k of a chain: where |k| is a multiple of one that is long enough, no pass is needed for a
+// rest. The loop of the microkernel prefers multiples of what it does together.
+int64_t chain_of(int64_t k) {
+  constexpr int64_t kTogether = PanelMicrokernel::kAheadDepth;
+  for (int64_t chain = kChain; chain >= kLeastChain; chain -= kTogether)
+    if (k % chain == 0) return chain;
+  for (int64_t chain = kChain - 1; chain >= kLeastChain; --chain)
+    if (k % chain == 0) return chain;
+  return kChain;
+}
 // The k of a pass: so many whole chains that passes are of about equal length. The last ones may be
 // shorter.
-int64_t pass_of(int64_t k) { return ceil_div(ceil_div(k, ceil_div(k, kPass)), kChain) * kChain; }
+int64_t pass_of(int64_t k, int64_t chain) {
+  const int64_t wanted = ceil_div(ceil_div(k, ceil_div(k, kPass)), chain) * chain;
+  return std::min(wanted, kPass / chain * chain);
+}
 
 }  // namespace
 
@@ -126,11 +139,14 @@ PanelMatmul::PanelMatmul(int64_t m, const Columns& columns, Panels panels, const
       n_(columns.n),
       k_(columns.k),
       panels_(panels),
-      pass_(pass_of(std::max<int64_t>(columns.k, 1))),
+      chain_(chain_of(std::max<int64_t>(columns.k, 1))),
+      pass_(pass_of(std::max<int64_t>(columns.k, 1), chain_)),
       by_columns_(blocking.by_columns),
       microkernel_(panels == Panels::kBf16Dot ? PanelMicrokernel::get_bf16_dot()
                                               : PanelMicrokernel::get()) {
+  for (size_t i = 0; i < offsets_.size(); ++i) offsets_[i] = static_cast<int64_t>(i) * chain_;
   if (m_ <= 0) return;
+  static_assert(kMostChains * kLeastChain == kPass);
   by_passes_ = k_ > pass_ && m_ > kFewRowBlocks * microkernel_->rows();
   copies_ = by_passes_ && k_ % kSameSet == 0;
   const int64_t fit = by_passes_
@@ -284,21 +300,19 @@ void PanelMatmul::multiply(const Run& run, const Task& t, const Block& block) co
 // The k of the pass that begins at |k|: whole chains, or the rest of the last one.
 int64_t PanelMatmul::depth_at(int64_t k) const {
   const int64_t left = k_ - k;
-  return left < kChain ? left : std::min(pass_, left) / kChain * kChain;
+  return left < chain_ ? left : std::min(pass_, left) / chain_ * chain_;
 }
 
 void PanelMatmul::multiply(const Run& run, const Task& t, const Block& block, int64_t k,
                            const Rows& rows, const Ahead& ahead) const {
   constexpr float kZeros[kStreams * kPanel] = {};
-  constexpr int64_t kOffsets[] = {0, kChain, 2 * kChain, 3 * kChain, 4 * kChain, 5 * kChain};
-  static_assert(std::size(kOffsets) * kChain == kPass);
   const int64_t depth = depth_at(k), sums_row = block.panels * kPanel;
   PanelMicrokernel::Blocks p{};
-  p.offsets = kOffsets;
+  p.offsets = offsets_.data();
   p.a = rows.from;
   p.a_row = rows.stride;
   p.chain = 1;
-  p.depth = std::min(kChain, depth);
+  p.depth = std::min(chain_, depth);
   p.chunks = depth / p.depth;
   if (widens()) {
     const ColumnType type = panels_ == Panels::kFp16 ? ColumnType::kFp16 : ColumnType::kBf16;

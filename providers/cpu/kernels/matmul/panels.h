@@ -6,6 +6,7 @@
 // the results have the same bits. Immutable; thread-safe.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -95,7 +96,9 @@ class PanelMatmul {
   int64_t m_, n_, k_;
   Panels panels_;
   int64_t packed_at_ = 0;
-  int64_t pass_;  // k a call
+  int64_t chain_, pass_;  // k of a sum, and of a call
+  static constexpr size_t kMostChains = 12;
+  std::array<int64_t, kMostChains> offsets_;  // of chains
   int64_t task_rows_ = 1, task_cols_ = 1;
   bool given_cols_ = false;  // a blocking gave task_cols_
   bool by_columns_;
