@@ -170,8 +170,10 @@ namespace {
 std::optional<PackedInput> pack_as(const SnapshotNode& node, DirectElements elements) {
   const auto dims = node.input_dims(1);
   const int64_t groups = node.attr_int("group", 1);
-  const auto pack = elements == DirectElements::kBf16Dot
-                        ? pack_bf16_weights
+  const auto dilations = node.attr_ints("dilations");
+  const auto pack = elements == DirectElements::kBf16Dot ? pack_bf16_weights
+                    : std::ranges::any_of(dilations, [](int64_t d) { return d > 1; })
+                        ? pack_dilated_weights
                         : static_cast<decltype(&pack_bf16_weights)>(pack_direct_weights);
   return packed_from_float32(
       node, pack(groups, dims[0] / groups, dims[1], dims.size() == 4 ? dims[2] : 1, dims.back()));

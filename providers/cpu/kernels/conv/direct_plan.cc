@@ -2,6 +2,7 @@
 #include "providers/cpu/kernels/conv/direct_plan.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "providers/cpu/elements/ceil_div.h"
 #include "providers/cpu/kernels/matmul/transpose.h"
@@ -39,8 +40,43 @@ int64_t chunks_of_chain(const ChunkOrder& order, DirectElements elements) {
 }
 
 ChunkOrder order_of(const ConvGeometry& g, DirectElements elements) {
+  const Window& w = g.window;
   const auto of = elements == DirectElements::kBf16Dot ? ChunkOrder::of_pairs : ChunkOrder::of;
-  return of(g.group_in, g.window.kernel[0], g.window.kernel[1], g.window.dilations[1]);
+  const ChunkOrder order = of(g.group_in, w.kernel[0], w.kernel[1], w.dilations[1]);
+  return w.dilations[0] > 1 || w.dilations[1] > 1 ? order.dilated() : order;
+}
+
+// Positions [begin, end) of dimension |d| at which a tap sees the image, and the pixel that it sees
+// at position 0, which may be outside.
+struct Live {
+  int64_t begin, end, pixel;
+
+  Live(const Window& w, size_t d, int64_t tap) : pixel(tap * w.dilations[d] - w.pads[d]) {
+    const int64_t stride = w.strides[d];
+    begin = std::min(w.positions[d], pixel < 0 ? ceil_div(-pixel, stride) : 0);
+    end = std::clamp(ceil_div(w.image[d] - pixel, stride), begin, w.positions[d]);
+  }
+  int64_t count() const { return end - begin; }
+};
+
+// Whether so many products are with padding that it is worth leaving them out.
+bool often_dead(const Window& w) {
+  constexpr double kOften = 0.8;
+  double live = 1;
+  for (size_t d = 0; d < 2; ++d) {
+    int64_t sum = 0;
+    for (int64_t tap = 0; tap < w.kernel[d]; ++tap) sum += Live(w, d, tap).count();
+    live *= static_cast<double>(sum) / static_cast<double>(w.kernel[d] * w.positions[d]);
+  }
+  return live < kOften;
+}
+
+// The image as a window that sees each pixel once.
+Window pixels_of(Window w) {
+  w.positions = w.image;
+  for (auto* list : {&w.kernel, &w.strides, &w.dilations}) *list = {1, 1};
+  for (auto* list : {&w.pads, &w.end_pads}) *list = {0, 0};
+  return w;
 }
 
 void multiply(const DirectPlan& plan, const DirectTask& task, const float* lines,
@@ -83,6 +119,80 @@ void multiply(const DirectPlan& plan, const DirectTask& task, const float* lines
   }
 }
 
+// Adds the products of each tap at the positions where it sees the image. Products of padding with
+// weights that are not finite are NaN, and are added too where |finite| is false.
+void multiply_live(const DirectPlan& plan, const DirectTask& task, const float* lines,
+                   const float* weights, const float* start, bool finite, float* out,
+                   int64_t out_panel) {
+  const Window& w = plan.geometry.window;
+  const int64_t width = w.positions[1], depth = plan.order.depth();
+  const int64_t blocks = static_cast<int64_t>(plan.image.offsets().size());
+  const bool half = plan.microkernel->half_rows() > 0 && task.columns <= kPanel / 2;
+  const int64_t most = half ? plan.microkernel->half_rows() : plan.microkernel->rows();
+  for (int64_t p = 0; p < task.panels; ++p)
+    for (int64_t i = 0; i < task.end - task.begin; ++i)
+      std::copy_n(start + p * kPanel, kPanel, out + p * out_panel + i * kPanel);
+  PanelMicrokernel::Blocks p{};
+  p.depth = depth;
+  p.b_panel = plan.panel_elements();
+  p.c_row = kPanel;
+  p.c_panel = out_panel;
+  PanelMicrokernel::RowBlocks row_blocks;
+  // Multiplies positions [begin, end), counted through all rows.
+  const auto run = [&](const float* a, int64_t a_row, int64_t begin, int64_t end) {
+    begin = std::max(begin, task.begin), end = std::min(end, task.end);
+    if (begin >= end) return;
+    if (end - begin != row_blocks.whole)
+      row_blocks = PanelMicrokernel::row_blocks(end - begin, most);
+    p.a = a;
+    p.a_row = a_row;
+    p.c = out + (begin - task.begin) * kPanel;
+    if (half)
+      plan.microkernel->run_half(row_blocks, p);
+    else
+      plan.microkernel->run(row_blocks, task.panels, p);
+  };
+  constexpr float kZeros[kPanel] = {};
+  constexpr int64_t kNone[kPass / 8] = {};
+  for (int64_t tap = 0; tap < w.taps(); ++tap) {
+    const Live y(w, 0, tap / w.kernel[1]), x(w, 1, tap % w.kernel[1]);
+    const int64_t step = w.strides[1] * plan.image.step();
+    const int64_t row_step = w.strides[0] * plan.image.row_step();
+    const bool joined = x.count() == width && row_step == width * step;
+    for (int64_t block = 0; block < blocks; block += p.chunks) {
+      const int64_t most_chunks = std::min(plan.pass_chunks, blocks - block);
+      p.chain = std::min(plan.chain_chunks, most_chunks);
+      p.chunks = most_chunks - most_chunks % p.chain;
+      p.b = weights + (tap * blocks + block) * depth * kPanel;
+      const float* const ahead = p.b + p.chunks * depth * kPanel;
+      p.ahead = ahead;
+      p.ahead_end = ahead + p.chunks * depth * kPanel;
+      p.offsets = plan.image.offsets().data() + block;
+      const auto pixel = [&](int64_t at_y, int64_t at_x) {
+        return lines + at_y * row_step + y.pixel * plan.image.row_step() + at_x * step +
+               x.pixel * plan.image.step();
+      };
+      if (joined) {
+        const int64_t begin = std::max(y.begin * width, task.begin);
+        run(pixel(0, begin), step, begin, y.end * width);
+      } else {
+        for (int64_t r = std::max(y.begin, task.begin / width); r < y.end && r * width < task.end;
+             ++r) {
+          const int64_t begin = std::max(r * width + x.begin, task.begin);
+          run(pixel(r, begin - r * width), step, begin, r * width + x.end);
+        }
+      }
+      if (finite) continue;
+      p.offsets = kNone;
+      for (int64_t r = task.begin / width; r * width < task.end; ++r) {
+        const bool live = r >= y.begin && r < y.end;
+        run(kZeros, 0, r * width, r * width + (live ? x.begin : width));
+        if (live) run(kZeros, 0, r * width + x.end, (r + 1) * width);
+      }
+    }
+  }
+}
+
 // A panel of |outs| outputs, whose weights follow each other by channel, then by tap.
 void pack_taps(const ChunkOrder& order, const float* from, int64_t outs, float* to) {
   constexpr int64_t kBlock = 64;
@@ -117,8 +227,13 @@ DirectPlan::DirectPlan(const ConvGeometry& g, bool bias, Nchw16cSides sides,
       order(order_of(g, type)),
       microkernel(microkernel_of(type)),
       has_bias(bias),
-      band(band_rows()),
-      image(geometry.window, order, band, nchw16c.input),
+      live_alone(order.by_tap && blocking.row_step == 0 && geometry.window.image_size() > 0 &&
+                 often_dead(geometry.window)),
+      band(live_alone ? geometry.window.positions[0] : band_rows()),
+      image(live_alone
+                ? ImageBand(pixels_of(geometry.window), ChunkOrder::of(geometry.group_in, 1, 1, 1),
+                            geometry.window.image[0], nchw16c.input)
+                : ImageBand(geometry.window, order, band, nchw16c.input)),
       chain_chunks(chunks_of_chain(order, elements)),
       pass_chunks(chain_chunks * std::max<int64_t>(1, kPass / (chain_chunks * order.depth()))),
       panels(ceil_div(g.group_out, kPanel)) {
@@ -189,7 +304,9 @@ void direct_sums(const Run& run, const DirectPlan& plan, const DirectTask& task,
   if (plan.has_bias)
     std::copy_n(run.input<float>(2) + group * g.group_out + task.panel * kPanel, task.columns,
                 bias);
-  multiply(plan, task, lines, weights, bias, out, out_panel);
+  if (!plan.live_alone) return multiply(plan, task, lines, weights, bias, out, out_panel);
+  const float sum = run.packed<float>()[g.groups * plan.panels * plan.panel_elements()];
+  multiply_live(plan, task, lines, weights, bias, sum == 0, out, out_panel);
 }
 
 void fill_direct_band(const Run& run, const DirectPlan& plan, int64_t image, int64_t top) {
@@ -210,6 +327,22 @@ void fill_direct_band(const Run& run, const DirectPlan& plan, const float* pixel
 PackedInput pack_direct_weights(int64_t groups, int64_t out, int64_t channels, int64_t taps_y,
                                 int64_t taps_x) {
   return pack_direct_weights(groups, out, ChunkOrder::of(channels, taps_y, taps_x, 1));
+}
+
+PackedInput pack_dilated_weights(int64_t groups, int64_t out, int64_t channels, int64_t taps_y,
+                                 int64_t taps_x) {
+  const ChunkOrder order = ChunkOrder::of(channels, taps_y, taps_x, 1).dilated();
+  PackedInput packed = pack_direct_weights(groups, out, order);
+  packed.recipe = message("dilated/", packed.recipe);
+  packed.bytes += sizeof(float);
+  packed.pack = [inner = std::move(packed.pack), n = groups * out * channels * taps_y * taps_x,
+                 last = packed.bytes / sizeof(float) - 1](const void* source, void* memory) {
+    inner(source, memory);
+    const auto* const weights = static_cast<const float*>(source);
+    static_cast<float*>(memory)[last] =
+        std::all_of(weights, weights + n, [](float w) { return std::isfinite(w); }) ? 0.0f : NAN;
+  };
+  return packed;
 }
 
 PackedInput pack_direct_weights(int64_t groups, int64_t out, const ChunkOrder& order) {

@@ -34,7 +34,8 @@ struct DirectPlan {
   ChunkOrder order;
   const PanelMicrokernel* microkernel;
   bool has_bias;
-  int64_t band;  // rows of positions
+  bool live_alone;  // each tap is multiplied where it sees the image; the band is without padding
+  int64_t band;     // rows of positions
   ImageBand image;
   int64_t chain_chunks;    // added up in a register
   int64_t pass_chunks;     // of a call of the microkernel
@@ -84,6 +85,10 @@ void fill_direct_band(const Run& run, const DirectPlan& plan, const float* pixel
 // Packs weights of |out| x |channels| x |taps_y| x |taps_x| a group.
 PackedInput pack_direct_weights(int64_t groups, int64_t out, int64_t channels, int64_t taps_y,
                                 int64_t taps_x);
+// Packs the weights of a window with dilations. A last element is 0, or NaN where some weight is
+// not finite.
+PackedInput pack_dilated_weights(int64_t groups, int64_t out, int64_t channels, int64_t taps_y,
+                                 int64_t taps_x);
 // Packs weights in any order of k.
 PackedInput pack_direct_weights(int64_t groups, int64_t out, const ChunkOrder& order);
 

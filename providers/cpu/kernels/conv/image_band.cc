@@ -35,6 +35,12 @@ ChunkOrder ChunkOrder::of_pairs(int64_t channels, int64_t taps_y, int64_t taps_x
           kHalf, channels};
 }
 
+ChunkOrder ChunkOrder::dilated() const {
+  ChunkOrder order = *this;
+  order.by_tap = channels >= line && paired == 0;
+  return order;
+}
+
 int64_t ChunkOrder::depth() const { return by_row ? taps_x * channels : std::min(channels, line); }
 
 int64_t ChunkOrder::chunks() const {
@@ -43,6 +49,7 @@ int64_t ChunkOrder::chunks() const {
 
 int64_t ChunkOrder::k(int64_t tap, int64_t channel) const {
   if (channels < line) return tap * channels + channel;
+  if (by_tap) return tap * ceil_div(channels, line) * line + channel;
   return (channel / line * taps_y * taps_x + tap) * line + channel % line;
 }
 
@@ -90,11 +97,13 @@ ImageBand::ImageBand(const Window& w, const ChunkOrder& order, int64_t rows, boo
   tasks_ = in_place_ ? 0 : blocks_ * ceil_div(band_rows_, task_rows_);
   row_step_ = (sparse_ ? 1 : stride_y_) * width_ * line_;
   step_ = (sparse_ ? 1 : stride_x_) * line_;
-  for (int64_t b = 0; b < blocks_; ++b)
-    for (int64_t y = 0; y < w.kernel[0]; ++y)
-      for (int64_t x = 0; x < (order.by_row ? 1 : w.kernel[1]); ++x)
-        offsets_.push_back(line_ *
-                           ((b * band_rows_ + y * w.dilations[0]) * width_ + x * w.dilations[1]));
+  const int64_t across = order.by_row ? 1 : w.kernel[1], taps = w.kernel[0] * across;
+  for (int64_t c = 0; c < taps * blocks_; ++c) {
+    const int64_t b = order.by_tap ? c % blocks_ : c / taps;
+    const int64_t tap = order.by_tap ? c / blocks_ : c % taps;
+    offsets_.push_back(line_ * ((b * band_rows_ + tap / across * w.dilations[0]) * width_ +
+                                tap % across * w.dilations[1]));
+  }
 }
 
 uint64_t ImageBand::bytes() const {

@@ -25,8 +25,11 @@ struct ChunkOrder {
   // Channels of the image, where two neighbours make a pair of bfloat16, which counts as one
   // channel; 0: float32.
   int64_t paired = 0;
+  bool by_tap = false;  // all channels of a tap follow each other
 
   static ChunkOrder of(int64_t channels, int64_t taps_y, int64_t taps_x, int64_t dilation_x);
+  // The order for dilated windows, whose taps may see different parts of the image.
+  ChunkOrder dilated() const;
   // The order for pairs of |channels| channels.
   static ChunkOrder of_pairs(int64_t channels, int64_t taps_y, int64_t taps_x, int64_t dilation_x);
   int64_t depth() const;

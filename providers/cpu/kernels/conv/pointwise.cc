@@ -204,7 +204,13 @@ std::string refuse_conv_pointwise(const KernelRequest& node) {
   if (groups < 1 || weights[0] / groups % kBlock == 0 || weights[1] % kBlock == 0)
     return "channels are multiples of 16, which other kernels take";
   const int64_t pixels = SnapshotNode::elements(image.subspan(2));
-  return pixels < kPanel ? message("vectors are of ", kPanel, " pixels, known before the run") : "";
+  if (pixels < kPanel) return message("vectors are of ", kPanel, " pixels, known before the run");
+  // Lines of the cache that hold a few pixels of each of so many planes do not stay in it.
+  constexpr int64_t kFewPixels = 128, kDeep = 224, kMany = 96;
+  if (pixels <= kFewPixels && weights[1] >= kDeep && weights[0] / groups >= kMany &&
+      node.is_constant(1))
+    return "packed weights are faster for few pixels of many channels";
+  return "";
 }
 
 Result<Kernel> make_conv_pointwise(const KernelRequest& node) {

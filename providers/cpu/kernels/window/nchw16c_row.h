@@ -36,9 +36,9 @@ class TapRows {
 
 // N positions from |p| on, each with all taps of a row where |inner|.
 template <int N, bool inner, typename Op>
-PFRT_AVX2_INLINE inline void nchw16c_positions(const WindowRows& rows, const TapRows& starts,
-                                               int64_t p, const float* image, float* out,
-                                               const Op& op) {
+PFRT_AVX2_FMA_INLINE inline void nchw16c_positions(const WindowRows& rows, const TapRows& starts,
+                                                   int64_t p, const float* image, float* out,
+                                                   const Op& op) {
   const int64_t taps = rows.row_taps(), step = kBlockChannels * rows.stride();
   typename Op::Sum sum[N];
 #pragma GCC unroll 8
@@ -65,8 +65,8 @@ PFRT_AVX2_INLINE inline void nchw16c_positions(const WindowRows& rows, const Tap
 // image, in order, and finish(sum, position). |image| and |out| begin at these channels; |out| is
 // the row's.
 template <typename Op>
-__attribute__((target("avx2"))) void nchw16c_row(const WindowRows& rows, int64_t row,
-                                                 const float* image, float* out, const Op& op) {
+PFRT_AVX2_FMA void nchw16c_row(const WindowRows& rows, int64_t row, const float* image, float* out,
+                               const Op& op) {
   const int64_t length = rows.row_length();
   int64_t begin = 0, end = length;  // positions that have all taps of a row
   for (int64_t x = 0; x < rows.row_taps(); ++x) {

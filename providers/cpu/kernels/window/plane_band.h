@@ -52,10 +52,9 @@ constexpr size_t kManyTaps = 4096;
 
 // V vectors of R rows of positions, |step| apart in the band and |out_step| in |out|.
 template <int R, int V, typename Op>
-__attribute__((target("avx2"))) inline void band_piece(const std::vector<int64_t>& offsets,
-                                                       const float* in, int64_t step, const Op* ops,
-                                                       int64_t position, float* out,
-                                                       int64_t out_step) {
+PFRT_AVX2_FMA inline void band_piece(const std::vector<int64_t>& offsets, const float* in,
+                                     int64_t step, const Op* ops, int64_t position, float* out,
+                                     int64_t out_step) {
   typename Op::Sum sum[R][V];
 #pragma GCC unroll 4
   for (int r = 0; r < R; ++r)

@@ -54,8 +54,7 @@ class SmallPlanes {
   // Row |row| of positions: |op| is for 8 channels, as that of nchw16c_row, and sees zeros beside
   // the image. |image| and |out| are of these channels; |out| is the first row's.
   template <typename Op>
-  __attribute__((target("avx2"))) void row(int64_t row, const float* image, float* out,
-                                           const Op& op) const {
+  PFRT_AVX2_FMA void row(int64_t row, const float* image, float* out, const Op& op) const {
     // Number of sums at once: as many as registers hold.
     constexpr int64_t kTogether = sizeof(typename Op::Sum) > sizeof(__m256) ? 4 : 8;
     const float* const in = image + row * row_step_;
@@ -78,7 +77,7 @@ class SmallPlanes {
 
  private:
   template <int N, typename Op>
-  PFRT_AVX2_INLINE void positions(const float* row, int64_t p, float* out, const Op& op) const {
+  PFRT_AVX2_FMA_INLINE void positions(const float* row, int64_t p, float* out, const Op& op) const {
     typename Op::Sum sum[N];
 #pragma GCC unroll 8
     for (int i = 0; i < N; ++i) sum[i] = op.start();

@@ -7,10 +7,12 @@
 #include <algorithm>
 #include <memory>
 
+#include "providers/cpu/elements/ceil_div.h"
 #include "providers/cpu/elements/load.h"
 #include "providers/cpu/epilogue/in_float32.h"
 #include "providers/cpu/isa/isa.h"
 #include "providers/cpu/isa/target.h"
+#include "providers/cpu/jit/depthwise_loop.h"
 #include "providers/cpu/kernels/conv/depthwise/taps.h"
 #include "providers/cpu/kernels/window/plane_band.h"
 #include "providers/cpu/kernels/window/small_planes.h"
@@ -18,27 +20,29 @@
 namespace pfrt::cpu {
 namespace {
 
-// out[i] += w * in[i * stride]. Products are not fused with sums: every instruction set gives the
-// same bits.
+// out[i] += w * in[i * stride]. Products are fused with sums where the processor can.
 using TapFn = void (*)(float* out, const float* in, float w, int64_t stride, int64_t n);
 
+template <bool kFused>
 inline __attribute__((always_inline)) void tap_loop(float* out, const float* in, float w,
                                                     int64_t stride, int64_t n) {
+  const auto add = [&](int64_t i, int64_t at) {
+    out[i] = kFused ? __builtin_fmaf(w, in[at], out[i]) : out[i] + w * in[at];
+  };
   if (stride == 1) {
-    for (int64_t i = 0; i < n; ++i) out[i] += w * in[i];
+    for (int64_t i = 0; i < n; ++i) add(i, i);
   } else if (stride == 2) {
-    for (int64_t i = 0; i < n; ++i) out[i] += w * in[2 * i];
+    for (int64_t i = 0; i < n; ++i) add(i, 2 * i);
   } else {
-    for (int64_t i = 0; i < n; ++i) out[i] += w * in[i * stride];
+    for (int64_t i = 0; i < n; ++i) add(i, i * stride);
   }
 }
 
 void tap_generic(float* out, const float* in, float w, int64_t stride, int64_t n) {
-  tap_loop(out, in, w, stride, n);
+  tap_loop<false>(out, in, w, stride, n);
 }
-__attribute__((target("avx2"))) void tap_avx2(float* out, const float* in, float w, int64_t stride,
-                                              int64_t n) {
-  tap_loop(out, in, w, stride, n);
+PFRT_AVX2_FMA void tap_avx2(float* out, const float* in, float w, int64_t stride, int64_t n) {
+  tap_loop<true>(out, in, w, stride, n);
 }
 
 struct Plan {
@@ -79,18 +83,19 @@ void plane(const Run& run, const Plan& plan, const float* image, const float* we
   }
 }
 
-// 8 positions of a row at a time. Products are not fused with sums: every instruction set gives the
-// same bits.
+// 8 positions of a row at a time.
 struct VectorTaps {
   using Sum = __m256;
   const float* weights;
   float bias;
-  PFRT_AVX2_INLINE Sum start() const { return _mm256_set1_ps(bias); }
-  PFRT_AVX2_INLINE __m256 tap(size_t index) const { return _mm256_broadcast_ss(weights + index); }
-  PFRT_AVX2_INLINE Sum add(Sum sum, __m256 pixels, __m256 tap) const {
-    return _mm256_add_ps(sum, _mm256_mul_ps(tap, pixels));
+  PFRT_AVX2_FMA_INLINE Sum start() const { return _mm256_set1_ps(bias); }
+  PFRT_AVX2_FMA_INLINE __m256 tap(size_t index) const {
+    return _mm256_broadcast_ss(weights + index);
   }
-  PFRT_AVX2_INLINE __m256 finish(Sum sum, int64_t) const { return sum; }
+  PFRT_AVX2_FMA_INLINE Sum add(Sum sum, __m256 pixels, __m256 tap) const {
+    return _mm256_fmadd_ps(tap, pixels, sum);
+  }
+  PFRT_AVX2_FMA_INLINE __m256 finish(Sum sum, int64_t) const { return sum; }
 };
 
 Kernel band_kernel(const ConvGeometry& geometry, int64_t shuffle, bool has_bias) {
@@ -136,6 +141,143 @@ Kernel band_kernel(const ConvGeometry& geometry, int64_t shuffle, bool has_bias)
           run.apply_epilogue(applied, done);
           applied = done;
         }
+      }
+    });
+    return run.stop();
+  };
+  return kernel;
+}
+
+constexpr float kNoBias[kBlockChannels] = {};
+constexpr int64_t kMostLength = 8192;  // of a row that is computed without a look at the run
+constexpr int64_t kNear = 1 << 12;  // elements whose epilogue finds them in the first-level cache
+
+// Weights of 16 channels a tap, then their biases.
+void fill_block_weights(const Run& run, int64_t channel, int64_t taps, bool has_bias, float* to) {
+  const float* const from = run.input<float>(1) + channel * taps;
+  for (int64_t c = 0; c < kBlockChannels; ++c) {
+    for (int64_t t = 0; t < taps; ++t) to[t * kBlockChannels + c] = from[c * taps + t];
+    to[taps * kBlockChannels + c] = has_bias ? run.input<float>(2)[channel + c] : 0.0f;
+  }
+}
+
+// The code for this window; null where other kernels are faster or there is none.
+std::shared_ptr<const DepthwiseLoop> loop_of(const Window& w, bool nchw16c) {
+  const bool wide = isa() >= Isa::kAvx512;  // then vectors of 16 channels are faster
+  if (isa() < Isa::kAvx2 || w.rank() != 2 || (nchw16c && wide) || w.positions[1] > kMostLength)
+    return nullptr;
+  // The last planes of a task go to scratch first where rows are shorter than a vector.
+  if (!nchw16c && w.positions[1] < kVectorChannels && w.position_count() > kNear) return nullptr;
+  const auto pair = [](const std::vector<int64_t>& v) { return DepthwiseLoop::Pair{v[0], v[1]}; };
+  return DepthwiseLoop::make({nchw16c, pair(w.image), pair(w.positions), pair(w.kernel),
+                              pair(w.strides), pair(w.dilations), pair(w.pads)});
+}
+
+Kernel planes_kernel(const ConvGeometry& geometry, int64_t shuffle, bool has_bias,
+                     std::shared_ptr<const DepthwiseLoop> code) {
+  struct PlanesPlan {
+    ConvGeometry geometry;
+    std::shared_ptr<const DepthwiseLoop> loop;
+    int64_t task, together;  // planes of a task, and at a time
+    int64_t bands;           // at a time, of a plane alone
+    int64_t aside;           // planes at the end of a task: up to 7 elements behind a plane are
+                             // written, which may be another task's
+  };
+  constexpr int64_t kTask = 1 << 13;  // elements
+  const int64_t positions = geometry.window.position_count();
+  const int64_t band = ceil_div(positions, code->bands());
+  const bool apart = shuffle > 1 || geometry.group_out > 1;
+  const auto plan = std::make_shared<const PlanesPlan>(PlanesPlan{
+      geometry, std::move(code), std::max<int64_t>(1, kTask / positions),
+      apart ? 1 : std::max<int64_t>(1, kNear / positions), std::max<int64_t>(1, kNear / band),
+      ceil_div(std::max<int64_t>(kVectorChannels - geometry.window.positions[1], 0), positions)});
+  Kernel kernel;
+  kernel.flops = geometry.flops();
+  if (plan->aside > 0)
+    kernel.scratch_bytes = static_cast<uint64_t>(positions + kVectorChannels) * sizeof(float);
+  kernel.run = [plan, shuffle, has_bias, positions](const Run& run) -> pfrt_code {
+    const ConvGeometry& g = plan->geometry;
+    const DepthwiseLoop& loop = *plan->loop;
+    const int64_t pixels = g.window.image_size(), taps = g.window.taps();
+    const int64_t length = g.window.positions[1], bands = loop.bands();
+    const int64_t channels = g.groups * g.group_out, all = g.batch * channels;
+    float* const out = run.output<float>(0);
+    // Planes [p, p + n), from |begin| to |end| of their bands; |to| is where the first one goes.
+    const auto compute = [&](int64_t p, int64_t n, int64_t begin, int64_t end, float* to) {
+      const int64_t channel = p % channels;
+      loop.run(run.input<float>(0) + depthwise_input_plane(g, shuffle, p) * pixels,
+               run.input<float>(1) + channel * taps,
+               has_bias ? run.input<float>(2) + channel : kNoBias, to, begin, end, n, has_bias);
+    };
+    run.parallel(ceil_div(all, plan->task), [&](int64_t i, uint32_t worker) {
+      const int64_t first = i * plan->task, last = std::min(first + plan->task, all);
+      const int64_t ahead = std::max(last - plan->aside, first);
+      for (int64_t p = first, n; p < last; p += n) {
+        if (run.stopped()) return;
+        n = p < ahead ? std::min({plan->together, channels - p % channels, ahead - p}) : 1;
+        if (n == 1 && p < ahead) {
+          for (int64_t b = 0, end; b < bands; b = end) {
+            if (run.stopped()) return;
+            end = std::min(b + plan->bands, bands);
+            compute(p, 1, b, end, out + p * positions);
+            run.apply_epilogue(p * positions + loop.first_row(b) * length,
+                               p * positions + loop.first_row(end) * length);
+          }
+          continue;
+        }
+        if (p >= ahead) {
+          compute(p, 1, 0, bands, run.scratch<float>(worker));
+          std::copy_n(run.scratch<float>(worker), positions, out + p * positions);
+        } else {
+          compute(p, n, 0, bands, out + p * positions);
+        }
+        run.apply_epilogue(p * positions, (p + n) * positions);
+      }
+    });
+    return run.stop();
+  };
+  return kernel;
+}
+
+Kernel blocks_kernel(const ConvGeometry& geometry, bool has_bias,
+                     std::shared_ptr<const DepthwiseLoop> code) {
+  struct BlocksPlan {
+    ConvGeometry geometry;
+    std::shared_ptr<const DepthwiseLoop> loop;
+    int64_t task, bands;  // bands of a task; at a time
+  };
+  constexpr int64_t kTask = 1 << 14;  // elements
+  const Window& w = geometry.window;
+  const int64_t all = code->bands();
+  const int64_t band = ceil_div(w.position_count() * kBlockChannels, all);
+  const int64_t tasks = ceil_div(all, std::max<int64_t>(1, kTask / band));
+  const auto plan = std::make_shared<const BlocksPlan>(BlocksPlan{
+      geometry, std::move(code), ceil_div(all, tasks), std::max<int64_t>(1, kNear / band)});
+  Kernel kernel;
+  kernel.flops = geometry.flops();
+  kernel.scratch_bytes = static_cast<uint64_t>((w.taps() + 1) * kBlockChannels) * sizeof(float);
+  kernel.run = [plan, has_bias](const Run& run) -> pfrt_code {
+    const ConvGeometry& g = plan->geometry;
+    const DepthwiseLoop& loop = *plan->loop;
+    const int64_t taps = g.window.taps(), blocks = g.groups / kBlockChannels;
+    const int64_t row = g.window.positions[1] * kBlockChannels;
+    const int64_t parts = ceil_div(loop.bands(), plan->task);
+    run.parallel(g.batch * blocks * parts, [&](int64_t i, uint32_t worker) {
+      const int64_t block = i / parts;
+      float* const weights = run.scratch<float>(worker);
+      float* const bias = weights + taps * kBlockChannels;
+      fill_block_weights(run, block % blocks * kBlockChannels, taps, has_bias, weights);
+      const float* const image =
+          run.input<float>(0) + block * g.window.image_size() * kBlockChannels;
+      const int64_t start = block * g.window.position_count() * kBlockChannels;
+      float* const out = run.output<float>(0) + start;
+      const int64_t last = std::min((i % parts + 1) * plan->task, loop.bands());
+      for (int64_t b = i % parts * plan->task, end; b < last; b = end) {
+        if (run.stopped()) return;
+        end = std::min(b + plan->bands, last);
+        for (int64_t c = 0; c < kBlockChannels; c += kVectorChannels)
+          loop.run(image + c, weights + c, bias + c, out + c, b, end);
+        run.apply_epilogue(start + loop.first_row(b) * row, start + loop.first_row(end) * row);
       }
     });
     return run.stop();
@@ -191,6 +333,12 @@ Result<Kernel> make_conv_depthwise_nchw16c(const SnapshotNode& node, Nchw16cSide
   PFRT_ASSIGN(ConvGeometry g, conv_geometry(node, 0, 1));
   PFRT_TRY(need_types(node, {1, 2}, Types{node.input_dtype(0)}));
   PFRT_TRY(check_bias(node, 2, g.groups));
+  if (g.window.rank() <= 2) {
+    ConvGeometry flat = g;
+    flat.window = along_rows(std::move(flat.window));
+    if (auto loop = loop_of(flat.window, true))
+      return in_float32(node, {0, 1, 2}, blocks_kernel(flat, node.has_input(2), std::move(loop)));
+  }
   Kernel kernel;
   kernel.flops = g.flops();
   const bool wide = isa() >= Isa::kAvx512;
@@ -213,11 +361,7 @@ Result<Kernel> make_conv_depthwise_nchw16c(const SnapshotNode& node, Nchw16cSide
       const int64_t block = i / tasks, channel = block % blocks * kBlockChannels;
       float* const weights = run.scratch<float>(worker);
       float* const bias = weights + taps * kBlockChannels;
-      for (int64_t c = 0; c < kBlockChannels; ++c) {
-        for (int64_t t = 0; t < taps; ++t)
-          weights[t * kBlockChannels + c] = run.input<float>(1)[(channel + c) * taps + t];
-        bias[c] = has_bias ? run.input<float>(2)[channel + c] : 0.0f;
-      }
+      fill_block_weights(run, channel, taps, has_bias, weights);
       const float* const image = run.input<float>(0) + block * pixels * kBlockChannels;
       const int64_t start = block * all * length * kBlockChannels, first = i % tasks * together;
       const int64_t last = std::min(first + together, all);
@@ -256,8 +400,11 @@ Result<Kernel> make_conv_depthwise(const KernelRequest& node) {
 // Makes the kernel for channels shuffled by |shuffle| groups; 1 leaves them alone.
 static Kernel depthwise_kernel(ConvGeometry g, int64_t shuffle, bool has_bias) {
   if (isa() >= Isa::kAvx2 && g.window.rank() <= 2) {
-    constexpr int64_t kMostLength = 8192;  // of a row
     g.window = along_rows(std::move(g.window));
+    const bool wide = isa() >= Isa::kAvx512 && SmallPlanes::takes(g.window, g.groups * g.group_out);
+    if (!wide && g.window.position_count() > 0)
+      if (auto loop = loop_of(g.window, false))
+        return planes_kernel(g, shuffle, has_bias, std::move(loop));
     if (SmallPlanes::takes(g.window, g.groups * g.group_out))
       return depthwise_small_planes(g, shuffle, has_bias);
     if (g.window.positions[1] <= kMostLength) return band_kernel(g, shuffle, has_bias);

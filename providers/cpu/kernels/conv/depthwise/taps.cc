@@ -23,7 +23,7 @@ PFRT_AVX512 void add(std::span<const DepthwiseTap> taps, const float* weights, c
     const float* const at = in + tap.pixel;
 #pragma GCC unroll 8
     for (int i = 0; i < N; ++i)
-      sum[i] = _mm512_add_ps(sum[i], _mm512_mul_ps(weight, _mm512_loadu_ps(at + i * step)));
+      sum[i] = _mm512_fmadd_ps(weight, _mm512_loadu_ps(at + i * step), sum[i]);
   }
 #pragma GCC unroll 8
   for (int i = 0; i < N; ++i) _mm512_storeu_ps(out + kBlockChannels * i, sum[i]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Taps of a depthwise convolution added for 16 channels at once, with AVX-512. Products are not
-// fused with sums: the bits are those of ChannelTaps. Pure; thread-safe.
+// Taps of a depthwise convolution added for 16 channels at once, with AVX-512. Products are fused
+// with sums: the bits are those of ChannelTaps. Pure; thread-safe.
 #pragma once
 
 #include <cstdint>
