@@ -11,11 +11,13 @@ namespace pfrt::cpu {
 namespace {
 
 constexpr int64_t kPanel = PanelMicrokernel::kPanel;
-constexpr int64_t kChain = 64;  // k summed in a row, which keeps errors small
+// The k summed in a row, which keeps errors small: about so many, and at most.
+constexpr int64_t kChain = 64, kMostChain = 80;
 // Pairs of integers, whose sums are exact, or of bfloat16, whose errors are larger than those of
 // sums.
 constexpr int64_t kDotChain = 256;
-constexpr int64_t kPass = 128;  // k of a call: so much of a panel stays in the first-level cache
+constexpr int64_t kPass =
+    128;  // k of a call, about: so much of a panel stays in the first-level cache
 constexpr int64_t kShort =
     25;  // k in all that are one chain; the 27 of a first layer are already too many for its errors
 constexpr int64_t kWantedTasks = 16;
@@ -32,11 +34,14 @@ ConvGeometry flat(ConvGeometry g) {
   return g;
 }
 
-int64_t chunks_of_chain(const ChunkOrder& order, DirectElements elements) {
-  if (elements != DirectElements::kFloat) return std::max<int64_t>(1, kDotChain / order.depth());
+DirectChains chains_of(const ChunkOrder& order, DirectElements elements) {
+  const int64_t depth = order.depth();
+  if (elements != DirectElements::kFloat)
+    return DirectChains::of(order.chunks(), depth, std::max<int64_t>(1, kDotChain / depth));
   // First layers have short sums; one chain as long as the sum would show in their errors.
-  if (order.by_row && order.chunks() * order.depth() > kShort) return 1;
-  return std::max<int64_t>(1, kChain / order.depth());
+  if (order.by_row && order.chunks() * depth > kShort)
+    return DirectChains::of(order.chunks(), depth, 1);
+  return DirectChains::of(order.chunks(), depth);
 }
 
 ChunkOrder order_of(const ConvGeometry& g, DirectElements elements) {
@@ -215,6 +220,23 @@ void pack_taps(const ChunkOrder& order, const float* from, int64_t outs, float* 
 
 }  // namespace
 
+DirectChains DirectChains::of(int64_t chunks, int64_t depth) {
+  const int64_t about = std::max<int64_t>(1, kChain / depth);
+  const auto divides = [&](int64_t chain) { return chunks % chain == 0; };
+  for (int64_t off = 0; off <= about / 2; ++off) {
+    if (divides(about - off)) return of(chunks, depth, about - off);
+    if ((about + off) * depth <= kMostChain && divides(about + off))
+      return of(chunks, depth, about + off);
+  }
+  return of(chunks, depth, about);
+}
+
+DirectChains DirectChains::of(int64_t chunks, int64_t depth, int64_t chain) {
+  const int64_t together = std::max<int64_t>(1, (kPass + chain * depth / 2) / (chain * depth));
+  const int64_t chains = ceil_div(std::max<int64_t>(chunks, 1), chain);
+  return {chain, chain * ceil_div(chains, ceil_div(chains, together))};
+}
+
 DirectPlan::DirectPlan(const ConvGeometry& g, bool bias, Nchw16cSides sides,
                        const DirectBlocking& wanted, DirectElements type)
     : geometry(sides.input && wanted.row_step == 0 && type != DirectElements::kBf16Dot &&
@@ -234,8 +256,8 @@ DirectPlan::DirectPlan(const ConvGeometry& g, bool bias, Nchw16cSides sides,
                 ? ImageBand(pixels_of(geometry.window), ChunkOrder::of(geometry.group_in, 1, 1, 1),
                             geometry.window.image[0], nchw16c.input)
                 : ImageBand(geometry.window, order, band, nchw16c.input)),
-      chain_chunks(chunks_of_chain(order, elements)),
-      pass_chunks(chain_chunks * std::max<int64_t>(1, kPass / (chain_chunks * order.depth()))),
+      chain_chunks(chains_of(order, elements).chain),
+      pass_chunks(chains_of(order, elements).pass),
       panels(ceil_div(g.group_out, kPanel)) {
   const int64_t tasks = std::max(
       ceil_div(positions(), blocking.task_positions),

@@ -24,6 +24,17 @@ struct DirectBlocking {
 // float32, and so are sums.
 enum class DirectElements : uint8_t { kFloat, kBf16Dot };
 
+// Chunks of k that are added up in a register, and those of a call of the microkernel: whole
+// chains. Calls are about equally long, and where possible no chain is shorter than the others,
+// since each of these takes a call of its own.
+struct DirectChains {
+  int64_t chain, pass;
+
+  // |depth| is the k of a chunk.
+  static DirectChains of(int64_t chunks, int64_t depth);
+  static DirectChains of(int64_t chunks, int64_t depth, int64_t chain);
+};
+
 struct DirectPlan {
   static constexpr int64_t kPanel = PanelMicrokernel::kPanel;
 

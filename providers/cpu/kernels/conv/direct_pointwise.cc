@@ -8,24 +8,21 @@
 #include <immintrin.h>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <memory>
 
 #include "providers/cpu/elements/ceil_div.h"
 #include "providers/cpu/isa/target.h"
 #include "providers/cpu/jit/panel_microkernel.h"
+#include "providers/cpu/kernels/conv/direct_plan.h"
 
 namespace pfrt::cpu {
 namespace {
 
 constexpr int64_t kPanel = PanelMicrokernel::kPanel;
-// The k of a chain, and of a call of the microkernel, are those of conv_direct.
-constexpr int64_t kChain = 64, kPass = 128;
 constexpr int64_t kBlock = 16 * kPanel;  // positions of a task, whose pass stays in the cache
 constexpr int64_t kWantedTasks = 16;
-// Distance of two panels of pixels: an odd number of cache lines, so that their lines are in
-// different sets of the cache.
-constexpr int64_t kApart = (kPass + 1) * kPanel;
 
 // Neighbouring positions of one row of the output.
 struct Span {
@@ -36,6 +33,12 @@ struct Plan {
   ConvGeometry geometry;
   const PanelMicrokernel* microkernel;
   bool has_bias;
+  // The k of a chain, and of a call of the microkernel: those of conv_direct.
+  int64_t chain, pass;
+  std::array<int64_t, 8> offsets;  // of chains in the weights
+  // Distance of two panels of pixels: an odd number of cache lines, so that their lines are in
+  // different sets of the cache.
+  int64_t apart;
   int64_t positions, width, stride;  // of all, of a row; from pixel to pixel
   int64_t panels;                    // of output channels of a group
   int64_t blocks, task_panels, column_tasks;
@@ -44,11 +47,16 @@ struct Plan {
       : geometry(g),
         microkernel(PanelMicrokernel::get()),
         has_bias(bias),
+        chain(DirectChains::of(g.group_in / kPanel, kPanel).chain * kPanel),
+        pass(DirectChains::of(g.group_in / kPanel, kPanel).pass * kPanel),
+        apart((pass + 1) * kPanel),
         positions(g.window.position_count()),
         width(g.window.positions.back()),
         stride(g.window.strides.back()),
         panels(ceil_div(g.group_out, kPanel)),
         blocks(ceil_div(positions, kBlock)) {
+    for (size_t i = 0; i < offsets.size(); ++i)
+      offsets[i] = static_cast<int64_t>(i) * chain * kPanel;
     // Each task packs its pixels, which pays for a few panels of weights or more.
     constexpr int64_t kLeastPanels = 8;
     const int64_t others = std::max<int64_t>(1, g.batch * g.groups * blocks);
@@ -63,7 +71,7 @@ struct Plan {
   int64_t tasks() const { return geometry.batch * geometry.groups * blocks * column_tasks; }
   // Pixels of a pass, then the sums of a last panel that is not whole.
   uint64_t scratch_bytes() const {
-    return static_cast<uint64_t>(kBlock / kPanel * kApart + task_panels * kPanel * kPanel) *
+    return static_cast<uint64_t>(kBlock / kPanel * apart + task_panels * kPanel * kPanel) *
            sizeof(float);
   }
 };
@@ -118,7 +126,7 @@ void copy_span(const float* from, int64_t stride, int64_t n, float* to) {
     for (int64_t i = 0; i < n; ++i) to[i] = from[i * stride];
 }
 
-// Packs |depth| channels of a block's pixels: panels of 16 positions, kApart apart.
+// Packs |depth| channels of a block's pixels: panels of 16 positions, |plan.apart| apart.
 void pack(const Plan& plan, const Spans& spans, const float* planes, int64_t count, int64_t depth,
           float* to) {
   const int64_t size = plan.geometry.window.image_size(), whole = count / kPanel * kPanel;
@@ -132,7 +140,7 @@ void pack(const Plan& plan, const Spans& spans, const float* planes, int64_t cou
       from = line;
     }
     float* panel = to;
-    for (int64_t at = 0; at < whole; at += kPanel, panel += kApart)
+    for (int64_t at = 0; at < whole; at += kPanel, panel += plan.apart)
       std::copy_n(from + at, kPanel, panel);
     if (whole < count) {
       std::copy_n(from + whole, count - whole, panel);
@@ -142,8 +150,6 @@ void pack(const Plan& plan, const Spans& spans, const float* planes, int64_t cou
 }
 
 void run_task(const Run& run, const Plan& plan, const Task& task, float* scratch) {
-  constexpr int64_t kOffsets[] = {0, kChain * kPanel};
-  static_assert(std::size(kOffsets) * kChain == kPass);
   const ConvGeometry& g = plan.geometry;
   const PanelMicrokernel& microkernel = *plan.microkernel;
   const int64_t depth = g.group_in, wide = microkernel.packed_panels();
@@ -157,19 +163,19 @@ void run_task(const Run& run, const Plan& plan, const Task& task, float* scratch
   const int64_t first = task.block * kBlock, count = plan.block_positions(task.block);
   float* const out = run.output<float>(0) + start + first;
   float* const rest =
-      scratch + kBlock / kPanel * kApart;  // sums of the last panel, where it is not whole
+      scratch + kBlock / kPanel * plan.apart;  // sums of the last panel, where it is not whole
   const int64_t whole = count / kPanel, left = count % kPanel;
   const Spans spans(plan, task.block);
   float bias[kPanel * PanelMicrokernel::kMostPanels * kPanel] = {};
   PanelMicrokernel::Blocks p{};
-  p.offsets = kOffsets;
+  p.offsets = plan.offsets.data();
   p.a_row = p.chain = 1;
-  p.b_panel = kApart;
+  p.b_panel = plan.apart;
   p.start_row = wide * kPanel;
   for (int64_t k = 0, n; k < depth; k += n) {
-    n = std::min(kPass, depth - k);
-    if (n >= kChain) n -= n % kChain;
-    p.depth = std::min(kChain, n);
+    n = std::min(plan.pass, depth - k);
+    if (n >= plan.chain) n -= n % plan.chain;
+    p.depth = std::min(plan.chain, n);
     p.chunks = n / p.depth;
     pack(plan, spans, planes + k * g.window.image_size(), count, n, scratch);
     for (int64_t c = 0; c < channels && !run.stopped(); c += kPanel) {
@@ -185,7 +191,7 @@ void run_task(const Run& run, const Plan& plan, const Task& task, float* scratch
         const bool fits = at < whole;
         panels = fits ? std::min(wide, whole - at) : 1;
         p.a = lines;
-        p.b = scratch + at * kApart;
+        p.b = scratch + at * plan.apart;
         p.c = fits ? out + c * plan.positions + at * kPanel : rest + c * kPanel;
         p.c_row = fits ? plan.positions : kPanel;
         p.c_panel = kPanel;
