@@ -223,7 +223,7 @@ class Attend {
       end = std::clamp(f_.mask.columns - block.keys.begin, begin, end);
       const ScoreRow row{block.batch, head_of(block, r), query_of(block, r),
                          block.keys.begin + begin};
-      sees = add_mask(run, f_.mask, row, x + begin, end - begin, scratch);
+      sees = add_mask(run, f_.mask, math_, row, x + begin, end - begin, scratch);
     }
     std::fill(x, x + begin, kNothing<T>);
     std::fill(x + end, x + width, kNothing<T>);

@@ -30,9 +30,8 @@ constexpr int64_t kKeys = 256;  // a block
 constexpr int64_t kChain = 64;  // k of a sum before it is added to others, which keeps errors small
 constexpr int64_t kMostHead = 512;
 constexpr int64_t kLeastRows = 5;  // fewer rows read keys and values unpacked
-constexpr int64_t kMostRows = 128, kWantedTasks = 8;
-constexpr int64_t kLeastRowsOfFewHeads = 8,
-                  kMostRowsOfFewHeads = 32;  // limits where few heads share keys
+constexpr int64_t kMostRows = 128, kLeastRowsOfFewHeads = 8;
+constexpr int64_t kWantedTasks = 8;  // of several workers
 // Rows that are computed together read the keys that any of them sees; weights hide the others.
 constexpr int64_t kTogether = 24, kTogetherCausal = 12;
 
@@ -67,14 +66,7 @@ class PanelAttend {
     group_ = f_.q_heads / std::max<int64_t>(f_.kv_heads, 1);
     all_rows_ = group_ * f_.q_len;
     joined_ = joins_past(f_);
-    const int64_t heads = f_.batch * f_.kv_heads;
-    const int64_t wanted = ceil_div(all_rows_, ceil_div(kWantedTasks, heads));
-    const int64_t most = heads < kWantedTasks
-                             ? std::clamp(wanted, kLeastRowsOfFewHeads, kMostRowsOfFewHeads)
-                             : kMostRows;
-    blocks_ = ceil_div(all_rows_, most);
-    rows_ = ceil_div(all_rows_, blocks_);
-    tasks_ = heads * blocks_;
+    rows_ = division(1).rows;
     together_ = f_.causal || f_.left >= 0 || f_.right >= 0 ? kTogetherCausal : kTogether;
     q_chunks_ = Chunks::equal(f_.head);
     v_width_ = padded(f_.v_head);
@@ -95,14 +87,16 @@ class PanelAttend {
     const std::vector<float> sinks = read_sinks<float>(run, f_);
     const std::vector<uint8_t> special = heads_with_specials(run, f_, reach);
     const std::vector<uint8_t> wild = heads_with_wild_scores(run, f_, reach);
-    run.parallel(tasks_, [&](int64_t i, uint32_t worker) {
+    const Division by = division(run.workers());
+    run.parallel(f_.batch * f_.kv_heads * by.blocks, [&](int64_t i, uint32_t worker) {
       Task task{};
-      task.batch = i / blocks_ / f_.kv_heads;
-      task.kv_head = i / blocks_ % f_.kv_heads;
-      task.first = i % blocks_ * rows_;
-      task.count = std::min(rows_, all_rows_ - task.first);
-      task.special = !special.empty() && special[static_cast<size_t>(i / blocks_)] != 0;
-      task.wild = !wild.empty() && wild[static_cast<size_t>(i / blocks_)] != 0;
+      const int64_t head = i / by.blocks;
+      task.batch = head / f_.kv_heads;
+      task.kv_head = head % f_.kv_heads;
+      task.first = i % by.blocks * by.rows;
+      task.count = std::min(by.rows, all_rows_ - task.first);
+      task.special = !special.empty() && special[static_cast<size_t>(head)] != 0;
+      task.wild = !wild.empty() && wild[static_cast<size_t>(head)] != 0;
       task.pairs = run.precision() == Precision::kBfloat16 && pair_microkernel_ != nullptr;
       compute(run, reach[static_cast<size_t>(task.batch)], sinks, task, run.scratch<float>(worker));
     });
@@ -128,6 +122,19 @@ class PanelAttend {
     int64_t row, rows;
     int64_t block, begin, end;
   };
+
+  // The rows of a head of keys, in blocks; each packs the keys and values that it sees.
+  struct Division {
+    int64_t blocks, rows;
+  };
+  Division division(uint32_t workers) const {
+    const int64_t heads = f_.batch * f_.kv_heads, wanted = workers == 1 ? 1 : kWantedTasks;
+    const int64_t most = heads < wanted ? std::clamp(ceil_div(all_rows_, ceil_div(wanted, heads)),
+                                                     kLeastRowsOfFewHeads, kMostRows)
+                                        : kMostRows;
+    const int64_t blocks = ceil_div(all_rows_, most);
+    return {blocks, ceil_div(all_rows_, blocks)};
+  }
 
   // Rows of a task are the queries of one head, then those of the next.
   int64_t head_of(const Task& t, int64_t row) const {
@@ -246,7 +253,7 @@ class PanelAttend {
     s.a = scratch + p.row * f_.head, s.a_row = f_.head;
     s.b = scratch + k_at_ + begin * f_.head, s.b_panel = kPanel * f_.head;
     s.c = scores, s.c_row = kKeys;
-    multiply(p.rows, ceil_div(count, kPanel), t.pairs ? bf16_pairs(f_.head) : f_.head,
+    multiply(p.rows, count, t.pairs ? bf16_pairs(f_.head) : f_.head,
              t.pairs ? v_chunks_ : q_chunks_, true, s, t.pairs);
     for (int64_t r = 0; r < p.rows; ++r)
       weigh(run, reach, t, p, r, scores + r * kKeys, scratch + y_at_ + (p.row + r) * v_width_,
@@ -255,12 +262,13 @@ class PanelAttend {
     y.a = scores, y.a_row = kKeys;
     y.b = scratch + v_at_ + (t.pairs ? begin / 2 : begin) * kPanel, y.b_panel = kPanel * kKeys;
     y.c = scratch + y_at_ + p.row * v_width_, y.c_row = v_width_;
-    multiply(p.rows, v_width_ / kPanel, t.pairs ? bf16_pairs(count) : count,
+    multiply(p.rows, f_.v_head, t.pairs ? bf16_pairs(count) : count,
              t.pairs ? pair_chunks_ : v_chunks_, false, y, t.pairs);
   }
 
-  // Multiplies by |panels| panels; the result is added to C unless |from_zero|.
-  void multiply(int64_t rows, int64_t panels, int64_t depth, const Chunks& chunks, bool from_zero,
+  // Multiplies by the panels of |columns|; the result is added to C unless |from_zero|. Of what is
+  // behind the last column some may be written.
+  void multiply(int64_t rows, int64_t columns, int64_t depth, const Chunks& chunks, bool from_zero,
                 PanelMicrokernel::Blocks p, bool pairs) const {
     const PanelMicrokernel& microkernel = pairs ? *pair_microkernel_ : *microkernel_;
     constexpr float kZeros[PanelMicrokernel::kMostPanels * kPanel] = {};
@@ -269,14 +277,20 @@ class PanelAttend {
     p.c_panel = kPanel;
     const PanelMicrokernel::RowBlocks row_blocks = microkernel.row_blocks(rows);
     const int64_t together = microkernel.panels(row_blocks.first());
-    for (; panels > 0; panels -= together, p.b += together * p.b_panel, p.c += together * kPanel) {
+    for (; columns > 0;
+         columns -= together * kPanel, p.b += together * p.b_panel, p.c += together * kPanel) {
+      const bool half = columns <= kPanel / 2 && microkernel.half_rows() > 0;
+      const int64_t panels = std::min(ceil_div(columns, kPanel), together);
       PanelMicrokernel::Blocks part = p;
       for (int64_t k = 0; k < depth;) {
         part.depth = std::min(chunks.size, depth - k);
         part.chunks = (depth - k) / part.depth;
         part.start = from_zero && k == 0 ? kZeros : nullptr;
         PanelMicrokernel::Blocks chunk = part;
-        microkernel.run(row_blocks, std::min(panels, together), chunk);
+        if (half)
+          microkernel.run_half(PanelMicrokernel::row_blocks(rows, microkernel.half_rows()), chunk);
+        else
+          microkernel.run(row_blocks, panels, chunk);
         part.a += part.depth * part.chunks;
         part.b += part.depth * part.chunks * kPanel;
         k += part.depth * part.chunks;
@@ -299,7 +313,7 @@ class PanelAttend {
     if (f_.mask.input != PFRT_NO_INDEX) {
       end = std::clamp(f_.mask.columns - p.begin, begin, end);
       const ScoreRow at{t.batch, head_of(t, p.row + r), query_of(t, p.row + r), p.begin + begin};
-      if (!add_mask(run, f_.mask, at, x + begin, end - begin, scratch)) end = begin;
+      if (!add_mask(run, f_.mask, math_, at, x + begin, end - begin, scratch)) end = begin;
     }
     if (t.wild) add_hiding(f_.visible(reach, query_of(t, p.row + r)), p.begin, x, end);
     row.sees |= begin < end;
@@ -322,7 +336,8 @@ class PanelAttend {
   LineMath math_ = LineMath::here();
   const PanelMicrokernel* microkernel_ = PanelMicrokernel::get();
   const PanelMicrokernel* pair_microkernel_ = PanelMicrokernel::get_bf16_dot();  // or null
-  int64_t group_ = 1, all_rows_ = 0, rows_ = 1, blocks_ = 1, tasks_ = 0, together_ = 1;
+  int64_t group_ = 1, all_rows_ = 0, together_ = 1;
+  int64_t rows_ = 1;  // of a task, at most
   bool joined_ = false;
   Chunks q_chunks_, v_chunks_{kChain}, pair_chunks_{kChain / 2};
   int64_t v_width_ = 0;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 #include "core/base/dtype.h"
 #include "providers/cpu/elements/load.h"
@@ -153,10 +154,14 @@ void add_hidden(const Run& run, const AttentionForm& f, int64_t batch, int64_t k
 }
 
 template <typename T>
-bool add_mask(const Run& run, const AttentionMask& m, const ScoreRow& row, T* x, int64_t n,
-              T* scratch) {
+bool add_mask(const Run& run, const AttentionMask& m, const LineMath& math, const ScoreRow& row,
+              T* x, int64_t n, T* scratch) {
   const int64_t start =
       row.batch * m.batch + row.head * m.head + row.query * m.row + row.first_key * m.column;
+  if constexpr (std::is_same_v<T, float>)
+    if (m.dtype == PFRT_DTYPE_FLOAT32 && m.column == 1)
+      return math.add_mask(run.input<float>(m.input) + start, x, n,
+                           m.replaces ? kVanishes<float> : __builtin_nanf(""));
   load_fn<T>(m.dtype)(scratch, run.input(m.input), start, m.column, n);
   const T nothing = m.dtype == PFRT_DTYPE_BOOL ? T{0} : kNothing<T>;
   bool sees = false;
@@ -186,9 +191,10 @@ template void add_hidden(const Run&, const AttentionForm&, int64_t, int64_t, Key
                          int64_t, int64_t);
 template void add_hiding(KeyRange, int64_t, float*, int64_t);
 template void add_hiding(KeyRange, int64_t, double*, int64_t);
-template bool add_mask(const Run&, const AttentionMask&, const ScoreRow&, float*, int64_t, float*);
-template bool add_mask(const Run&, const AttentionMask&, const ScoreRow&, double*, int64_t,
-                       double*);
+template bool add_mask(const Run&, const AttentionMask&, const LineMath&, const ScoreRow&, float*,
+                       int64_t, float*);
+template bool add_mask(const Run&, const AttentionMask&, const LineMath&, const ScoreRow&, double*,
+                       int64_t, double*);
 template std::vector<float> read_sinks(const Run&, const AttentionForm&);
 template std::vector<double> read_sinks(const Run&, const AttentionForm&);
 

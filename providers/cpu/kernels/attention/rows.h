@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "providers/cpu/kernels/attention/form.h"
+#include "providers/cpu/kernels/softmax/line.h"
 
 namespace pfrt::cpu {
 
@@ -49,8 +50,8 @@ struct ScoreRow {
 // Adds the mask to x[i], i < n; returns false when it hides all of them. Scores that a bool mask
 // hides become -infinity whatever they were. |scratch| has room for n.
 template <typename T>
-bool add_mask(const Run& run, const AttentionMask& mask, const ScoreRow& row, T* x, int64_t n,
-              T* scratch);
+bool add_mask(const Run& run, const AttentionMask& mask, const LineMath& math, const ScoreRow& row,
+              T* x, int64_t n, T* scratch);
 
 // The logit of each head, -infinity for none.
 template <typename T>

@@ -202,6 +202,46 @@ PFRT_AVX2_FMA inline void add_256(Sums256& sums, __m256 v) {
   sums.high = _mm256_add_pd(sums.high, _mm256_cvtps_pd(_mm256_extractf128_ps(v, 1)));
 }
 
+PFRT_AVX2_FMA inline void exp_together_256(__m256* e) {
+  __m256 normal = _mm256_cmp_ps(e[0], _mm256_set1_ps(kNormal), _CMP_GE_OQ);
+#pragma GCC unroll 4
+  for (int v = 1; v < kTogether; ++v)
+    normal = _mm256_and_ps(normal, _mm256_cmp_ps(e[v], _mm256_set1_ps(kNormal), _CMP_GE_OQ));
+  if (_mm256_movemask_ps(normal) == 0xff) return exp_normal_256(e);
+  for (int v = 0; v < kTogether; ++v) e[v] = exp_256(e[v]);
+}
+
+// The last |n| elements, fewer than are computed together.
+PFRT_AVX2_FMA void exp_rest_256(const float* x, float* y, int64_t n, float shift, Sums256& sums) {
+  const __m256 by = _mm256_set1_ps(shift);
+  __m256 e[kTogether];
+#pragma GCC unroll 4
+  for (int v = 0; v < kTogether; ++v) {
+    const int64_t left = n - 8 * v;
+    e[v] = _mm256_setzero_ps();
+    if (left >= 8) {
+      e[v] = _mm256_sub_ps(_mm256_loadu_ps(x + 8 * v), by);
+    } else if (left > 0) {
+      const __m256i here = first_lanes(left);
+      const __m256 last = _mm256_sub_ps(_mm256_maskload_ps(x + 8 * v, here), by);
+      e[v] = _mm256_and_ps(last, _mm256_castsi256_ps(here));
+    }
+  }
+  exp_together_256(e);
+#pragma GCC unroll 4
+  for (int v = 0; v < kTogether; ++v) {
+    const int64_t left = n - 8 * v;
+    if (left >= 8) {
+      _mm256_storeu_ps(y + 8 * v, e[v]);
+      add_256(sums, e[v]);
+    } else if (left > 0) {
+      const __m256i here = first_lanes(left);
+      _mm256_maskstore_ps(y + 8 * v, here, e[v]);
+      add_256(sums, _mm256_and_ps(e[v], _mm256_castsi256_ps(here)));
+    }
+  }
+}
+
 PFRT_AVX2_FMA double exp_line_256(const float* x, float* y, int64_t n, float shift) {
   const __m256 by = _mm256_set1_ps(shift);
   Sums256 sums{_mm256_setzero_pd(), _mm256_setzero_pd()};
@@ -210,33 +250,14 @@ PFRT_AVX2_FMA double exp_line_256(const float* x, float* y, int64_t n, float shi
     __m256 e[kTogether];
 #pragma GCC unroll 4
     for (int v = 0; v < kTogether; ++v) e[v] = _mm256_sub_ps(_mm256_loadu_ps(x + i + 8 * v), by);
-    __m256 normal = _mm256_cmp_ps(e[0], _mm256_set1_ps(kNormal), _CMP_GE_OQ);
-#pragma GCC unroll 4
-    for (int v = 1; v < kTogether; ++v)
-      normal = _mm256_and_ps(normal, _mm256_cmp_ps(e[v], _mm256_set1_ps(kNormal), _CMP_GE_OQ));
-    if (_mm256_movemask_ps(normal) == 0xff) {
-      exp_normal_256(e);
-    } else {
-      for (int v = 0; v < kTogether; ++v) e[v] = exp_256(e[v]);
-    }
+    exp_together_256(e);
 #pragma GCC unroll 4
     for (int v = 0; v < kTogether; ++v) {
       _mm256_storeu_ps(y + i + 8 * v, e[v]);
       add_256(sums, e[v]);
     }
   }
-  for (; i + 8 <= n; i += 8) {
-    const __m256 v = exp_256(_mm256_sub_ps(_mm256_loadu_ps(x + i), by));
-    _mm256_storeu_ps(y + i, v);
-    add_256(sums, v);
-  }
-  if (i < n) {  // not in the loop: masked stores are slow
-    const __m256i here = first_lanes(n - i);
-    __m256 v = exp_256(_mm256_sub_ps(_mm256_maskload_ps(x + i, here), by));
-    v = _mm256_and_ps(v, _mm256_castsi256_ps(here));
-    _mm256_maskstore_ps(y + i, here, v);
-    add_256(sums, v);
-  }
+  if (i < n) exp_rest_256(x + i, y + i, n - i, shift, sums);
   alignas(32) double lanes[4];
   _mm256_store_pd(lanes, _mm256_add_pd(sums.low, sums.high));
   return (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]);
@@ -253,6 +274,33 @@ PFRT_AVX2_FMA void subtract_line_256(const float* x, float* y, int64_t n, float 
   for (; i + 8 <= n; i += 8)
     _mm256_storeu_ps(y + i, _mm256_sub_ps(_mm256_sub_ps(_mm256_loadu_ps(x + i), a), b));
   for (; i < n; ++i) y[i] = (x[i] - first) - second;
+}
+
+PFRT_AVX2_FMA bool add_mask_256(const float* mask, float* x, int64_t n, float vanishes) {
+  const __m256 nothing = _mm256_set1_ps(-__builtin_inff()), most = _mm256_set1_ps(vanishes);
+  __m256 sees = _mm256_setzero_ps();
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    const __m256 m = _mm256_loadu_ps(mask + i);
+    sees = _mm256_or_ps(sees, _mm256_cmp_ps(m, nothing, _CMP_NEQ_UQ));
+    const __m256 sum = _mm256_add_ps(_mm256_loadu_ps(x + i), m);
+    _mm256_storeu_ps(x + i, _mm256_blendv_ps(sum, m, _mm256_cmp_ps(m, most, _CMP_LE_OQ)));
+  }
+  bool some = _mm256_movemask_ps(sees) != 0;
+  for (; i < n; ++i) {
+    some |= mask[i] != -__builtin_inff();
+    x[i] = mask[i] <= vanishes ? mask[i] : x[i] + mask[i];
+  }
+  return some;
+}
+
+bool add_mask_reference(const float* mask, float* x, int64_t n, float vanishes) {
+  bool some = false;
+  for (int64_t i = 0; i < n; ++i) {
+    some |= mask[i] != -__builtin_inff();
+    x[i] = mask[i] <= vanishes ? mask[i] : x[i] + mask[i];
+  }
+  return some;
 }
 
 float greatest_reference(const float* x, int64_t n, float floor) {
@@ -281,9 +329,12 @@ void subtract_line_reference(const float* x, float* y, int64_t n, float first, f
 }  // namespace
 
 LineMath LineMath::here() {
-  if (isa() >= Isa::kAvx512) return {greatest_512, exp_line_512, scale_line_512, subtract_line_512};
-  if (isa() >= Isa::kAvx2) return {greatest_256, exp_line_256, scale_line_256, subtract_line_256};
-  return {greatest_reference, exp_line_reference, scale_line_reference, subtract_line_reference};
+  if (isa() >= Isa::kAvx512)
+    return {greatest_512, exp_line_512, scale_line_512, subtract_line_512, add_mask_256};
+  if (isa() >= Isa::kAvx2)
+    return {greatest_256, exp_line_256, scale_line_256, subtract_line_256, add_mask_256};
+  return {greatest_reference, exp_line_reference, scale_line_reference, subtract_line_reference,
+          add_mask_reference};
 }
 
 }  // namespace pfrt::cpu

@@ -19,6 +19,10 @@ struct LineMath {
   // y[i] = (x[i] - first) - second. |y| may be |x|.
   void (*subtract)(const float* x, float* y, int64_t n, float first, float second);
 
+  // x[i] += mask[i]; where mask[i] <= vanishes, which may be NaN, x[i] = mask[i]. Returns whether
+  // some mask[i] is not minus infinity.
+  bool (*add_mask)(const float* mask, float* x, int64_t n, float vanishes);
+
   // The functions for the instructions that may be used.
   static LineMath here();
 };
