@@ -32,15 +32,65 @@ void each_non_zero(pfrt_dtype dtype, const void* x, int64_t begin, int64_t end, 
   }
 }
 
+// Does the same for elements of a byte, eight of which are often all zero.
+template <typename Fn>
+void each_non_zero_byte(const uint8_t* x, int64_t begin, int64_t end, Fn&& fn) {
+  for (int64_t i = begin; i < end;) {
+    uint64_t eight = 0;
+    const int64_t n = std::min<int64_t>(8, end - i);
+    std::memcpy(&eight, x + i, static_cast<size_t>(n));
+    for (int64_t j = 0; eight != 0 && j < n; ++j)
+      if (x[i + j] != 0) fn(i + j);
+    i += n;
+  }
+}
+
+bool is_byte(pfrt_dtype dtype) {
+  return dtype == PFRT_DTYPE_BOOL || dtype == PFRT_DTYPE_UINT8 || dtype == PFRT_DTYPE_INT8;
+}
+
+// Writes coordinates of elements, which are called in their order, to columns of |y|.
+class Coordinates {
+ public:
+  Coordinates(const std::vector<int64_t>& dims, int64_t total, int64_t column, int64_t* y)
+      : dims_(dims), total_(total), y_(y + column) {}
+
+  void write(int64_t i) {
+    const size_t last = dims_.size() - 1;
+    if (i >= end_) {
+      int64_t row = i / dims_[last];
+      start_ = row * dims_[last];
+      end_ = start_ + dims_[last];
+      row_.resize(last);
+      for (size_t d = last; d-- > 0; row /= dims_[d]) row_[d] = row % dims_[d];
+    }
+    for (size_t d = 0; d < last; ++d) y_[static_cast<int64_t>(d) * total_] = row_[d];
+    y_[static_cast<int64_t>(last) * total_] = i - start_;
+    ++y_;
+  }
+
+ private:
+  const std::vector<int64_t>& dims_;
+  int64_t total_, start_ = 0, end_ = 0;  // elements of the row that was last written to
+  std::vector<int64_t> row_;             // its other coordinates
+  int64_t* y_;
+};
+
 // Row-major order is kept: tasks are counted first, so that each knows where its positions go.
 template <typename T>
 pfrt_code non_zero(const Run& run, const DataDependentOutput& outlet,
                    const std::vector<int64_t>& dims, pfrt_dtype dtype, int64_t elements) {
   const void* x = run.input(0);
+  const auto each = [&](auto&& fn, int64_t begin, int64_t end) {
+    if (is_byte(dtype))
+      each_non_zero_byte(static_cast<const uint8_t*>(x), begin, end, fn);
+    else
+      each_non_zero<T>(dtype, x, begin, end, fn);
+  };
   std::vector<int64_t> starts(static_cast<size_t>((elements + kTask - 1) / kTask) + 1);
   run.blocks(elements, kTask, [&](int64_t begin, int64_t end) {
     int64_t count = 0;
-    each_non_zero<T>(dtype, x, begin, end, [&](int64_t) { ++count; });
+    each([&](int64_t) { ++count; }, begin, end);
     starts[static_cast<size_t>(begin / kTask) + 1] = count;
   });
   if (const pfrt_code code = run.stop()) return code;
@@ -52,12 +102,8 @@ pfrt_code non_zero(const Run& run, const DataDependentOutput& outlet,
   if (dims.empty()) return PFRT_CODE_OK;
   int64_t* y = static_cast<int64_t*>(out);
   run.blocks(elements, kTask, [&](int64_t begin, int64_t end) {
-    int64_t column = starts[static_cast<size_t>(begin / kTask)];
-    each_non_zero<T>(dtype, x, begin, end, [&](int64_t i) {
-      for (size_t d = dims.size(); d-- > 0; i /= dims[d])
-        y[static_cast<int64_t>(d) * total + column] = i % dims[d];
-      ++column;
-    });
+    Coordinates to(dims, total, starts[static_cast<size_t>(begin / kTask)], y);
+    each([&](int64_t i) { to.write(i); }, begin, end);
   });
   return run.stop();
 }

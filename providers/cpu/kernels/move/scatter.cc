@@ -6,6 +6,7 @@
 #include "providers/cpu/elements/load.h"
 #include "providers/cpu/elements/strided.h"
 #include "providers/cpu/kernel/signature.h"
+#include "providers/cpu/kernels/move/by_size.h"
 #include "providers/cpu/kernels/move/combine.h"
 #include "providers/cpu/kernels/move/make.h"
 
@@ -14,6 +15,7 @@ namespace {
 
 constexpr int64_t kBetweenLooks = 1 << 14;  // elements
 constexpr int64_t kColumns = 256;           // of a task
+constexpr int64_t kRow = 8;                 // elements that are worth a copy as a whole
 constexpr int64_t kTaskElements = 1024;     // elements of a slice that a task takes
 
 // Inputs of both operators: data, indices, updates.
@@ -32,6 +34,38 @@ Kernel scatter_kernel(const SnapshotNode& node) {
   if (node.input_index(0) != node.input_index(1) && node.input_index(0) != node.input_index(2))
     kernel.may_alias = 0;
   return kernel;
+}
+
+// Updates [first, first + n) of lines of |inner| neighbours, for positions [begin, end) along the
+// axis. They are done in their order, since the last of equal indices wins.
+struct ScatterLines {
+  int64_t begin, end, inner, n;
+  int64_t size, stride;   // of the data along the axis
+  const int64_t* places;  // of the neighbours, in the data
+  bool contiguous;        // the places are
+};
+
+// Whether all indices are the same, as where one was repeated for a slice.
+template <typename I>
+bool all_same(const I* indices, int64_t n) {
+  I differences = 0;
+  for (int64_t j = 0; j < n; ++j) differences |= indices[j] ^ indices[0];
+  return differences == 0;
+}
+
+template <typename E, typename I>
+void put(const ScatterLines& lines, const E* updates, const I* indices, E* out) {
+  for (int64_t k = lines.begin; k < lines.end; ++k) {
+    const E* const from = updates + k * lines.inner;
+    const I* const at = indices + k * lines.inner;
+    if (lines.contiguous && all_same(at, lines.n)) {
+      std::memcpy(out + lines.places[0] + from_end(at[0], lines.size) * lines.stride, from,
+                  static_cast<size_t>(lines.n) * sizeof(E));
+      continue;
+    }
+    for (int64_t j = 0; j < lines.n; ++j)
+      out[lines.places[j] + from_end(at[j], lines.size) * lines.stride] = from[j];
+  }
 }
 
 Reduction reduction_of(const SnapshotNode& node) {
@@ -92,25 +126,36 @@ Result<Kernel> make_scatter_elements(const KernelRequest& node) {
       const int64_t first = task % tasks * kColumns, n = std::min(kColumns, inner - first);
       int64_t places[kColumns];
       for (int64_t j = 0; j < n; ++j) places[j] = place(first + j, axis + 1, shape.size());
+      const bool contiguous = n >= kRow && places[n - 1] == places[0] + n - 1;
       for (int64_t o = task / tasks * rows; o < std::min(outer, (task / tasks + 1) * rows); ++o) {
         if (run.stopped()) return;
         const int64_t base = place(o, 0, axis);
-        // Updates are done in their order along the axis, since the last of equal indices wins.
-        for (int64_t k = 0; k < shape[axis]; ++k) {
-          if (k % 64 == 63 && run.stopped()) return;
-          for (int64_t j = 0; j < n; ++j) {
-            const int64_t i = (o * shape[axis] + k) * inner + first + j;
-            const int64_t index = indices.at(at, i);
-            char* const to =
-                run.output<char>(0) +
-                (base + places[j] + (index < 0 ? index + size : index) * strides[axis]) * bytes;
-            const char* const from = run.input<char>(2) + i * bytes;
-            if (reduction == Reduction::kNone) {
-              std::memcpy(to, from, static_cast<size_t>(bytes));
-            } else {
-              combine(to, from, 1, reduction);
+        const int64_t length = shape[axis], from = o * length * inner + first;
+        const int64_t step = std::max<int64_t>(1, kBetweenLooks / n);
+        for (int64_t k = 0; k < length; k += step) {
+          if (k > 0 && run.stopped()) return;
+          const ScatterLines lines{
+              k, std::min(k + step, length), inner, n, size, strides[axis], places, contiguous};
+          if (reduction == Reduction::kNone &&
+              by_size(bytes, indices.wide(), [&](auto element, auto index) {
+                using E = decltype(element);
+                using I = decltype(index);
+                put(lines, run.input<E>(2) + from, static_cast<const I*>(at) + from,
+                    run.output<E>(0) + base);
+              }))
+            continue;
+          for (int64_t l = k; l < lines.end; ++l)
+            for (int64_t j = 0; j < n; ++j) {
+              const int64_t i = from + l * inner + j;
+              char* const to =
+                  run.output<char>(0) +
+                  (base + places[j] + from_end(indices.at(at, i), size) * strides[axis]) * bytes;
+              const char* const update = run.input<char>(2) + i * bytes;
+              if (reduction == Reduction::kNone)
+                std::memcpy(to, update, static_cast<size_t>(bytes));
+              else
+                combine(to, update, 1, reduction);
             }
-          }
         }
       }
     });
@@ -143,12 +188,9 @@ Result<Kernel> make_scatter_nd(const KernelRequest& node) {
                 strides = dense_strides(data)](const Run& run) -> pfrt_code {
     const void* const at = indices.data(run);
     const int64_t width = static_cast<int64_t>(depth);
-    for (int64_t i = 0; i < indices.count(); ++i) {
-      const int64_t v = indices.at(at, i), bound = sizes[static_cast<size_t>(i % width)];
-      if (v < -bound || v >= bound)
-        return run.fail(Code::kINVALID_ARGUMENT, "ScatterND: index ", v, " (element ", i,
-                        ") is outside [", -bound, ", ", bound, ")");
-    }
+    if (const pfrt_code code =
+            indices.check_tuples(run, "ScatterND", std::span<const int64_t>(sizes).first(depth)))
+      return code;
     copy_bytes(run, run.input(0), run.output(0), data_bytes);
     if (slice == 0) return 0;
     // Tuples may be equal: each task takes a range of every slice, in the order of the updates.
