@@ -207,15 +207,18 @@ Case resize(Random& r, const Dims& in, const Dims& out, const std::string& mode,
 
 // Sizes of two images: |pixels| dimensions of them between channels before and behind.
 std::pair<Dims, Dims> some_images(Random& r, bool antialias) {
-  constexpr int64_t kInner[] = {1, 1, 1, 1, 2, 3, 5, 7, 8, 9, 17, 33};
-  const int64_t pixels = r.from_to(1, 3), most = pixels == 1 ? 90 : pixels == 2 ? 40 : 12;
+  constexpr int64_t kInner[] = {1, 1, 1, 1, 2, 3, 5, 7, 8, 9, 17, 33, 1100};
+  const int64_t inner = kInner[r.below(std::size(kInner))];
+  const int64_t pixels = inner > 1000 ? 1 : r.from_to(1, 3), most = pixels == 1   ? 90
+                                                                    : pixels == 2 ? 40
+                                                                                  : 12;
   Dims in{r.from_to(1, 3)}, out = in;
   for (int64_t d = 0; d < pixels; ++d) {
     in.push_back(r.from_to(1, most));
     out.push_back(r.once_in(4) ? in.back() : r.from_to(1, antialias ? in.back() : most));
     if (r.once_in(4)) out.back() = 2 * in.back();
   }
-  in.push_back(kInner[r.below(std::size(kInner))]);
+  in.push_back(inner);
   out.push_back(in.back());
   return {in, out};
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <type_traits>
 #include <vector>
 
 #include "providers/cpu/elements/complex.h"
@@ -33,6 +34,7 @@ void each_non_zero(pfrt_dtype dtype, const void* x, int64_t begin, int64_t end, 
 }
 
 // Does the same for elements of a byte, eight of which are often all zero.
+struct Byte {};
 template <typename Fn>
 void each_non_zero_byte(const uint8_t* x, int64_t begin, int64_t end, Fn&& fn) {
   for (int64_t i = begin; i < end;) {
@@ -82,7 +84,7 @@ pfrt_code non_zero(const Run& run, const DataDependentOutput& outlet,
                    const std::vector<int64_t>& dims, pfrt_dtype dtype, int64_t elements) {
   const void* x = run.input(0);
   const auto each = [&](auto&& fn, int64_t begin, int64_t end) {
-    if (is_byte(dtype))
+    if constexpr (std::is_same_v<T, Byte>)
       each_non_zero_byte(static_cast<const uint8_t*>(x), begin, end, fn);
     else
       each_non_zero<T>(dtype, x, begin, end, fn);
@@ -117,6 +119,7 @@ Result<Kernel> make_non_zero(const KernelRequest& node) {
   kernel.run = [dims = std::vector<int64_t>(node.input_dims(0).begin(), node.input_dims(0).end()),
                 dtype = node.input_dtype(0), elements = node.input_elements(0),
                 outlet = DataDependentOutput(node, 0)](const Run& run) {
+    if (is_byte(dtype)) return non_zero<Byte>(run, outlet, dims, dtype, elements);
     return with_compute_type(component_dtype(dtype), [&](auto zero) {
       return non_zero<decltype(zero)>(run, outlet, dims, dtype, elements);
     });

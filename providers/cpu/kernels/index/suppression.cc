@@ -174,23 +174,37 @@ std::vector<uint64_t> candidates(const float* scores, int64_t n, const Limits& l
   return order;
 }
 
+// Sorts more of |order| than its first |sorted|: often few are looked at. False when the run is to
+// stop.
+bool sort_more(const Run& run, std::vector<uint64_t>& order, int64_t wanted, size_t& sorted) {
+  const size_t left = order.size() - sorted,
+               more = sorted == 0 ? static_cast<size_t>(std::min<int64_t>(wanted, 1 << 20)) * 2 + 64
+                                  : left;
+  const auto begin = order.begin() + static_cast<int64_t>(sorted),
+             end = begin + static_cast<int64_t>(std::min(more, left));
+  sorted += std::min(more, left);
+  return sort_unless_stopped(run, std::less<uint64_t>(), [&](const auto& compare) {
+    if (end != order.end()) std::nth_element(begin, end, order.end(), compare);
+    std::sort(begin, end, compare);
+  });
+}
+
 std::vector<int64_t> kept_boxes(const Run& run, const float* boxes, const float* scores, int64_t n,
                                 bool centered, bool vectors, const Limits& limits) {
   std::vector<uint64_t> order = candidates(scores, n, limits);
   std::vector<int64_t> kept;
-  if (!sort_unless_stopped(run, std::less<uint64_t>(), [&](const auto& compare) {
-        std::sort(order.begin(), order.end(), compare);
-      }))
-    return kept;
   std::vector<Box> all;
   all.reserve(order.size());
   for (const uint64_t next : order) all.push_back(box_at(boxes + 4 * index_of(next), centered));
   Taken taken(all, vectors);
-  for (size_t i = 0; i < all.size(); ++i) {
+  size_t sorted = 0;
+  for (size_t i = 0; i < order.size(); ++i) {
     if (static_cast<int64_t>(kept.size()) >= limits.boxes_per_class || run.stopped()) break;
-    if (taken.overlap(all[i], limits.iou)) continue;
+    if (i == sorted && !sort_more(run, order, limits.boxes_per_class, sorted)) break;
+    const Box box = box_at(boxes + 4 * index_of(order[i]), centered);
+    if (taken.overlap(box, limits.iou)) continue;
     kept.push_back(index_of(order[i]));
-    taken.add(all[i]);
+    taken.add(box);
   }
   return kept;
 }

@@ -15,6 +15,7 @@ namespace {
 
 constexpr int64_t kBetweenLooks = 1 << 14;  // elements
 constexpr int64_t kColumns = 256;           // of a task
+constexpr int64_t kContiguous = 4096;       // of a task, where columns of the data are the same
 constexpr int64_t kRow = 8;                 // elements that are worth a copy as a whole
 constexpr int64_t kTaskElements = 1024;     // elements of a slice that a task takes
 
@@ -41,8 +42,8 @@ Kernel scatter_kernel(const SnapshotNode& node) {
 struct ScatterLines {
   int64_t begin, end, inner, n;
   int64_t size, stride;   // of the data along the axis
-  const int64_t* places;  // of the neighbours, in the data
-  bool contiguous;        // the places are
+  const int64_t* places;  // of the neighbours, in the data; null where they are contiguous
+  int64_t first;          // of them
 };
 
 // Whether all indices are the same, as where one was repeated for a slice.
@@ -55,16 +56,16 @@ bool all_same(const I* indices, int64_t n) {
 
 template <typename E, typename I>
 void put(const ScatterLines& lines, const E* updates, const I* indices, E* out) {
+  const auto to = [&](I index) { return out + from_end(index, lines.size) * lines.stride; };
   for (int64_t k = lines.begin; k < lines.end; ++k) {
     const E* const from = updates + k * lines.inner;
     const I* const at = indices + k * lines.inner;
-    if (lines.contiguous && all_same(at, lines.n)) {
-      std::memcpy(out + lines.places[0] + from_end(at[0], lines.size) * lines.stride, from,
-                  static_cast<size_t>(lines.n) * sizeof(E));
-      continue;
-    }
-    for (int64_t j = 0; j < lines.n; ++j)
-      out[lines.places[j] + from_end(at[j], lines.size) * lines.stride] = from[j];
+    if (lines.places != nullptr)
+      for (int64_t j = 0; j < lines.n; ++j) to(at[j])[lines.places[j]] = from[j];
+    else if (lines.n >= kRow && all_same(at, lines.n))
+      std::memcpy(to(at[0]) + lines.first, from, static_cast<size_t>(lines.n) * sizeof(E));
+    else
+      for (int64_t j = 0; j < lines.n; ++j) to(at[j])[lines.first + j] = from[j];
   }
 }
 
@@ -105,8 +106,10 @@ Result<Kernel> make_scatter_elements(const KernelRequest& node) {
   // Lines along the axis are independent: an update stays on its line.
   const int64_t outer = SnapshotNode::elements(dims.first(axis)),
                 inner = SnapshotNode::elements(dims.subspan(axis + 1));
+  const bool whole = same_dims(dims.subspan(axis + 1), data.subspan(axis + 1));
+  const int64_t columns = whole ? kContiguous : kColumns;
   const int64_t rows = std::max<int64_t>(
-      1, kBetweenLooks / std::max<int64_t>(1, dims[axis] * std::min(inner, kColumns)));
+      1, kBetweenLooks / std::max<int64_t>(1, dims[axis] * std::min(inner, columns)));
   Kernel kernel = scatter_kernel(node);
   kernel.width = 0;
   kernel.run = [=, shape = std::vector<int64_t>(dims.begin(), dims.end()),
@@ -121,12 +124,12 @@ Result<Kernel> make_scatter_elements(const KernelRequest& node) {
     copy_bytes(run, run.input(0), run.output(0), data_bytes);
     if (indices.count() == 0) return 0;
     const void* const at = indices.data(run);
-    const int64_t tasks = (inner + kColumns - 1) / kColumns;
+    const int64_t tasks = (inner + columns - 1) / columns;
     run.parallel((outer + rows - 1) / rows * tasks, [&](int64_t task, uint32_t) {
-      const int64_t first = task % tasks * kColumns, n = std::min(kColumns, inner - first);
+      const int64_t first = task % tasks * columns, n = std::min(columns, inner - first);
       int64_t places[kColumns];
-      for (int64_t j = 0; j < n; ++j) places[j] = place(first + j, axis + 1, shape.size());
-      const bool contiguous = n >= kRow && places[n - 1] == places[0] + n - 1;
+      for (int64_t j = 0; j < n && !whole; ++j)
+        places[j] = place(first + j, axis + 1, shape.size());
       for (int64_t o = task / tasks * rows; o < std::min(outer, (task / tasks + 1) * rows); ++o) {
         if (run.stopped()) return;
         const int64_t base = place(o, 0, axis);
@@ -134,8 +137,14 @@ Result<Kernel> make_scatter_elements(const KernelRequest& node) {
         const int64_t step = std::max<int64_t>(1, kBetweenLooks / n);
         for (int64_t k = 0; k < length; k += step) {
           if (k > 0 && run.stopped()) return;
-          const ScatterLines lines{
-              k, std::min(k + step, length), inner, n, size, strides[axis], places, contiguous};
+          const ScatterLines lines{k,
+                                   std::min(k + step, length),
+                                   inner,
+                                   n,
+                                   size,
+                                   strides[axis],
+                                   whole ? nullptr : places,
+                                   first};
           if (reduction == Reduction::kNone &&
               by_size(bytes, indices.wide(), [&](auto element, auto index) {
                 using E = decltype(element);
@@ -148,8 +157,9 @@ Result<Kernel> make_scatter_elements(const KernelRequest& node) {
             for (int64_t j = 0; j < n; ++j) {
               const int64_t i = from + l * inner + j;
               char* const to =
-                  run.output<char>(0) +
-                  (base + places[j] + from_end(indices.at(at, i), size) * strides[axis]) * bytes;
+                  run.output<char>(0) + (base + (whole ? first + j : places[j]) +
+                                         from_end(indices.at(at, i), size) * strides[axis]) *
+                                            bytes;
               const char* const update = run.input<char>(2) + i * bytes;
               if (reduction == Reduction::kNone)
                 std::memcpy(to, update, static_cast<size_t>(bytes));

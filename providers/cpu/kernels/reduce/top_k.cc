@@ -2,6 +2,7 @@
 #include <emmintrin.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -21,28 +22,31 @@ namespace {
 
 constexpr int64_t kCandidates = 1024;
 
-// The order of results: best first, equal ones by index. NaN counts as greater than every number.
+// What orders as |x| does; NaN, all of which are equal, are the greatest.
 template <typename T>
-struct Before {
-  const T* x;
-  bool largest;
-  bool operator()(int64_t i, int64_t j) const {
-    const T a = largest ? x[i] : x[j], b = largest ? x[j] : x[i];
-    const bool a_nan = a != a, b_nan = b != b;
-    if (a_nan != b_nan) return a_nan;
-    if (!a_nan && a != b) return b < a;
-    return i < j;
+uint64_t ordered(T x) {
+  constexpr uint64_t kSign = uint64_t{1} << 63;
+  if constexpr (std::is_floating_point_v<T>) {
+    const double wide = static_cast<double>(x) + 0.0;  // -0 becomes 0
+    if (wide != wide) return ~uint64_t{0};
+    const uint64_t bits = std::bit_cast<uint64_t>(wide);
+    return (bits & kSign) != 0 ? ~bits : bits | kSign;
+  } else {
+    return static_cast<uint64_t>(x) ^ (std::is_signed_v<T> ? kSign : 0);
   }
-};
+}
 
-// The first |k| of |order|, a permutation of a line's indices. False when the run was stopped.
-template <typename T>
-bool select(const Run& run, const T* x, int64_t n, int64_t k, bool largest, int64_t* order) {
+// The first |k| of |order|, a permutation of the indices of |keys|: lesser keys first, equal ones
+// by index. False when the run was stopped.
+bool select(const Run& run, const uint64_t* keys, int64_t n, int64_t k, int64_t* order) {
   StopPoll pace(run);
   in_chunks(pace, n,
             [&](int64_t begin, int64_t end) { std::iota(order + begin, order + end, begin); });
   if (n > 0 && run.stopped()) return false;
-  return sort_unless_stopped(run, Before<T>{x, largest}, [&](const auto& before) {
+  const auto first = [keys](int64_t i, int64_t j) {
+    return keys[i] != keys[j] ? keys[i] < keys[j] : i < j;
+  };
+  return sort_unless_stopped(run, first, [&](const auto& before) {
     if (k < n) std::nth_element(order, order + k, order + n, before);
     std::sort(order, order + k, before);
   });
@@ -137,11 +141,12 @@ Kernel top_k_kernel(const SnapshotNode& node, const Lines& lines, int64_t k) {
   const Lines out = lines.with_length(k);
   const pfrt_dtype dtype = node.input_dtype(0);
   const bool largest = node.attr_int("largest", 1) != 0;
-  const bool ranks = lines.length <= kMostRanked;
+  const bool ranks = std::is_same_v<T, float> && lines.length <= kMostRanked;
   const bool want_values = node.has_output(0), want_indices = node.has_output(1);
   Kernel kernel;
   kernel.scratch_bytes =
-      8 * (lines.group_elements() + static_cast<uint64_t>(lines.length) + 2 * out.group_elements());
+      8 * (lines.group_elements() + static_cast<uint64_t>(lines.length) * (ranks ? 1 : 2) +
+           2 * out.group_elements());
   kernel.run = [=](const Run& run) {
     void* values = want_values ? run.output(0) : nullptr;
     void* indices = want_indices ? run.output(1) : nullptr;
@@ -151,6 +156,7 @@ Kernel top_k_kernel(const SnapshotNode& node, const Lines& lines, int64_t k) {
       int64_t* index_buffer = order + lines.length;
       T* value_buffer = reinterpret_cast<T*>(index_buffer + out.group_elements());
       T* x_buffer = value_buffer + out.group_elements();
+      uint64_t* keys = reinterpret_cast<uint64_t*>(x_buffer + lines.group_elements());
       StopPoll pace(run);
       const T* x = load_lines(pace, lines, group, dtype, run.input(0), x_buffer);
       T* y = values ? place_lines(out, group, dtype, values, value_buffer) : value_buffer;
@@ -159,11 +165,16 @@ Kernel top_k_kernel(const SnapshotNode& node, const Lines& lines, int64_t k) {
       for (int64_t j = 0; j < group.count; ++j) {
         const T* line = x + j * lines.length;
         bool found = false;
-        if constexpr (std::is_same_v<T, float>)
-          found = ranks ? select_ranked(run, pace, line, lines.length, k, largest, order)
-                        : select(run, line, lines.length, k, largest, order);
-        else
-          found = select(run, line, lines.length, k, largest, order);
+        if constexpr (std::is_same_v<T, float>) {
+          if (ranks) found = select_ranked(run, pace, line, lines.length, k, largest, order);
+        }
+        if (!ranks) {
+          for (int64_t i = 0; i < lines.length; ++i) {
+            const uint64_t key = ordered(line[i]);
+            keys[i] = largest ? ~key : key;
+          }
+          found = select(run, keys, lines.length, k, order);
+        }
         if (!found) return;
         for (int64_t i = 0; i < k; ++i) {
           y[j * k + i] = line[order[i]];

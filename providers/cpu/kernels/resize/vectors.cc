@@ -226,13 +226,45 @@ void resize_positions(const Run& run, const ResizeForm& form, const ResizePlan& 
   });
 }
 
+// Where rows are longer than a block: elements [first, first + n) of a position.
+void resize_blocks(const Run& run, const ResizeForm& form, const ResizePlan& plan) {
+  const size_t axes = plan.axes.size();
+  const int64_t blocks = (plan.inner + kBlock - 1) / kBlock,
+                rows = form.out_elements() / plan.inner;
+  const float* const x = run.input<float>(0);
+  run.blocks(rows * blocks, 4, [&](int64_t begin, int64_t end) {
+    int64_t at[kMostAxes];
+    StopPoll pace(run);
+    for (int64_t item = begin; item < end; ++item) {
+      if (pace.stopped(kBlock * positions_of(plan, int64_t{1} << 20))) return;
+      const int64_t row = item / blocks, first = item % blocks * kBlock;
+      const int64_t n = std::min(kBlock, plan.inner - first), to = row * plan.inner + first;
+      float* const y = run.output<float>(0) + to;
+      plan.locate(row, axes, at);
+      if (plan.outside(at, axes)) {
+        std::fill_n(y, n, static_cast<float>(form.extrapolation()));
+      } else {
+        LineSum sum(n, y);
+        RowSum(plan, axes, at).each([&](int64_t from, double weight) {
+          sum.add(x + from + first, weight);
+        });
+        sum.finish();
+      }
+      run.apply_epilogue(to, to + n);
+    }
+  });
+}
+
 }  // namespace
 
 void resize_vectors(const Run& run, const ResizeForm& form, const ResizePlan& plan) {
   if (!plan.across.empty())
     resize_lines(run, form, plan);
-  else if (form.dtype() == PFRT_DTYPE_FLOAT32 && plan.inner >= kLanes && plan.inner < kBlock &&
-           positions_of(plan, kMostPositions + 1) <= kMostPositions)
+  else if (form.dtype() != PFRT_DTYPE_FLOAT32)
+    resize_weighted(run, form, plan);
+  else if (plan.inner >= kBlock)
+    resize_blocks(run, form, plan);
+  else if (plan.inner >= kLanes && positions_of(plan, kMostPositions + 1) <= kMostPositions)
     resize_positions(run, form, plan);
   else
     resize_weighted(run, form, plan);
