@@ -117,7 +117,9 @@ Result<Kernel> make_gather_elements(const KernelRequest& node) {
           const auto* const v = static_cast<const decltype(index)*>(at) + i;
           const E* const x = run.input<E>(0);
           E* const y = run.output<E>(0) + i;
-          for (int64_t j = 0; j < n; ++j) y[j] = x[from(v[j], j)];
+          const int64_t first = base, length = size, stride = strides[axis], next = step;
+          for (int64_t j = 0; j < n; ++j)
+            y[j] = x[first + from_end(v[j], length) * stride + next * j];
         });
         for (int64_t j = 0; j < n && !known; ++j)
           std::memcpy(run.output<char>(0) + (i + j) * bytes,

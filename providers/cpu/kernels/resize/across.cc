@@ -19,6 +19,20 @@ PFRT_AVX2_INLINE inline __m256i first_lanes(int64_t n) {
                             _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
 
+// Four elements of each of eight lines, transposed.
+PFRT_AVX2_INLINE inline void transpose_4(const float* const* lines, __m256* out) {
+  __m256 in[4];
+  for (int r = 0; r < 4; ++r)
+    in[r] = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(lines[r])),
+                                 _mm_loadu_ps(lines[r + 4]), 1);
+  const __m256 a = _mm256_unpacklo_ps(in[0], in[1]), b = _mm256_unpackhi_ps(in[0], in[1]),
+               c = _mm256_unpacklo_ps(in[2], in[3]), d = _mm256_unpackhi_ps(in[2], in[3]);
+  out[0] = _mm256_shuffle_ps(a, c, _MM_SHUFFLE(1, 0, 1, 0));
+  out[1] = _mm256_shuffle_ps(a, c, _MM_SHUFFLE(3, 2, 3, 2));
+  out[2] = _mm256_shuffle_ps(b, d, _MM_SHUFFLE(1, 0, 1, 0));
+  out[3] = _mm256_shuffle_ps(b, d, _MM_SHUFFLE(3, 2, 3, 2));
+}
+
 // |fixed|: the number of lines, 0 where only |count| tells.
 template <int fixed>
 PFRT_AVX2_FMA void sum_of(const float* const* lines, const float* weights, int64_t count, int64_t n,
@@ -70,6 +84,7 @@ Across Across::make(const Taps& taps, int64_t inner) {
       block = {std::min(low, elements - kLanes), Reach::kEight};
     else if (elements >= 2 * kLanes && high - std::min(low, elements - 2 * kLanes) < 2 * kLanes)
       block = {std::min(low, elements - 2 * kLanes), Reach::kSixteen};
+    across.far_ = across.far_ || block.reach == Reach::kFar;
     across.blocks_.push_back(block);
     for (int64_t lane = 0; lane < kLanes; ++lane)
       for (int64_t k = 0; k < taps.count; ++k) {
@@ -117,6 +132,54 @@ void Across::run(const float* x, float* y) const {
     run_taps<4>(x, y);
   else
     run_taps<0>(x, y);
+}
+
+PFRT_AVX2_FMA void Across::run_eight(const float* const* x, float* scratch, float* y,
+                                     int64_t n) const {
+  // Element i of all lines is scratch[8 * i], and so on.
+  for (int64_t i = low_; i < high_; i += 4) {
+    float some[kLanes][4];
+    const float* lines[kLanes];
+    for (int64_t r = 0; r < kLanes; ++r) {
+      lines[r] = x[r] + i;
+      if (high_ - i >= 4) continue;
+      std::copy_n(lines[r], high_ - i, some[r]);
+      lines[r] = some[r];
+    }
+    __m256 out[4];
+    transpose_4(lines, out);
+    for (int64_t k = 0; k < std::min<int64_t>(4, high_ - i); ++k)
+      _mm256_storeu_ps(scratch + (i + k) * kLanes, out[k]);
+  }
+  const Tap* tap = taps_.data();
+  for (const Block& block : blocks_) {
+    const float* const from = scratch + block.first * kLanes;
+    alignas(32) float sums[kLanes][kLanes];
+    for (int64_t lane = 0; lane < kLanes; ++lane) {
+      __m256 sum = _mm256_mul_ps(_mm256_broadcast_ss(&tap[0].weight[lane]),
+                                 _mm256_loadu_ps(from + tap[0].from[lane] * kLanes));
+      for (int64_t k = 1; k < count_; ++k)
+        sum = _mm256_fmadd_ps(_mm256_broadcast_ss(&tap[k].weight[lane]),
+                              _mm256_loadu_ps(from + tap[k].from[lane] * kLanes), sum);
+      _mm256_store_ps(sums[lane], sum);
+    }
+    const int64_t first = (&block - blocks_.data()) * kLanes;
+    const __m256i here = first_lanes(std::min(kLanes, n - first));
+    for (int half = 0; half < 2; ++half) {
+      const float* lines[kLanes];
+      for (int64_t r = 0; r < kLanes; ++r) lines[r] = sums[r] + 4 * half;
+      __m256 out[4];
+      transpose_4(lines, out);
+      for (int64_t r = 0; r < 4; ++r) {
+        float* const to = y + (4 * half + r) * n + first;
+        if (n - first >= kLanes)
+          _mm256_storeu_ps(to, out[r]);
+        else
+          _mm256_maskstore_ps(to, here, out[r]);
+      }
+    }
+    tap += count_;
+  }
 }
 
 void sum_lines(const float* const* lines, const float* weights, int64_t count, int64_t n,

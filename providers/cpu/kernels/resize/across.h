@@ -24,6 +24,12 @@ class Across {
   // y[j * inner + c] = sum over k of weight[j * count + k] * x[index[j * count + k] * inner + c].
   void run(const float* x, float* y) const;
 
+  // Whether eight lines are better taken at once: outputs have many elements, far apart.
+  bool by_eight() const { return far_ && count_ >= 4; }
+  // Does the same to eight lines, and writes nothing behind them; output lines are |n| apart.
+  // |scratch| has room for eight lines of the input.
+  void run_eight(const float* const* x, float* scratch, float* y, int64_t n) const;
+
  private:
   // How the elements of a block come to their lanes: by permutations of eight that are contiguous,
   // of sixteen, or each by itself.
@@ -40,6 +46,7 @@ class Across {
   void run_taps(const float* x, float* y) const;
 
   int64_t count_ = 0, low_ = 0, high_ = 0;
+  bool far_ = false;
   std::vector<Block> blocks_;
   std::vector<Tap> taps_;  // [blocks][count]
 };

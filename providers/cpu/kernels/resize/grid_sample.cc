@@ -246,7 +246,11 @@ PFRT_AVX2 void join(const Image& image, const Along* along, Tap8* taps) {
     int64_t stride = 1, left = tap;
     for (size_t d = image.dims; d-- > 0; left /= each) {
       const size_t k = static_cast<size_t>(left % each);
-      const __m256i index = _mm256_load_si256(reinterpret_cast<const __m256i*>(along[d].index[k]));
+      // It was stored in halves, and comes from the store buffer in halves alone.
+      const int32_t* const stored = along[d].index[k];
+      const __m256i index =
+          _mm256_set_m128i(_mm_load_si128(reinterpret_cast<const __m128i*>(stored + 4)),
+                           _mm_load_si128(reinterpret_cast<const __m128i*>(stored)));
       outside = _mm256_or_si256(outside, index);
       pixel = _mm256_add_epi32(
           pixel, _mm256_mullo_epi32(index, _mm256_set1_epi32(static_cast<int>(stride))));

@@ -18,6 +18,7 @@ constexpr int64_t kKept = 4;            // interpolated lines
 constexpr int64_t kTask = 16 * kBlock;  // elements of a task
 constexpr int64_t kMostPositions = 64;  // of the input that make one of the output
 constexpr int64_t kLanes = 8;
+constexpr int64_t kMostTogether = 1 << 14;  // elements of eight lines that are taken at once
 
 // Collects lines with their weights, and adds them up.
 class LineSum {
@@ -61,6 +62,7 @@ class Lines {
       output_ += plan.across.written();
     }
     std::fill_n(rows_, kKept, -1);
+    sources_ = output_ + plan.across.written();
   }
 
   // The axis whose lines are kept, if they are.
@@ -69,6 +71,29 @@ class Lines {
     const ResizePlan::Axis& axis = plan.axes[plan.axes.size() - 2];
     const bool kept = axis.taps.count > 0 && axis.taps.count <= kKept && axis.in < axis.out;
     return kept ? &axis : nullptr;
+  }
+
+  // Whether make_eight may be called.
+  static bool by_eight(const ResizeForm& form, const ResizePlan& plan) {
+    return plan.across.by_eight() && form.dtype() == PFRT_DTYPE_FLOAT32 && !form.needs_roi() &&
+           kept_axis(plan) == nullptr && takes_eight(form);
+  }
+  // Whether there is scratch for it.
+  static bool takes_eight(const ResizeForm& form) {
+    return (form.sampling().antialias || form.sampling().mode == Resample::kCubic) &&
+           form.longest_line(kWide) <= kMostTogether;
+  }
+  // Lines [row, row + 8) go to |y|.
+  void make_eight(int64_t row, float* y) {
+    const ResizePlan::Axis& axis = plan_.axes.back();
+    const int64_t n = axis.in * plan_.inner;
+    const float* lines[kLanes];
+    for (int64_t r = 0; r < kLanes; ++r) {
+      int64_t at[kMostAxes];
+      plan_.locate(row + r, outer_, at);
+      lines[r] = source(RowSum(plan_, outer_, at), sources_ + r * n);
+    }
+    plan_.across.run_eight(lines, sources_ + kLanes * n, y, axis.out * plan_.inner);
   }
 
   // Line |row| goes to |y|, behind which |room| elements may be written, those of the line
@@ -94,7 +119,7 @@ class Lines {
       }
       sum.finish();
     } else {
-      const float* const x = source(RowSum(plan_, outer_, at));
+      const float* const x = source(RowSum(plan_, outer_, at), source_);
       float* const to = room < plan_.across.written() ? output_ : y;
       plan_.across.run(x, to);
       if (to != y) std::memcpy(y, to, static_cast<size_t>(n) * sizeof(float));
@@ -112,27 +137,28 @@ class Lines {
     const size_t slot = static_cast<size_t>(i % kKept);
     const int64_t row = plane * down.in + i;
     if (rows_[slot] != row) {
-      plan_.across.run(source(RowSum(plan_, outer_ - 1, at, i * down.stride)), kept_[slot]);
+      plan_.across.run(source(RowSum(plan_, outer_ - 1, at, i * down.stride), source_),
+                       kept_[slot]);
       rows_[slot] = row;
     }
     return kept_[slot];
   }
 
-  // A line of the input, or a sum of several: its elements that count.
-  const float* source(const RowSum& sum) {
+  // A line of the input, or a sum of several, which |room| is for: its elements that count.
+  const float* source(const RowSum& sum, float* room) {
     const pfrt_dtype dtype = form_.dtype();
     const int64_t low = plan_.across.low(), high = plan_.across.high();
     if (dtype == PFRT_DTYPE_FLOAT32) {
       const float* const x = run_.input<float>(0);
       if (sum.is_one_element()) return x + sum.start();
-      LineSum lines(high - low, source_ + low);
+      LineSum lines(high - low, room + low);
       sum.each([&](int64_t from, double weight) { lines.add(x + from + low, weight); });
       lines.finish();
     } else {
       for (int64_t i = low; i < high; i += kBlock)
-        sum.add_up(dtype, run_.input(0), i, std::min(kBlock, high - i), source_ + i);
+        sum.add_up(dtype, run_.input(0), i, std::min(kBlock, high - i), room + i);
     }
-    return source_;
+    return room;
   }
 
   const Run& run_;
@@ -141,6 +167,7 @@ class Lines {
   size_t outer_;
   float* source_;
   float* output_;
+  float* sources_;
   float* kept_[kKept];
   int64_t rows_[kKept];
 };
@@ -160,9 +187,9 @@ void resize_lines(const Run& run, const ResizeForm& form, const ResizePlan& plan
   const int64_t most = std::clamp<int64_t>(kTask / n, 1, group);
   const int64_t tasks = (group + most - 1) / most;
   const pfrt_dtype dtype = form.dtype();
-  const bool direct = dtype == PFRT_DTYPE_FLOAT32;
-  const int64_t work =
-      std::max(n, plan.axes.back().in * plan.inner) * positions_of(plan, int64_t{1} << 20);
+  const bool direct = dtype == PFRT_DTYPE_FLOAT32, eight = Lines::by_eight(form, plan);
+  const int64_t work = (eight ? kLanes : 1) * std::max(n, plan.axes.back().in * plan.inner) *
+                       positions_of(plan, int64_t{1} << 20);
   run.parallel(rows / group * tasks, [&](int64_t task, uint32_t worker) {
     const int64_t first = task / tasks * group, begin = first + task % tasks * most;
     const int64_t end = std::min(begin + most, first + group);
@@ -170,7 +197,10 @@ void resize_lines(const Run& run, const ResizeForm& form, const ResizePlan& plan
     StopPoll pace(run);
     for (int64_t row = begin; row < end; ++row) {
       if (pace.stopped(work)) return;
-      if (direct) {
+      if (eight && row + kLanes <= end) {
+        lines.make_eight(row, run.output<float>(0) + row * n);
+        row += kLanes - 1;
+      } else if (direct) {
         lines.make(row, run.output<float>(0) + row * n, (end - row) * n);
       } else {
         lines.make(row, lines.output(), plan.across.written());
@@ -272,9 +302,9 @@ void resize_vectors(const Run& run, const ResizeForm& form, const ResizePlan& pl
 
 uint64_t vectors_scratch(const ResizeForm& form) {
   const int64_t line = form.longest_output_line(kWide) + kLanes;
-  return std::max(
-      weighted_scratch(form),
-      static_cast<uint64_t>(form.longest_line(kWide) + (kKept + 1) * line) * sizeof(float));
+  const int64_t lines = Lines::takes_eight(form) ? 1 + 2 * kLanes : 1;
+  const int64_t all = lines * form.longest_line(kWide) + (kKept + 1) * line;
+  return std::max(weighted_scratch(form), static_cast<uint64_t>(all) * sizeof(float));
 }
 
 }  // namespace pfrt::cpu
