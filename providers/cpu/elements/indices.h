@@ -63,7 +63,7 @@ class IndexInput {
     return 0;
   }
 
- private:
+  // Whether one of elements [begin, end) is outside.
   template <typename I>
   static bool any_outside(const void* indices, int64_t begin, int64_t end,
                           std::span<const int64_t> bounds) {
@@ -81,6 +81,7 @@ class IndexInput {
     return any;
   }
 
+ private:
   static constexpr int64_t kBetweenLooks = 1 << 18;
   bool wide_, present_;
   uint32_t input_;

@@ -177,6 +177,52 @@ TEST(NonZero, sparse_elements_of_bytes_and_floats) {
       }
 }
 
+// Rows of the last two dimensions have one index each, but for some in which one element differs.
+TEST(ElementIndices, slices_and_slices_with_another_element_are_scattered) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    Random random(seed);
+    const pfrt_dtype types[] = {PFRT_DTYPE_FLOAT32, PFRT_DTYPE_FLOAT16, PFRT_DTYPE_INT64,
+                                PFRT_DTYPE_UINT8};
+    const pfrt_dtype dtype = types[random.below(4)];
+    const int64_t outer = random.from_to(1, 3), size = random.from_to(1, 6),
+                  updates = random.from_to(1, 8), a = random.from_to(1, 20),
+                  b = random.once_in(5) ? 300 : random.from_to(1, 20);
+    const Dims in{outer, size, a, b}, some{outer, updates, a, b};
+    const Data x = random.data(dtype, in, 0, 100), u = random.data(dtype, some, 0, 100);
+    Data indices{random.once_in(2) ? PFRT_DTYPE_INT64 : PFRT_DTYPE_INT32, some, {}};
+    for (int64_t row = 0; row < outer * updates; ++row) {
+      const double index = static_cast<double>(random.from_to(-size, size - 1));
+      indices.values.insert(indices.values.end(), static_cast<size_t>(a * b), index);
+      if (random.once_in(3))
+        indices.values[indices.values.size() - 1 - static_cast<size_t>(random.below(a * b))] =
+            static_cast<double>(random.from_to(-size, size - 1));
+    }
+    Values y = x.values;
+    for_each_index(some, [&](const Dims& at) {
+      Dims to = at;
+      const double index = indices.values[position(at, some)];
+      to[1] = static_cast<int64_t>(index < 0 ? index + static_cast<double>(size) : index);
+      y[position(to, in)] = u.values[position(at, some)];
+    });
+    Case c;
+    c.inputs = {x, indices, u};
+    c.outputs = {{x.dtype, in, y}};
+    c.attrs = {{"axis", int64_t{1}}};
+    const Outcome got = run(row_named("scatter_elements_ref"), c, {.workers = 3});
+    ASSERT_EQ(got.refused + got.fault, "") << c.text();
+    ASSERT_EQ(difference(c, got), "") << c.text();
+    for (const bool whole_row : {true, false}) {
+      const size_t bad = static_cast<size_t>(random.below(outer * updates) * a * b);
+      for (size_t i = bad; i < bad + static_cast<size_t>(whole_row ? a * b : 1); ++i)
+        c.inputs[1].values[i] = static_cast<double>(size);
+      const Outcome failed = run(row_named("scatter_elements_ref"), c);
+      EXPECT_NE(failed.fault.find("ScatterElements: index " + std::to_string(size) + " (element "),
+                failed.fault.npos)
+          << failed.fault;
+    }
+  }
+}
+
 // Indices are looked through in pieces.
 TEST(ElementIndices, the_first_that_is_outside_is_named) {
   const int64_t n = 300000;

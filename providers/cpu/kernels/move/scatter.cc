@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "providers/cpu/elements/indices.h"
 #include "providers/cpu/elements/load.h"
@@ -16,7 +17,7 @@ namespace {
 constexpr int64_t kBetweenLooks = 1 << 14;  // elements
 constexpr int64_t kColumns = 256;           // of a task
 constexpr int64_t kContiguous = 4096;       // of a task, where columns of the data are the same
-constexpr int64_t kRow = 8;                 // elements that are worth a copy as a whole
+constexpr int64_t kRow = 64;                // elements that are worth a copy as a whole
 constexpr int64_t kTaskElements = 1024;     // elements of a slice that a task takes
 
 // Inputs of both operators: data, indices, updates.
@@ -46,12 +47,38 @@ struct ScatterLines {
   int64_t first;          // of them
 };
 
-// Whether all indices are the same, as where one was repeated for a slice.
+// Instead of the index that all elements of a row have.
+constexpr int64_t kMixed = -1, kOutside = -2;
+
+// What a row of indices means, on an axis of |size|.
 template <typename I>
-bool all_same(const I* indices, int64_t n) {
-  I differences = 0;
-  for (int64_t j = 0; j < n; ++j) differences |= indices[j] ^ indices[0];
-  return differences == 0;
+int64_t common_index(const I* indices, int64_t n, int64_t size) {
+  for (int64_t begin = 0; begin < n; begin += kColumns) {
+    I differences = 0;
+    for (int64_t j = begin; j < std::min(n, begin + kColumns); ++j)
+      differences |= indices[j] ^ indices[0];
+    if (differences == 0) continue;
+    return IndexInput::any_outside<I>(indices, 0, n, {&size, 1}) ? kOutside : kMixed;
+  }
+  const int64_t index = indices[0];
+  return index < -size || index >= size ? kOutside : from_end(index, size);
+}
+
+// What each row of |n| indices means; empty where an index is outside. Rows have one index where it
+// was repeated for a slice.
+std::vector<int64_t> common_indices(const Run& run, const IndexInput& indices, int64_t n,
+                                    int64_t size) {
+  const int64_t rows = indices.count() / n;
+  const void* const at = indices.data(run);
+  std::vector<int64_t> all(static_cast<size_t>(rows));
+  run.blocks(rows, std::max<int64_t>(1, kBetweenLooks / n), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      all[static_cast<size_t>(i)] =
+          indices.wide() ? common_index(static_cast<const int64_t*>(at) + i * n, n, size)
+                         : common_index(static_cast<const int32_t*>(at) + i * n, n, size);
+  });
+  if (std::ranges::find(all, kOutside) != all.end()) all.clear();
+  return all;
 }
 
 template <typename E, typename I>
@@ -62,8 +89,6 @@ void put(const ScatterLines& lines, const E* updates, const I* indices, E* out) 
     const I* const at = indices + k * lines.inner;
     if (lines.places != nullptr)
       for (int64_t j = 0; j < lines.n; ++j) to(at[j])[lines.places[j]] = from[j];
-    else if (lines.n >= kRow && all_same(at, lines.n))
-      std::memcpy(to(at[0]) + lines.first, from, static_cast<size_t>(lines.n) * sizeof(E));
     else
       for (int64_t j = 0; j < lines.n; ++j) to(at[j])[lines.first + j] = from[j];
   }
@@ -110,6 +135,7 @@ Result<Kernel> make_scatter_elements(const KernelRequest& node) {
   const int64_t columns = whole ? kContiguous : kColumns;
   const int64_t rows = std::max<int64_t>(
       1, kBetweenLooks / std::max<int64_t>(1, dims[axis] * std::min(inner, columns)));
+  const bool by_rows = whole && inner >= kRow && reduction == Reduction::kNone;
   Kernel kernel = scatter_kernel(node);
   kernel.width = 0;
   kernel.run = [=, shape = std::vector<int64_t>(dims.begin(), dims.end()),
@@ -120,7 +146,11 @@ Result<Kernel> make_scatter_elements(const KernelRequest& node) {
       for (size_t d = end; d-- > begin; i /= shape[d]) offset += i % shape[d] * strides[d];
       return offset;
     };
-    if (const pfrt_code code = indices.check(run, "ScatterElements", size)) return code;
+    std::vector<int64_t> common;
+    if (by_rows && indices.count() > 0) common = common_indices(run, indices, inner, size);
+    if (common.empty())
+      if (const pfrt_code code = indices.check(run, "ScatterElements", size)) return code;
+    if (const pfrt_code code = run.stop()) return code;
     copy_bytes(run, run.input(0), run.output(0), data_bytes);
     if (indices.count() == 0) return 0;
     const void* const at = indices.data(run);
@@ -134,9 +164,17 @@ Result<Kernel> make_scatter_elements(const KernelRequest& node) {
         if (run.stopped()) return;
         const int64_t base = place(o, 0, axis);
         const int64_t length = shape[axis], from = o * length * inner + first;
-        const int64_t step = std::max<int64_t>(1, kBetweenLooks / n);
+        const int64_t step = common.empty() ? std::max<int64_t>(1, kBetweenLooks / n) : 1;
         for (int64_t k = 0; k < length; k += step) {
           if (k > 0 && run.stopped()) return;
+          const int64_t same =
+              common.empty() ? kMixed : common[static_cast<size_t>(o * length + k)];
+          if (same >= 0) {
+            std::memcpy(run.output<char>(0) + (base + same * strides[axis] + first) * bytes,
+                        run.input<char>(2) + (from + k * inner) * bytes,
+                        static_cast<size_t>(n * bytes));
+            continue;
+          }
           const ScatterLines lines{k,
                                    std::min(k + step, length),
                                    inner,
