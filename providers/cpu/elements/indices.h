@@ -40,7 +40,7 @@ class IndexInput {
   pfrt_code check(const Run& run, std::string_view op, int64_t bound) const {
     return check_tuples(run, op, {&bound, 1});
   }
-  // The same for tuples: element d of each lies in [-bounds[d], bounds[d]).
+  // Does the same for tuples: element d of each lies in [-bounds[d], bounds[d]).
   pfrt_code check_tuples(const Run& run, std::string_view op,
                          std::span<const int64_t> bounds) const {
     const int64_t depth = static_cast<int64_t>(bounds.size());

@@ -188,7 +188,8 @@ TEST(ElementIndices, slices_and_slices_with_another_element_are_scattered) {
                   updates = random.from_to(1, 8), a = random.from_to(1, 20),
                   b = random.once_in(5) ? 300 : random.from_to(1, 20);
     const Dims in{outer, size, a, b}, some{outer, updates, a, b};
-    const Data x = random.data(dtype, in, 0, 100), u = random.data(dtype, some, 0, 100);
+    const bool adds = random.once_in(2);
+    const Data x = random.data(dtype, in, 0, 15), u = random.data(dtype, some, 0, 15);
     Data indices{random.once_in(2) ? PFRT_DTYPE_INT64 : PFRT_DTYPE_INT32, some, {}};
     for (int64_t row = 0; row < outer * updates; ++row) {
       const double index = static_cast<double>(random.from_to(-size, size - 1));
@@ -202,12 +203,14 @@ TEST(ElementIndices, slices_and_slices_with_another_element_are_scattered) {
       Dims to = at;
       const double index = indices.values[position(at, some)];
       to[1] = static_cast<int64_t>(index < 0 ? index + static_cast<double>(size) : index);
-      y[position(to, in)] = u.values[position(at, some)];
+      double& element = y[position(to, in)];
+      element = u.values[position(at, some)] + (adds ? element : 0);
     });
     Case c;
     c.inputs = {x, indices, u};
     c.outputs = {{x.dtype, in, y}};
-    c.attrs = {{"axis", int64_t{1}}};
+    c.attrs = {{"axis", int64_t{1}}, {"reduction", std::string(adds ? "add" : "none")}};
+    c.absolute = adds ? 200 * epsilon(dtype) : 0;
     const Outcome got = run(row_named("scatter_elements_ref"), c, {.workers = 3});
     ASSERT_EQ(got.refused + got.fault, "") << c.text();
     ASSERT_EQ(difference(c, got), "") << c.text();

@@ -47,10 +47,10 @@ struct ScatterLines {
   int64_t first;          // of them
 };
 
-// Instead of the index that all elements of a row have.
+// These stand for the index of a row whose elements have not all the same.
 constexpr int64_t kMixed = -1, kOutside = -2;
 
-// What a row of indices means, on an axis of |size|.
+// Returns the position on an axis of |size| that all of a row of indices mean, or one of the above.
 template <typename I>
 int64_t common_index(const I* indices, int64_t n, int64_t size) {
   for (int64_t begin = 0; begin < n; begin += kColumns) {
@@ -64,8 +64,8 @@ int64_t common_index(const I* indices, int64_t n, int64_t size) {
   return index < -size || index >= size ? kOutside : from_end(index, size);
 }
 
-// What each row of |n| indices means; empty where an index is outside. Rows have one index where it
-// was repeated for a slice.
+// Returns that of each row of |n| indices; nothing where an index is outside. Rows have one index
+// where it was repeated for a slice.
 std::vector<int64_t> common_indices(const Run& run, const IndexInput& indices, int64_t n,
                                     int64_t size) {
   const int64_t rows = indices.count() / n;
@@ -81,16 +81,17 @@ std::vector<int64_t> common_indices(const Run& run, const IndexInput& indices, i
   return all;
 }
 
-template <typename E, typename I>
-void put(const ScatterLines& lines, const E* updates, const I* indices, E* out) {
+// |join| gives what becomes of an element and its update.
+template <typename E, typename I, typename Join>
+void put(const ScatterLines& lines, const E* updates, const I* indices, E* out, Join&& join) {
   const auto to = [&](I index) { return out + from_end(index, lines.size) * lines.stride; };
   for (int64_t k = lines.begin; k < lines.end; ++k) {
     const E* const from = updates + k * lines.inner;
     const I* const at = indices + k * lines.inner;
-    if (lines.places != nullptr)
-      for (int64_t j = 0; j < lines.n; ++j) to(at[j])[lines.places[j]] = from[j];
-    else
-      for (int64_t j = 0; j < lines.n; ++j) to(at[j])[lines.first + j] = from[j];
+    for (int64_t j = 0; j < lines.n; ++j) {
+      E& y = to(at[j])[lines.places != nullptr ? lines.places[j] : lines.first + j];
+      y = join(y, from[j]);
+    }
   }
 }
 
@@ -135,7 +136,9 @@ Result<Kernel> make_scatter_elements(const KernelRequest& node) {
   const int64_t columns = whole ? kContiguous : kColumns;
   const int64_t rows = std::max<int64_t>(
       1, kBetweenLooks / std::max<int64_t>(1, dims[axis] * std::min(inner, columns)));
-  const bool by_rows = whole && inner >= kRow && reduction == Reduction::kNone;
+  const bool by_rows = whole && inner >= kRow;
+  const bool adds_floats =
+      reduction == Reduction::kAdd && node.input_dtype(0) == PFRT_DTYPE_FLOAT32;
   Kernel kernel = scatter_kernel(node);
   kernel.width = 0;
   kernel.run = [=, shape = std::vector<int64_t>(dims.begin(), dims.end()),
@@ -170,9 +173,12 @@ Result<Kernel> make_scatter_elements(const KernelRequest& node) {
           const int64_t same =
               common.empty() ? kMixed : common[static_cast<size_t>(o * length + k)];
           if (same >= 0) {
-            std::memcpy(run.output<char>(0) + (base + same * strides[axis] + first) * bytes,
-                        run.input<char>(2) + (from + k * inner) * bytes,
-                        static_cast<size_t>(n * bytes));
+            char* const to = run.output<char>(0) + (base + same * strides[axis] + first) * bytes;
+            const char* const update = run.input<char>(2) + (from + k * inner) * bytes;
+            if (reduction == Reduction::kNone)
+              std::memcpy(to, update, static_cast<size_t>(n * bytes));
+            else
+              combine(to, update, n, reduction);
             continue;
           }
           const ScatterLines lines{k,
@@ -183,14 +189,23 @@ Result<Kernel> make_scatter_elements(const KernelRequest& node) {
                                    strides[axis],
                                    whole ? nullptr : places,
                                    first};
+          // The indices and elements of the line, as their types.
+          const auto put_as = [&](auto element, auto index, auto&& join) {
+            using E = decltype(element);
+            using I = decltype(index);
+            put(lines, run.input<E>(2) + from, static_cast<const I*>(at) + from,
+                run.output<E>(0) + base, join);
+          };
           if (reduction == Reduction::kNone &&
               by_size(bytes, indices.wide(), [&](auto element, auto index) {
-                using E = decltype(element);
-                using I = decltype(index);
-                put(lines, run.input<E>(2) + from, static_cast<const I*>(at) + from,
-                    run.output<E>(0) + base);
+                put_as(element, index, [](auto, auto update) { return update; });
               }))
             continue;
+          if (adds_floats) {
+            const auto add = [](float y, float update) { return y + update; };
+            indices.wide() ? put_as(0.0f, int64_t{}, add) : put_as(0.0f, int32_t{}, add);
+            continue;
+          }
           for (int64_t l = k; l < lines.end; ++l)
             for (int64_t j = 0; j < n; ++j) {
               const int64_t i = from + l * inner + j;

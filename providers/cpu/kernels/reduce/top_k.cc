@@ -22,7 +22,7 @@ namespace {
 
 constexpr int64_t kCandidates = 1024;
 
-// What orders as |x| does; NaN, all of which are equal, are the greatest.
+// Orders as |x| does; all NaN are equal, and greater than numbers.
 template <typename T>
 uint64_t ordered(T x) {
   constexpr uint64_t kSign = uint64_t{1} << 63;

@@ -13,7 +13,7 @@ namespace pfrt::cpu {
 
 class Across {
  public:
-  // Of lines with |inner| elements at each position. Empty where they are too long.
+  // Lines have |inner| elements at each position. It is empty where they are too long.
   static Across make(const Taps& taps, int64_t inner);
   bool empty() const { return blocks_.empty(); }
   // The elements of a line that count: [low, high).
@@ -31,8 +31,8 @@ class Across {
   void run_eight(const float* const* x, float* scratch, float* y, int64_t n) const;
 
  private:
-  // How the elements of a block come to their lanes: by permutations of eight that are contiguous,
-  // of sixteen, or each by itself.
+  // Elements of a block come to their lanes in one of these ways: by permutations of eight that are
+  // contiguous, of sixteen, or each by itself.
   enum class Reach : uint8_t { kEight, kSixteen, kFar };
   struct Block {
     int64_t first;  // element of the line

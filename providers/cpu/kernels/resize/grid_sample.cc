@@ -183,7 +183,7 @@ struct Along {
   alignas(32) double weight[4][kLanes];
 };
 
-// The same tap of eight points: a pixel, or -1 where the point has none, and its weight.
+// A tap of eight points: for each a pixel, or -1 where it has none, and its weight.
 struct Tap8 {
   int32_t pixel[kLanes];
   float weight[kLanes];

@@ -17,7 +17,7 @@ void resize_nearest(const Run& run, const ResizeForm& form, const ResizePlan& pl
 // The loop for the other modes, and the bytes of scratch that it needs for each worker.
 void resize_weighted(const Run& run, const ResizeForm& form, const ResizePlan& plan);
 uint64_t weighted_scratch(const ResizeForm& form);
-// The same by vectors, of types whose sums are float; needs avx2.
+// Does that by vectors, for types whose sums are float; needs avx2.
 void resize_vectors(const Run& run, const ResizeForm& form, const ResizePlan& plan);
 uint64_t vectors_scratch(const ResizeForm& form);
 // Whether sums of |dtype| are double.

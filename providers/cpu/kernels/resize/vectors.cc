@@ -37,7 +37,7 @@ class LineSum {
   }
 
  private:
-  // What was added up so far is the first of the next lines.
+  // The sum so far is the first of the next lines.
   void flush() {
     sum_lines(lines_, weights_, count_, n_, y_);
     lines_[0] = y_;
@@ -172,7 +172,7 @@ class Lines {
   int64_t rows_[kKept];
 };
 
-// How many positions of the input make one of the output, or |most|.
+// Counts the positions of the input that make one of the output, up to |most|.
 int64_t positions_of(const ResizePlan& plan, int64_t most) {
   int64_t positions = 1;
   for (const ResizePlan::Axis& axis : plan.axes)
@@ -213,7 +213,7 @@ void resize_lines(const Run& run, const ResizeForm& form, const ResizePlan& plan
   });
 }
 
-// Where a position has |inner| elements of float32.
+// Takes positions with |inner| elements of float32 each.
 void resize_positions(const Run& run, const ResizeForm& form, const ResizePlan& plan) {
   const ResizePlan::Axis& line = plan.axes.back();
   const size_t outer = plan.axes.size() - 1;
@@ -256,7 +256,7 @@ void resize_positions(const Run& run, const ResizeForm& form, const ResizePlan& 
   });
 }
 
-// Where rows are longer than a block: elements [first, first + n) of a position.
+// Takes positions with more elements than a block, a block at a time.
 void resize_blocks(const Run& run, const ResizeForm& form, const ResizePlan& plan) {
   const size_t axes = plan.axes.size();
   const int64_t blocks = (plan.inner + kBlock - 1) / kBlock,

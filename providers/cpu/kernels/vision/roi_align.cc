@@ -131,7 +131,7 @@ void align_row(const Regions& r, const void* x, int64_t plane, int64_t row, cons
   const int64_t begin = rows.first[row], end = rows.first[row + 1];
   const int64_t n = begin == end ? 0 : placed.high - placed.low;
   T* const line = s.line;
-  // Where bins are far apart most pixels between them are of no use.
+  // Most pixels between bins that are far apart are of no use.
   const bool sparse = n > 4 * columns.taps;
   for (int64_t k = begin; k < end && n > 0; ++k) {
     const int64_t from = plane + rows.at[k] * r.width;

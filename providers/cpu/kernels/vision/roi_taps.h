@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where RoiAlign samples an image along one dimension. The samples of a region are a grid, so a
-// bin's sum is one over rows of sums over columns, and its maximum is one of maxima. Samples that
-// read the same pixel are joined. Not shared between threads.
+// The pixels that RoiAlign samples along one dimension of an image. The samples of a region are a
+// grid, so a bin's sum is one over rows of sums over columns, and its maximum is one of maxima.
+// Samples that read the same pixel are joined. Not shared between threads.
 #pragma once
 
 #include <algorithm>

@@ -110,7 +110,7 @@ PFRT_AVX2_FMA void RoiVectors::average_as(const float* x, const RoiTaps<float>& 
         pixels = _mm256_and_ps(pixels, _mm256_castsi256_ps(load_lanes(slot->here)));
         sum = _mm256_fmadd_ps(_mm256_loadu_ps(slot->weight), pixels, sum);
       }
-      // What is written beyond the row belongs to the next one, which comes later.
+      // Lanes beyond the row are overwritten by the next one, which comes later.
       const int64_t n = std::min(kLanes, columns.bins - first);
       if (end - y >= kLanes)
         _mm256_storeu_ps(y, sum);
