@@ -12,6 +12,7 @@
 #include <stdexcept>
 
 #include "providers/cpu/isa/isa.h"
+#include "providers/cpu/kernels/vision/roi_taps.h"
 #include "providers/cpu/registry/registry.h"
 #include "test/providers/cpu/cases/cases.h"
 
@@ -85,7 +86,9 @@ Case roi_align(Random& r, const Rois& s) {
   for (int64_t i = 0; i < s.regions; ++i) {
     const double left = r.uniform(-3, static_cast<double>(s.width)),
                  top = r.uniform(-3, static_cast<double>(s.height));
-    for (const double v : {left, top, left + r.uniform(0, s.most), top + r.uniform(0, s.most)})
+    const double least = s.half_pixel ? -4 : 0;  // some are turned around
+    for (const double v :
+         {left, top, left + r.uniform(least, s.most), top + r.uniform(least, s.most)})
       rois.values.push_back(v);
     images.push_back(r.below(batch));
   }
@@ -128,6 +131,36 @@ TEST(RoiAlign, regions_of_every_size) {
     form.placed = seed % 2 == 0 ? Placed::kAtEnd : Placed::kAtStart;
     expect_same("roi_align_bins", "roi_align_bins", c, 64, form);
     if (HasFatalFailure()) return;
+  }
+}
+
+// Regions may be turned around, samples may stand still, and bins may be far outside.
+TEST(RoiAlign, taps_fit_into_their_memory_and_have_all_the_weight) {
+  for (uint64_t seed = 1; seed <= 20000; ++seed) {
+    Random random(seed);
+    const int64_t length = random.from_to(1, 40), bins = random.from_to(1, 12);
+    const double bins_wide = random.once_in(5)   ? 0
+                             : random.once_in(3) ? random.uniform(-0.5, 0.5)
+                             : random.once_in(2) ? std::floor(random.uniform(-4, 4)) / 2
+                                                 : random.uniform(-9, 9);
+    const cpu::RoiSamples samples{
+        random.once_in(2) ? std::floor(random.uniform(-4, 40)) : random.uniform(-60, 80), bins_wide,
+        random.once_in(9) ? 700 : random.from_to(1, 9)};
+    for (const bool maximum : {false, true}) {
+      const size_t most = static_cast<size_t>(cpu::RoiTaps<double>::most(length, bins));
+      std::vector<double> exact(most), memory(cpu::RoiTaps<double>::bytes(length, bins) / 8);
+      cpu::RoiTaps<double> taps;
+      taps.place(reinterpret_cast<char*>(memory.data()), length, bins);
+      cpu::StopPoll pace;
+      ASSERT_TRUE(taps.find(samples, maximum, exact.data(), pace));
+      ASSERT_LE(static_cast<size_t>(taps.taps), most) << seed;
+      for (int64_t i = 0; i < bins && !maximum; ++i) {
+        double all = 0;
+        for (int64_t k = taps.first[i]; k < taps.first[i + 1]; ++k) all += taps.weight[k];
+        ASSERT_LE(all, 1 + 1e-12) << seed;
+        ASSERT_GE(all, taps.outside[i] != 0 ? 0 : 1 - 1e-12) << seed;
+      }
+    }
   }
 }
 
