@@ -4,7 +4,9 @@
 // thread-safe.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -33,17 +35,50 @@ class IndexInput {
     for (size_t i = 0; i < values.size(); ++i) values[i] = at(from, static_cast<int64_t>(i));
     return values;
   }
+  bool wide() const { return wide_; }
   // 0 when every element lies in [-bound, bound); otherwise what run.fail returned.
   pfrt_code check(const Run& run, std::string_view op, int64_t bound) const {
+    return check_tuples(run, op, {&bound, 1});
+  }
+  // Does the same for tuples: element d of each lies in [-bounds[d], bounds[d]).
+  pfrt_code check_tuples(const Run& run, std::string_view op,
+                         std::span<const int64_t> bounds) const {
+    const int64_t depth = static_cast<int64_t>(bounds.size());
+    if (depth == 0) return 0;
     const void* const from = data(run);
-    for (int64_t i = 0; i < count_; ++i) {
-      if (i % kBetweenLooks == kBetweenLooks - 1)
+    const int64_t step = (kBetweenLooks + depth - 1) / depth * depth;
+    for (int64_t begin = 0; begin < count_; begin += step) {
+      if (begin > 0)
         if (const pfrt_code code = run.stop()) return code;
-      if (const int64_t v = at(from, i); v < -bound || v >= bound)
-        return run.fail(Code::kINVALID_ARGUMENT, op, ": index ", v, " (element ", i,
-                        ") is outside [", -bound, ", ", bound, ")");
+      const int64_t end = std::min(count_, begin + step);
+      const bool outside = wide_ ? any_outside<int64_t>(from, begin, end, bounds)
+                                 : any_outside<int32_t>(from, begin, end, bounds);
+      for (int64_t i = begin; outside && i < end; ++i) {
+        const int64_t v = at(from, i), bound = bounds[static_cast<size_t>(i % depth)];
+        if (v < -bound || v >= bound)
+          return run.fail(Code::kINVALID_ARGUMENT, op, ": index ", v, " (element ", i,
+                          ") is outside [", -bound, ", ", bound, ")");
+      }
     }
     return 0;
+  }
+
+  // Whether one of elements [begin, end) is outside.
+  template <typename I>
+  static bool any_outside(const void* indices, int64_t begin, int64_t end,
+                          std::span<const int64_t> bounds) {
+    const I* const v = static_cast<const I*>(indices);
+    bool any = false;  // without branches
+    if (bounds.size() == 1) {
+      for (int64_t i = begin; i < end; ++i) any |= (v[i] < -bounds[0]) | (v[i] >= bounds[0]);
+      return any;
+    }
+    for (int64_t i = begin; i < end;)
+      for (const int64_t bound : bounds) {
+        any |= (v[i] < -bound) | (v[i] >= bound);
+        ++i;
+      }
+    return any;
   }
 
  private:

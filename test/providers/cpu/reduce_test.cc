@@ -36,6 +36,7 @@ struct Reduction {
 
 double same(double x) { return x; }
 double square(double x) { return x * x; }
+double exponential(double x) { return std::exp(x); }
 double magnitude(double x) { return std::fabs(x); }
 double sum(double a, double b) { return a + b; }
 double product(double a, double b) { return a * b; }
@@ -56,6 +57,7 @@ constexpr Reduction kReductions[] = {
     {"ReduceL2", "reduce_l2_vectors", square, sum, root, 0},
     {"ReduceSumSquare", "reduce_sum_square_vectors", square, sum, whole, 0},
     {"ReduceLogSum", "reduce_log_sum_vectors", same, sum, logarithm, 0},
+    {"ReduceLogSumExp", "reduce_log_sum_exp_lines", exponential, sum, logarithm, 0},
 };
 
 bool is_exact(const Reduction& r) { return r.join == greatest_of || r.join == least_of; }

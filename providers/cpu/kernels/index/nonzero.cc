@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <numeric>
+#include <type_traits>
 #include <vector>
 
 #include "providers/cpu/elements/complex.h"
@@ -17,7 +19,7 @@ namespace {
 
 constexpr int64_t kTask = 16 * kBlock;
 
-// fn(i) for each non-zero element i of [begin, end), in order.
+// fn(i, n) for each run of n non-zero elements from i on, of [begin, end), in order.
 template <typename T, typename Fn>
 void each_non_zero(pfrt_dtype dtype, const void* x, int64_t begin, int64_t end, Fn&& fn) {
   T block[2 * kBlock];
@@ -26,21 +28,94 @@ void each_non_zero(pfrt_dtype dtype, const void* x, int64_t begin, int64_t end, 
     const int64_t n = std::min(kBlock, end - first);
     const T* values =
         read_block(component_dtype(dtype), x, first * components, n * components, block);
-    for (int64_t j = 0; j < n; ++j)
-      if (values[j * components] != T{0} || values[j * components + components - 1] != T{0})
-        fn(first + j);
+    for (int64_t j = 0; j < n; j += 8) {
+      uint32_t set = 0;  // without branches
+      for (int64_t k = j; k < std::min(n, j + 8); ++k) {
+        const T* const value = values + k * components;
+        set |= static_cast<uint32_t>((value[0] != T{0}) | (value[components - 1] != T{0}))
+               << (k - j);
+      }
+      for (; set != 0; set &= set - 1) fn(first + j + std::countr_zero(set), int64_t{1});
+    }
   }
 }
+
+// Does the same for elements of a byte, eight of which are often all zero, or none of them.
+struct Byte {};
+template <typename Fn>
+void each_non_zero_byte(const uint8_t* x, int64_t begin, int64_t end, Fn&& fn) {
+  constexpr uint64_t kTop = 0x8080808080808080;
+  for (int64_t i = begin; i < end;) {
+    uint64_t eight = 0;
+    const int64_t n = std::min<int64_t>(8, end - i);
+    std::memcpy(&eight, x + i, static_cast<size_t>(n));
+    // The top bit of each byte that is not 0.
+    uint64_t set = (((eight & ~kTop) + ~kTop) | eight) & kTop;
+    if (set == kTop)
+      fn(i, n);
+    else
+      for (; set != 0; set &= set - 1) fn(i + std::countr_zero(set) / 8, int64_t{1});
+    i += n;
+  }
+}
+
+bool is_byte(pfrt_dtype dtype) {
+  return dtype == PFRT_DTYPE_BOOL || dtype == PFRT_DTYPE_UINT8 || dtype == PFRT_DTYPE_INT8;
+}
+
+// Writes coordinates of elements, which are called in their order, to columns of |y|.
+class Coordinates {
+ public:
+  Coordinates(const std::vector<int64_t>& dims, int64_t total, int64_t column, int64_t* y)
+      : dims_(dims), total_(total), y_(y + column) {}
+
+  void write(int64_t i, int64_t n) {
+    const size_t last = dims_.size() - 1;
+    while (n > 0) {
+      if (i >= end_) {
+        int64_t row = i / dims_[last];
+        start_ = row * dims_[last];
+        end_ = start_ + dims_[last];
+        row_.resize(last);
+        for (size_t d = last; d-- > 0; row /= dims_[d]) row_[d] = row % dims_[d];
+      }
+      const int64_t some = std::min(n, end_ - i);
+      if (some == 1) {
+        for (size_t d = 0; d < last; ++d) y_[static_cast<int64_t>(d) * total_] = row_[d];
+        y_[static_cast<int64_t>(last) * total_] = i - start_;
+      }
+      for (size_t d = 0; d < last && some > 1; ++d)
+        std::fill_n(y_ + static_cast<int64_t>(d) * total_, some, row_[d]);
+      int64_t* const along = y_ + static_cast<int64_t>(last) * total_;
+      if (some > 1) std::iota(along, along + some, i - start_);
+      y_ += some;
+      i += some;
+      n -= some;
+    }
+  }
+
+ private:
+  const std::vector<int64_t>& dims_;
+  int64_t total_, start_ = 0, end_ = 0;  // elements of the row that was last written to
+  std::vector<int64_t> row_;             // its other coordinates
+  int64_t* y_;
+};
 
 // Row-major order is kept: tasks are counted first, so that each knows where its positions go.
 template <typename T>
 pfrt_code non_zero(const Run& run, const DataDependentOutput& outlet,
                    const std::vector<int64_t>& dims, pfrt_dtype dtype, int64_t elements) {
   const void* x = run.input(0);
+  const auto each = [&](auto&& fn, int64_t begin, int64_t end) {
+    if constexpr (std::is_same_v<T, Byte>)
+      each_non_zero_byte(static_cast<const uint8_t*>(x), begin, end, fn);
+    else
+      each_non_zero<T>(dtype, x, begin, end, fn);
+  };
   std::vector<int64_t> starts(static_cast<size_t>((elements + kTask - 1) / kTask) + 1);
   run.blocks(elements, kTask, [&](int64_t begin, int64_t end) {
     int64_t count = 0;
-    each_non_zero<T>(dtype, x, begin, end, [&](int64_t) { ++count; });
+    each([&](int64_t, int64_t n) { count += n; }, begin, end);
     starts[static_cast<size_t>(begin / kTask) + 1] = count;
   });
   if (const pfrt_code code = run.stop()) return code;
@@ -52,12 +127,8 @@ pfrt_code non_zero(const Run& run, const DataDependentOutput& outlet,
   if (dims.empty()) return PFRT_CODE_OK;
   int64_t* y = static_cast<int64_t*>(out);
   run.blocks(elements, kTask, [&](int64_t begin, int64_t end) {
-    int64_t column = starts[static_cast<size_t>(begin / kTask)];
-    each_non_zero<T>(dtype, x, begin, end, [&](int64_t i) {
-      for (size_t d = dims.size(); d-- > 0; i /= dims[d])
-        y[static_cast<int64_t>(d) * total + column] = i % dims[d];
-      ++column;
-    });
+    Coordinates to(dims, total, starts[static_cast<size_t>(begin / kTask)], y);
+    each([&](int64_t i, int64_t n) { to.write(i, n); }, begin, end);
   });
   return run.stop();
 }
@@ -71,6 +142,7 @@ Result<Kernel> make_non_zero(const KernelRequest& node) {
   kernel.run = [dims = std::vector<int64_t>(node.input_dims(0).begin(), node.input_dims(0).end()),
                 dtype = node.input_dtype(0), elements = node.input_elements(0),
                 outlet = DataDependentOutput(node, 0)](const Run& run) {
+    if (is_byte(dtype)) return non_zero<Byte>(run, outlet, dims, dtype, elements);
     return with_compute_type(component_dtype(dtype), [&](auto zero) {
       return non_zero<decltype(zero)>(run, outlet, dims, dtype, elements);
     });

@@ -6,6 +6,7 @@
 #include "providers/cpu/elements/load.h"
 #include "providers/cpu/elements/strided.h"
 #include "providers/cpu/kernel/signature.h"
+#include "providers/cpu/kernels/move/by_size.h"
 #include "providers/cpu/kernels/move/make.h"
 
 namespace pfrt::cpu {
@@ -106,13 +107,24 @@ Result<Kernel> make_gather_elements(const KernelRequest& node) {
         for (size_t d = last; d-- > 0; left /= shape[d])
           if (d != axis) base += left % shape[d] * strides[d];
         const int64_t column = i % shape[last], n = std::min(shape[last] - column, end - i);
-        for (int64_t j = 0; j < n; ++j) {
-          const int64_t index = indices.at(at, i + j);
-          const int64_t from = base + (index < 0 ? index + size : index) * strides[axis] +
-                               (axis == last ? 0 : column + j);
-          copy_element(run.output<char>(0) + (i + j) * bytes, run.input<char>(0) + from * bytes,
-                       bytes);
-        }
+        const int64_t step = axis == last ? 0 : 1;
+        if (step > 0) base += column;
+        const auto from = [&](int64_t index, int64_t j) {
+          return base + from_end(index, size) * strides[axis] + step * j;
+        };
+        const bool known = by_size(bytes, indices.wide(), [&](auto element, auto index) {
+          using E = decltype(element);
+          const auto* const v = static_cast<const decltype(index)*>(at) + i;
+          const E* const x = run.input<E>(0);
+          E* const y = run.output<E>(0) + i;
+          const int64_t first = base, length = size, stride = strides[axis], next = step;
+          for (int64_t j = 0; j < n; ++j)
+            y[j] = x[first + from_end(v[j], length) * stride + next * j];
+        });
+        for (int64_t j = 0; j < n && !known; ++j)
+          std::memcpy(run.output<char>(0) + (i + j) * bytes,
+                      run.input<char>(0) + from(indices.at(at, i + j), j) * bytes,
+                      static_cast<size_t>(bytes));
         i += n;
       }
       run.apply_epilogue(begin, end);
@@ -151,23 +163,35 @@ Result<Kernel> make_gather_nd(const KernelRequest& node) {
   for (size_t d = 0; d < tuple; ++d) sizes.push_back(data[lead + d]);
   Kernel kernel;
   kernel.run = [=](const Run& run) -> pfrt_code {
-    const void* const at = indices.data(run);
-    for (int64_t i = 0; i < tuples * depth; ++i) {
-      const int64_t v = indices.at(at, i), bound = sizes[static_cast<size_t>(i % depth)];
-      if (v < -bound || v >= bound)
-        return run.fail(Code::kINVALID_ARGUMENT, "GatherND: index ", v, " (element ", i,
-                        ") is outside [", -bound, ", ", bound, ")");
-    }
+    if (const pfrt_code code = indices.check_tuples(run, "GatherND", sizes)) return code;
     if (row == 0) return 0;
+    const void* const at = indices.data(run);
     run.blocks(tuples, rows_a_task(row), [&](int64_t begin, int64_t end) {
-      for (int64_t t = begin; t < end; ++t) {
-        int64_t from = t / each * batch_size;
-        for (size_t d = 0; d < sizes.size(); ++d) {
-          const int64_t index = indices.at(at, t * depth + static_cast<int64_t>(d));
-          from += (index < 0 ? index + sizes[d] : index) * strides[d];
+      // The element that a tuple of indices means, of a batch that begins at |start|.
+      const auto from = [&](const auto* tuple_indices, int64_t start) {
+        for (size_t d = 0; d < tuple; ++d)
+          start += from_end(tuple_indices[d], sizes[d]) * strides[d];
+        return start;
+      };
+      for (int64_t t = begin; t < end;) {
+        const int64_t batch = t / each, last = std::min(end, (batch + 1) * each);
+        const bool known =
+            row == bytes && by_size(bytes, indices.wide(), [&](auto element, auto index) {
+              using E = decltype(element);
+              const auto* const v = static_cast<const decltype(index)*>(at);
+              const E* const x = run.input<E>(0);
+              E* const y = run.output<E>(0);
+              for (int64_t i = t; i < last; ++i) y[i] = x[from(v + i * depth, batch * batch_size)];
+            });
+        for (; !known && t < last; ++t) {
+          const int64_t start =
+              indices.wide()
+                  ? from(static_cast<const int64_t*>(at) + t * depth, batch * batch_size)
+                  : from(static_cast<const int32_t*>(at) + t * depth, batch * batch_size);
+          std::memcpy(run.output<char>(0) + t * row, run.input<char>(0) + start * bytes,
+                      static_cast<size_t>(row));
         }
-        std::memcpy(run.output<char>(0) + t * row, run.input<char>(0) + from * bytes,
-                    static_cast<size_t>(row));
+        t = last;
       }
       run.apply_epilogue(begin * (row / bytes), end * (row / bytes));
     });

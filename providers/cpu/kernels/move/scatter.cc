@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "providers/cpu/elements/indices.h"
 #include "providers/cpu/elements/load.h"
 #include "providers/cpu/elements/strided.h"
 #include "providers/cpu/kernel/signature.h"
+#include "providers/cpu/kernels/move/by_size.h"
 #include "providers/cpu/kernels/move/combine.h"
 #include "providers/cpu/kernels/move/make.h"
 
@@ -14,6 +16,8 @@ namespace {
 
 constexpr int64_t kBetweenLooks = 1 << 14;  // elements
 constexpr int64_t kColumns = 256;           // of a task
+constexpr int64_t kContiguous = 4096;       // of a task, where columns of the data are the same
+constexpr int64_t kRow = 64;                // elements that are worth a copy as a whole
 constexpr int64_t kTaskElements = 1024;     // elements of a slice that a task takes
 
 // Inputs of both operators: data, indices, updates.
@@ -32,6 +36,63 @@ Kernel scatter_kernel(const SnapshotNode& node) {
   if (node.input_index(0) != node.input_index(1) && node.input_index(0) != node.input_index(2))
     kernel.may_alias = 0;
   return kernel;
+}
+
+// Updates [first, first + n) of lines of |inner| neighbours, for positions [begin, end) along the
+// axis. They are done in their order, since the last of equal indices wins.
+struct ScatterLines {
+  int64_t begin, end, inner, n;
+  int64_t size, stride;   // of the data along the axis
+  const int64_t* places;  // of the neighbours, in the data; null where they are contiguous
+  int64_t first;          // of them
+};
+
+// These stand for the index of a row whose elements have not all the same.
+constexpr int64_t kMixed = -1, kOutside = -2;
+
+// Returns the position on an axis of |size| that all of a row of indices mean, or one of the above.
+template <typename I>
+int64_t common_index(const I* indices, int64_t n, int64_t size) {
+  for (int64_t begin = 0; begin < n; begin += kColumns) {
+    I differences = 0;
+    for (int64_t j = begin; j < std::min(n, begin + kColumns); ++j)
+      differences |= indices[j] ^ indices[0];
+    if (differences == 0) continue;
+    return IndexInput::any_outside<I>(indices, 0, n, {&size, 1}) ? kOutside : kMixed;
+  }
+  const int64_t index = indices[0];
+  return index < -size || index >= size ? kOutside : from_end(index, size);
+}
+
+// Returns that of each row of |n| indices; nothing where an index is outside. Rows have one index
+// where it was repeated for a slice.
+std::vector<int64_t> common_indices(const Run& run, const IndexInput& indices, int64_t n,
+                                    int64_t size) {
+  const int64_t rows = indices.count() / n;
+  const void* const at = indices.data(run);
+  std::vector<int64_t> all(static_cast<size_t>(rows));
+  run.blocks(rows, std::max<int64_t>(1, kBetweenLooks / n), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      all[static_cast<size_t>(i)] =
+          indices.wide() ? common_index(static_cast<const int64_t*>(at) + i * n, n, size)
+                         : common_index(static_cast<const int32_t*>(at) + i * n, n, size);
+  });
+  if (std::ranges::find(all, kOutside) != all.end()) all.clear();
+  return all;
+}
+
+// |join| gives what becomes of an element and its update.
+template <typename E, typename I, typename Join>
+void put(const ScatterLines& lines, const E* updates, const I* indices, E* out, Join&& join) {
+  const auto to = [&](I index) { return out + from_end(index, lines.size) * lines.stride; };
+  for (int64_t k = lines.begin; k < lines.end; ++k) {
+    const E* const from = updates + k * lines.inner;
+    const I* const at = indices + k * lines.inner;
+    for (int64_t j = 0; j < lines.n; ++j) {
+      E& y = to(at[j])[lines.places != nullptr ? lines.places[j] : lines.first + j];
+      y = join(y, from[j]);
+    }
+  }
 }
 
 Reduction reduction_of(const SnapshotNode& node) {
@@ -71,8 +132,13 @@ Result<Kernel> make_scatter_elements(const KernelRequest& node) {
   // Lines along the axis are independent: an update stays on its line.
   const int64_t outer = SnapshotNode::elements(dims.first(axis)),
                 inner = SnapshotNode::elements(dims.subspan(axis + 1));
+  const bool whole = same_dims(dims.subspan(axis + 1), data.subspan(axis + 1));
+  const int64_t columns = whole ? kContiguous : kColumns;
   const int64_t rows = std::max<int64_t>(
-      1, kBetweenLooks / std::max<int64_t>(1, dims[axis] * std::min(inner, kColumns)));
+      1, kBetweenLooks / std::max<int64_t>(1, dims[axis] * std::min(inner, columns)));
+  const bool by_rows = whole && inner >= kRow;
+  const bool adds_floats =
+      reduction == Reduction::kAdd && node.input_dtype(0) == PFRT_DTYPE_FLOAT32;
   Kernel kernel = scatter_kernel(node);
   kernel.width = 0;
   kernel.run = [=, shape = std::vector<int64_t>(dims.begin(), dims.end()),
@@ -83,34 +149,76 @@ Result<Kernel> make_scatter_elements(const KernelRequest& node) {
       for (size_t d = end; d-- > begin; i /= shape[d]) offset += i % shape[d] * strides[d];
       return offset;
     };
-    if (const pfrt_code code = indices.check(run, "ScatterElements", size)) return code;
+    std::vector<int64_t> common;
+    if (by_rows && indices.count() > 0) common = common_indices(run, indices, inner, size);
+    if (common.empty())
+      if (const pfrt_code code = indices.check(run, "ScatterElements", size)) return code;
+    if (const pfrt_code code = run.stop()) return code;
     copy_bytes(run, run.input(0), run.output(0), data_bytes);
     if (indices.count() == 0) return 0;
     const void* const at = indices.data(run);
-    const int64_t tasks = (inner + kColumns - 1) / kColumns;
+    const int64_t tasks = (inner + columns - 1) / columns;
     run.parallel((outer + rows - 1) / rows * tasks, [&](int64_t task, uint32_t) {
-      const int64_t first = task % tasks * kColumns, n = std::min(kColumns, inner - first);
+      const int64_t first = task % tasks * columns, n = std::min(columns, inner - first);
       int64_t places[kColumns];
-      for (int64_t j = 0; j < n; ++j) places[j] = place(first + j, axis + 1, shape.size());
+      for (int64_t j = 0; j < n && !whole; ++j)
+        places[j] = place(first + j, axis + 1, shape.size());
       for (int64_t o = task / tasks * rows; o < std::min(outer, (task / tasks + 1) * rows); ++o) {
         if (run.stopped()) return;
         const int64_t base = place(o, 0, axis);
-        // Updates are done in their order along the axis, since the last of equal indices wins.
-        for (int64_t k = 0; k < shape[axis]; ++k) {
-          if (k % 64 == 63 && run.stopped()) return;
-          for (int64_t j = 0; j < n; ++j) {
-            const int64_t i = (o * shape[axis] + k) * inner + first + j;
-            const int64_t index = indices.at(at, i);
-            char* const to =
-                run.output<char>(0) +
-                (base + places[j] + (index < 0 ? index + size : index) * strides[axis]) * bytes;
-            const char* const from = run.input<char>(2) + i * bytes;
-            if (reduction == Reduction::kNone) {
-              std::memcpy(to, from, static_cast<size_t>(bytes));
-            } else {
-              combine(to, from, 1, reduction);
-            }
+        const int64_t length = shape[axis], from = o * length * inner + first;
+        const int64_t step = common.empty() ? std::max<int64_t>(1, kBetweenLooks / n) : 1;
+        for (int64_t k = 0; k < length; k += step) {
+          if (k > 0 && run.stopped()) return;
+          const int64_t same =
+              common.empty() ? kMixed : common[static_cast<size_t>(o * length + k)];
+          if (same >= 0) {
+            char* const to = run.output<char>(0) + (base + same * strides[axis] + first) * bytes;
+            const char* const update = run.input<char>(2) + (from + k * inner) * bytes;
+            if (reduction == Reduction::kNone)
+              std::memcpy(to, update, static_cast<size_t>(n * bytes));
+            else
+              combine(to, update, n, reduction);
+            continue;
           }
+          const ScatterLines lines{k,
+                                   std::min(k + step, length),
+                                   inner,
+                                   n,
+                                   size,
+                                   strides[axis],
+                                   whole ? nullptr : places,
+                                   first};
+          // The indices and elements of the line, as their types.
+          const auto put_as = [&](auto element, auto index, auto&& join) {
+            using E = decltype(element);
+            using I = decltype(index);
+            put(lines, run.input<E>(2) + from, static_cast<const I*>(at) + from,
+                run.output<E>(0) + base, join);
+          };
+          if (reduction == Reduction::kNone &&
+              by_size(bytes, indices.wide(), [&](auto element, auto index) {
+                put_as(element, index, [](auto, auto update) { return update; });
+              }))
+            continue;
+          if (adds_floats) {
+            const auto add = [](float y, float update) { return y + update; };
+            indices.wide() ? put_as(0.0f, int64_t{}, add) : put_as(0.0f, int32_t{}, add);
+            continue;
+          }
+          for (int64_t l = k; l < lines.end; ++l)
+            for (int64_t j = 0; j < n; ++j) {
+              const int64_t i = from + l * inner + j;
+              char* const to =
+                  run.output<char>(0) + (base + (whole ? first + j : places[j]) +
+                                         from_end(indices.at(at, i), size) * strides[axis]) *
+                                            bytes;
+              const char* const update = run.input<char>(2) + i * bytes;
+              if (reduction == Reduction::kNone)
+                std::memcpy(to, update, static_cast<size_t>(bytes));
+              else
+                combine(to, update, 1, reduction);
+            }
         }
       }
     });
@@ -143,12 +251,9 @@ Result<Kernel> make_scatter_nd(const KernelRequest& node) {
                 strides = dense_strides(data)](const Run& run) -> pfrt_code {
     const void* const at = indices.data(run);
     const int64_t width = static_cast<int64_t>(depth);
-    for (int64_t i = 0; i < indices.count(); ++i) {
-      const int64_t v = indices.at(at, i), bound = sizes[static_cast<size_t>(i % width)];
-      if (v < -bound || v >= bound)
-        return run.fail(Code::kINVALID_ARGUMENT, "ScatterND: index ", v, " (element ", i,
-                        ") is outside [", -bound, ", ", bound, ")");
-    }
+    if (const pfrt_code code =
+            indices.check_tuples(run, "ScatterND", std::span<const int64_t>(sizes).first(depth)))
+      return code;
     copy_bytes(run, run.input(0), run.output(0), data_bytes);
     if (slice == 0) return 0;
     // Tuples may be equal: each task takes a range of every slice, in the order of the updates.

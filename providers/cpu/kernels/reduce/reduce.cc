@@ -16,6 +16,7 @@
 #include "providers/cpu/elements/convert.h"
 #include "providers/cpu/kernel/signature.h"
 #include "providers/cpu/kernels/reduce/float_reduction.h"
+#include "providers/cpu/kernels/reduce/log_sum_exp.h"
 #include "providers/cpu/kernels/reduce/plan.h"
 
 namespace pfrt::cpu {
@@ -263,6 +264,11 @@ struct Reduction<SumExp, A> {
   }
 };
 
+void log_sum_exp(const Run& run, const ReduceJob& job) {
+  log_sum_exp_by_lines(*job.plan) ? log_sum_exp_lines(run, job)
+                                  : Reduction<SumExp, double>::run(run, job);
+}
+
 using ReduceFn = void (*)(const Run&, const ReduceJob&);
 
 // Axes of a run, read where they are not constant.
@@ -377,6 +383,10 @@ constexpr KernelRow vector_row(std::string_view op, std::string_view name) {
   return with_epilogue({"", op, kFloatsTo32, name, "avx2", refuse_vectors, make_vectors<form>});
 }
 
+Result<Kernel> make_log_sum_exp(const KernelRequest& node) {
+  return make_reduction(node, log_sum_exp);
+}
+
 constexpr KernelRow kRows[] = {
     vector_row<kSums>("ReduceSum", "reduce_sum_vectors"),
     vector_row<kMeans>("ReduceMean", "reduce_mean_vectors"),
@@ -387,6 +397,8 @@ constexpr KernelRow kRows[] = {
     vector_row<kLengths>("ReduceL2", "reduce_l2_vectors"),
     vector_row<kSquares>("ReduceSumSquare", "reduce_sum_square_vectors"),
     vector_row<kLogSums>("ReduceLogSum", "reduce_log_sum_vectors"),
+    with_epilogue({"", "ReduceLogSumExp", kFloatsTo32, "reduce_log_sum_exp_lines", "avx2",
+                   refuse_vectors, make_log_sum_exp}),
     with_epilogue(
         {"", "ReduceSum", kNumbers, "reduce_sum_ref", "generic", nullptr, make_exact<Sum>}),
     with_epilogue(

@@ -2,6 +2,8 @@
 //
 // GridSample: each point of the grid names a place in the image, and the pixels around it give the
 // output. A point's neighbours are found once for all channels.
+#include <immintrin.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -9,6 +11,7 @@
 
 #include "providers/cpu/elements/complex.h"
 #include "providers/cpu/elements/convert.h"
+#include "providers/cpu/isa/target.h"
 #include "providers/cpu/kernel/signature.h"
 #include "providers/cpu/kernels/resize/rows.h"
 
@@ -169,6 +172,158 @@ void sample(const Run& run, const Image& image) {
   });
 }
 
+// ------------------------------------------------------------------ vectors
+
+constexpr int64_t kLanes = 8;
+constexpr int64_t kMostPixels = int64_t{1} << 31;  // of a channel, so that int32 counts them
+
+// The neighbours of eight points along one dimension.
+struct Along {
+  alignas(32) int32_t index[4][kLanes];
+  alignas(32) double weight[4][kLanes];
+};
+
+// A tap of eight points: for each a pixel, or -1 where it has none, and its weight.
+struct Tap8 {
+  int32_t pixel[kLanes];
+  float weight[kLanes];
+};
+
+void find_one_by_one(const Image& image, const double* places, int64_t stride, int64_t length,
+                     Along& along) {
+  for (int64_t lane = 0; lane < kLanes; ++lane) {
+    const Neighbours found = neighbours_of(image, places[lane * stride], length);
+    for (size_t k = 0; k < static_cast<size_t>(image.taps_a_dim()); ++k) {
+      along.index[k][lane] = static_cast<int32_t>(found.index[k]);
+      along.weight[k][lane] = found.weight[k];
+    }
+  }
+}
+
+// Does what neighbours_of does, to four places at a time. False where a place is to be mirrored.
+PFRT_AVX2 bool find_vectors(const Image& image, const double* places, int64_t stride,
+                            int64_t length, Along& along) {
+  const __m256d one = _mm256_set1_pd(1), none = _mm256_set1_pd(-1), half = _mm256_set1_pd(0.5),
+                zero = _mm256_setzero_pd(), far = _mm256_set1_pd(0x1p52);
+  const __m256d n = _mm256_set1_pd(static_cast<double>(length)), last = _mm256_sub_pd(n, one);
+  const bool corners = image.align_corners, nearest = image.mode == Resample::kNearest;
+  const __m256d low = corners ? zero : _mm256_set1_pd(-0.5),
+                high = corners ? last : _mm256_sub_pd(n, half);
+  for (int64_t lane = 0; lane < kLanes; lane += 4, places += 4 * stride) {
+    const __m256d place = _mm256_add_pd(
+        _mm256_setr_pd(places[0], places[stride], places[2 * stride], places[3 * stride]), one);
+    __m256d x = corners ? _mm256_mul_pd(_mm256_mul_pd(place, half), last)
+                        : _mm256_mul_pd(_mm256_sub_pd(_mm256_mul_pd(place, n), one), half);
+    x = _mm256_blendv_pd(x, none, _mm256_cmp_pd(x, x, _CMP_UNORD_Q));
+    x = _mm256_min_pd(_mm256_max_pd(x, _mm256_sub_pd(zero, far)), far);
+    if (nearest) x = _mm256_round_pd(x, _MM_FROUND_CUR_DIRECTION);
+    const __m256d outside =
+        _mm256_or_pd(_mm256_cmp_pd(x, low, _CMP_LT_OQ), _mm256_cmp_pd(x, high, _CMP_GT_OQ));
+    if (image.padding == Padding::kReflection && _mm256_movemask_pd(outside) != 0) return false;
+    if (image.padding == Padding::kBorder)
+      x = _mm256_blendv_pd(x, _mm256_min_pd(_mm256_max_pd(x, zero), last), outside);
+    const __m256d below = _mm256_floor_pd(x), f = _mm256_sub_pd(x, below);
+    for (int k = 0; k < (nearest ? 1 : 2); ++k) {
+      __m256d i = k == 0 ? below : _mm256_add_pd(below, one);
+      const __m256d clamped = _mm256_min_pd(_mm256_max_pd(i, zero), last);
+      if (image.padding == Padding::kZeros)
+        i = _mm256_blendv_pd(none, i, _mm256_cmp_pd(i, clamped, _CMP_EQ_OQ));
+      else
+        i = clamped;
+      _mm_store_si128(reinterpret_cast<__m128i*>(along.index[k] + lane), _mm256_cvtpd_epi32(i));
+      _mm256_store_pd(along.weight[k] + lane, nearest ? one : k == 0 ? _mm256_sub_pd(one, f) : f);
+    }
+  }
+  return true;
+}
+
+// All taps of eight points, from their neighbours along each dimension.
+PFRT_AVX2 void join(const Image& image, const Along* along, Tap8* taps) {
+  const int64_t each = image.taps_a_dim(), most = image.most_taps();
+  for (int64_t tap = 0; tap < most; ++tap) {
+    __m256i pixel = _mm256_setzero_si256(), outside = pixel;
+    __m256d weight[2] = {_mm256_set1_pd(1), _mm256_set1_pd(1)};
+    int64_t stride = 1, left = tap;
+    for (size_t d = image.dims; d-- > 0; left /= each) {
+      const size_t k = static_cast<size_t>(left % each);
+      // It was stored in halves, and comes from the store buffer in halves alone.
+      const int32_t* const stored = along[d].index[k];
+      const __m256i index =
+          _mm256_set_m128i(_mm_load_si128(reinterpret_cast<const __m128i*>(stored + 4)),
+                           _mm_load_si128(reinterpret_cast<const __m128i*>(stored)));
+      outside = _mm256_or_si256(outside, index);
+      pixel = _mm256_add_epi32(
+          pixel, _mm256_mullo_epi32(index, _mm256_set1_epi32(static_cast<int>(stride))));
+      stride *= image.lengths[d];
+      for (int half = 0; half < 2; ++half)
+        weight[half] = _mm256_mul_pd(weight[half], _mm256_load_pd(along[d].weight[k] + 4 * half));
+    }
+    const __m256 share = _mm256_set_m128(_mm256_cvtpd_ps(weight[1]), _mm256_cvtpd_ps(weight[0]));
+    // Pixels without weight are not read: infinity times 0 is NaN.
+    const __m256i unused =
+        _mm256_or_si256(_mm256_srai_epi32(outside, 31),
+                        _mm256_castps_si256(_mm256_cmp_ps(share, _mm256_setzero_ps(), _CMP_EQ_OQ)));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(taps[tap].pixel),
+                        _mm256_or_si256(pixel, unused));
+    _mm256_storeu_ps(taps[tap].weight, share);
+  }
+}
+
+// |count| points of one channel.
+template <int fixed>
+PFRT_AVX2_FMA void gather(const float* x, const Tap8* taps, int64_t most, int64_t count, float* y) {
+  if (fixed != 0) most = fixed;
+  for (int64_t i = 0; i < count; i += kLanes) {
+    __m256 sum = _mm256_setzero_ps();
+    for (int64_t k = 0; k < most; ++k, ++taps) {
+      const __m256i pixel = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(taps->pixel));
+      const __m256 here = _mm256_castsi256_ps(_mm256_cmpgt_epi32(pixel, _mm256_set1_epi32(-1)));
+      const __m256 pixels = _mm256_mask_i32gather_ps(_mm256_setzero_ps(), x, pixel, here, 4);
+      sum = _mm256_fmadd_ps(_mm256_loadu_ps(taps->weight), pixels, sum);
+    }
+    if (count - i >= kLanes) {
+      _mm256_storeu_ps(y + i, sum);
+    } else {
+      float lanes[kLanes];
+      _mm256_storeu_ps(lanes, sum);
+      std::copy_n(lanes, count - i, y + i);
+    }
+  }
+}
+
+void sample_vectors(const Run& run, const Image& image) {
+  const int64_t tasks = (image.points + kPoints - 1) / kPoints, most = image.most_taps();
+  const int64_t dims = static_cast<int64_t>(image.dims);
+  run.parallel(image.batch * tasks, [&](int64_t task, uint32_t worker) {
+    const int64_t n = task / tasks, first = task % tasks * kPoints;
+    const int64_t count = std::min(kPoints, image.points - first);
+    Tap8* const taps = run.scratch<Tap8>(worker);
+    std::array<double, kPoints * kMostDims> places{};
+    load_block(image.grid_dtype,
+               element(image.grid_dtype, run.input(1), (n * image.points + first) * dims),
+               count * dims, places.data());
+    for (int64_t p = 0; p < count; p += kLanes) {
+      Along along[kMostDims];
+      for (size_t d = 0; d < image.dims; ++d) {
+        const double* const place = &places[static_cast<size_t>(p * dims)] + image.dims - 1 - d;
+        if (image.mode == Resample::kCubic ||
+            !find_vectors(image, place, dims, image.lengths[d], along[d]))
+          find_one_by_one(image, place, dims, image.lengths[d], along[d]);
+      }
+      join(image, along, taps + p / kLanes * most);
+    }
+    const auto gather_taps = most == 4 ? gather<4> : gather<0>;
+    for (int64_t c = 0; c < image.channels && !run.stopped(); ++c) {
+      const int64_t channel = n * image.channels + c, to = channel * image.points + first;
+      gather_taps(run.input<float>(0) + channel * image.pixels, taps, most, count,
+                  run.output<float>(0) + to);
+      run.apply_epilogue(to, to + count);
+    }
+  });
+}
+
+// ------------------------------------------------------------------ the node
+
 Result<Image> read(const SnapshotNode& node) {
   PFRT_TRY(need(node, 2, 1));
   const auto x = node.input_dims(0), grid = node.input_dims(1);
@@ -230,6 +385,21 @@ std::string refuse_grid_sample(const KernelRequest& node) {
   if (padding != "zeros" && padding != "border" && padding != "reflection")
     return message("padding_mode is '", padding, "': zeros, border or reflection");
   return {};
+}
+
+Result<Kernel> make_grid_vectors(const KernelRequest& node) {
+  PFRT_ASSIGN(const Image image, read(node));
+  if (image.pixels == 0 || image.pixels >= kMostPixels || node.output_elements(0) == 0)
+    return make_grid_sample(node);
+  Kernel kernel;
+  const int64_t most = image.most_taps();
+  kernel.scratch_bytes = static_cast<uint64_t>(kPoints / kLanes * most) * sizeof(Tap8);
+  kernel.flops = static_cast<double>(2 * most * node.output_elements(0));
+  kernel.run = [image](const Run& run) {
+    sample_vectors(run, image);
+    return run.stop();
+  };
+  return kernel;
 }
 
 Result<Kernel> make_grid_sample(const KernelRequest& node) {

@@ -177,10 +177,10 @@ Result<ResizePlan> ResizeForm::plan(const float* scales, const int64_t* sizes,
   return plan;
 }
 
-int64_t ResizeForm::longest_line(int64_t inner) const {
+int64_t ResizeForm::longest(const std::vector<int64_t>& dims, int64_t inner) const {
   int64_t longest = 0, behind = 1;
   for (size_t i = in_.size(); i-- > 0 && behind < inner; behind *= out_[i])
-    longest = std::max(longest, in_[i] * behind);
+    longest = std::max(longest, dims[i] * behind);
   return longest;
 }
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "providers/cpu/kernels/resize/across.h"
 #include "providers/cpu/kernels/resize/taps.h"
 
 namespace pfrt::cpu {
@@ -24,6 +25,7 @@ struct ResizePlan {
 
   std::vector<Axis> axes;
   int64_t inner = 1;
+  Across across;  // of the last axis, where vectors want it
 };
 inline constexpr size_t kMostAxes = 16;
 
@@ -45,13 +47,15 @@ class ResizeForm {
   int64_t in_elements() const { return element_count(in_.data(), in_.size()); }
   int64_t out_elements() const { return element_count(out_.data(), out_.size()); }
   double extrapolation() const { return extrapolation_; }
-  // Elements of the longest line of the input along an axis with fewer than |inner| elements inside
-  // it.
-  int64_t longest_line(int64_t inner) const;
+  // Elements of the longest line of the input, or of the output, along an axis with fewer than
+  // |inner| elements inside it.
+  int64_t longest_line(int64_t inner) const { return longest(in_, inner); }
+  int64_t longest_output_line(int64_t inner) const { return longest(out_, inner); }
 
  private:
   enum class Policy : uint8_t { kStretch, kNotLarger, kNotSmaller };
   Status check_axes(const SnapshotNode& node);
+  int64_t longest(const std::vector<int64_t>& dims, int64_t inner) const;
   Result<std::vector<AxisSizes>> sizes_of(const float* scales, const int64_t* sizes,
                                           const void* roi) const;
 

@@ -12,7 +12,21 @@
 namespace pfrt::cpu {
 namespace {
 
-using ResizeLoop = void (*)(const Run& run, const ResizeForm& form, const ResizePlan& plan);
+enum class Loop : uint8_t { kNearest, kWeighted, kVectors };
+
+void run_loop(Loop loop, const Run& run, const ResizeForm& form, const ResizePlan& plan) {
+  if (loop == Loop::kNearest) return resize_nearest(run, form, plan);
+  if (loop == Loop::kVectors) return resize_vectors(run, form, plan);
+  resize_weighted(run, form, plan);
+}
+
+Result<ResizePlan> plan_of(Loop loop, const ResizeForm& form, const float* scales,
+                           const int64_t* sizes, const void* roi) {
+  PFRT_ASSIGN(ResizePlan plan, form.plan(scales, sizes, roi));
+  if (loop == Loop::kVectors && !plan.axes.empty() && plan.inner < kWide / 2)
+    plan.across = Across::make(plan.axes.back().taps, plan.inner);
+  return plan;
+}
 
 void copy(const Run& run, int64_t elements, int64_t size) {
   run.blocks(elements, int64_t{1} << 15, [&](int64_t begin, int64_t end) {
@@ -22,7 +36,7 @@ void copy(const Run& run, int64_t elements, int64_t size) {
   });
 }
 
-Result<Kernel> make_resize(const SnapshotNode& node, ResizeLoop loop, bool weighted) {
+Result<Kernel> make_resize(const SnapshotNode& node, Loop loop) {
   PFRT_ASSIGN(ResizeForm made, ResizeForm::make(node));
   Kernel kernel;
   if (made.out_elements() == 0) {
@@ -30,22 +44,27 @@ Result<Kernel> make_resize(const SnapshotNode& node, ResizeLoop loop, bool weigh
     return kernel;
   }
   const auto form = std::make_shared<const ResizeForm>(std::move(made));
-  const double taps = form->sampling().mode == Resample::kCubic ? 4 : weighted ? 2 : 0.5;
+  const double taps = form->sampling().mode == Resample::kCubic ? 4
+                      : loop != Loop::kNearest                  ? 2
+                                                                : 0.5;
   kernel.flops = 4 * taps * static_cast<double>(form->out_elements());
-  if (weighted) kernel.scratch_bytes = weighted_scratch(*form);
+  if (loop == Loop::kWeighted) kernel.scratch_bytes = weighted_scratch(*form);
+  if (loop == Loop::kVectors) kernel.scratch_bytes = vectors_scratch(*form);
   std::shared_ptr<const ResizePlan> known;
   if (form->constant(node)) {
-    PFRT_ASSIGN(ResizePlan plan, form->plan(static_cast<const float*>(node.input_constant(2)),
-                                            static_cast<const int64_t*>(node.input_constant(3)),
-                                            node.input_constant(1)));
+    PFRT_ASSIGN(
+        ResizePlan plan,
+        plan_of(loop, *form, static_cast<const float*>(node.input_constant(2)),
+                static_cast<const int64_t*>(node.input_constant(3)), node.input_constant(1)));
     known = std::make_shared<const ResizePlan>(std::move(plan));
   }
   kernel.run = [=](const Run& run) -> pfrt_code {
     ResizePlan own;
     if (!known) {
-      Result<ResizePlan> plan = form->plan(form->needs_scales() ? run.input<float>(2) : nullptr,
-                                           form->needs_sizes() ? run.input<int64_t>(3) : nullptr,
-                                           form->needs_roi() ? run.input(1) : nullptr);
+      Result<ResizePlan> plan =
+          plan_of(loop, *form, form->needs_scales() ? run.input<float>(2) : nullptr,
+                  form->needs_sizes() ? run.input<int64_t>(3) : nullptr,
+                  form->needs_roi() ? run.input(1) : nullptr);
       if (!plan.ok()) return run.fail(plan.status().code(), plan.status().message());
       own = plan.take();
     }
@@ -53,7 +72,7 @@ Result<Kernel> make_resize(const SnapshotNode& node, ResizeLoop loop, bool weigh
     if (plan.axes.empty())
       copy(run, form->out_elements(), static_cast<int64_t>(dtype_size(form->dtype())));
     else
-      loop(run, *form, plan);
+      run_loop(loop, run, *form, plan);
     return run.stop();
   };
   return kernel;
@@ -68,18 +87,27 @@ std::string refuse_weighted(const KernelRequest& node) {
   return mode == "linear" || mode == "cubic" ? std::string() : message("mode is '", mode, "'");
 }
 
-Result<Kernel> make_nearest(const KernelRequest& node) {
-  return make_resize(node, resize_nearest, false);
+std::string refuse_vectors(const KernelRequest& node) {
+  const pfrt_dtype dtype = node.input_dtype(0);
+  if (sums_in_double(dtype)) return message("sums of ", dtype_name(dtype), " are not float32");
+  return refuse_weighted(node);
 }
+
+Result<Kernel> make_nearest(const KernelRequest& node) { return make_resize(node, Loop::kNearest); }
 Result<Kernel> make_weighted(const KernelRequest& node) {
-  return make_resize(node, resize_weighted, true);
+  return make_resize(node, Loop::kWeighted);
 }
+Result<Kernel> make_vectors(const KernelRequest& node) { return make_resize(node, Loop::kVectors); }
 
 constexpr KernelRow kRows[] = {
     with_epilogue(checks_inputs(
         {"", "Resize", kMovable, "resize_nearest_ref", "generic", refuse_nearest, make_nearest})),
+    with_epilogue(checks_inputs(
+        {"", "Resize", kNumbers, "resize_vectors", "avx2", refuse_vectors, make_vectors})),
     with_epilogue(checks_inputs({"", "Resize", kNumbers, "resize_weighted_ref", "generic",
                                  refuse_weighted, make_weighted})),
+    with_epilogue({"", "GridSample", kFloat32, "grid_sample_vectors", "avx2", refuse_grid_sample,
+                   make_grid_vectors}),
     with_epilogue({"", "GridSample", kNumbers | kBool | kComplex, "grid_sample_ref", "generic",
                    refuse_grid_sample, make_grid_sample}),
     {"", "AffineGrid", kFloats, "affine_grid_ref", "generic", nullptr, make_affine_grid},

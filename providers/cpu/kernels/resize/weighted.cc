@@ -8,83 +8,13 @@
 #include <vector>
 
 #include "providers/cpu/elements/convert.h"
+#include "providers/cpu/kernels/resize/row_sum.h"
 #include "providers/cpu/kernels/resize/rows.h"
 
 namespace pfrt::cpu {
 namespace {
 
-constexpr int64_t kWide = 16;          // elements behind the last axis that make it a row
 constexpr int64_t kTask = 4 * kBlock;  // elements of a task
-
-// Small integers are exact in float.
-bool in_double(pfrt_dtype dtype) {
-  return dtype == PFRT_DTYPE_FLOAT64 || (dtype_is_integer(dtype) && dtype_bits(dtype) > 16);
-}
-
-// The rows of the input that make one row of the output, and how much of each.
-class RowSum {
- public:
-  RowSum(const ResizePlan& plan, size_t outer, const int64_t* at) {
-    for (size_t i = 0; i < outer; ++i) {
-      const ResizePlan::Axis& axis = plan.axes[i];
-      if (axis.taps.count == 0)
-        start_ += at[i] * axis.stride;
-      else
-        axes_[count_++] = {&axis, at[i] * axis.taps.count};
-    }
-  }
-
-  // Calls fn(first element, weight) for each row with a weight.
-  template <typename Fn>
-  void each(Fn&& fn) const {
-    int64_t k[kMostAxes] = {};
-    for (;;) {
-      int64_t from = start_;
-      double weight = 1;
-      for (size_t i = 0; i < count_; ++i) {
-        const Taps& taps = axes_[i].axis->taps;
-        const size_t tap = static_cast<size_t>(axes_[i].first + k[i]);
-        from += taps.index[tap] * axes_[i].axis->stride;
-        weight *= taps.weight[tap];
-      }
-      if (weight != 0) fn(from, weight);
-      size_t i = count_;
-      while (i > 0 && ++k[i - 1] == axes_[i - 1].axis->taps.count) k[--i] = 0;
-      if (i == 0) return;
-    }
-  }
-
-  // Elements [first, first + n) of the sum, n at most kBlock.
-  template <typename T>
-  void add_up(pfrt_dtype dtype, const void* x, int64_t first, int64_t n, T* out) const {
-    T block[kBlock];
-    bool begun = false;
-    each([&](int64_t from, double weight) {
-      const T* row = read_block(dtype, x, from + first, n, block);
-      const T w = static_cast<T>(weight);
-      if (begun) {
-        for (int64_t i = 0; i < n; ++i) out[i] += w * row[i];
-      } else {
-        for (int64_t i = 0; i < n; ++i) out[i] = w * row[i];
-      }
-      begun = true;
-    });
-    if (!begun) std::fill_n(out, n, T{0});
-  }
-
-  // The sum is one row as it is.
-  bool is_one_element() const { return count_ == 0; }
-  int64_t start() const { return start_; }
-
- private:
-  struct AxisTaps {
-    const ResizePlan::Axis* axis;
-    int64_t first;  // tap of the coordinate
-  };
-  AxisTaps axes_[kMostAxes];
-  size_t count_ = 0;
-  int64_t start_ = 0;
-};
 
 template <typename T>
 void resize_rows(const Run& run, const ResizeForm& form, const ResizePlan& plan) {
@@ -213,8 +143,13 @@ void resize(const Run& run, const ResizeForm& form, const ResizePlan& plan) {
 
 }  // namespace
 
+// Small integers are exact in float.
+bool sums_in_double(pfrt_dtype dtype) {
+  return dtype == PFRT_DTYPE_FLOAT64 || (dtype_is_integer(dtype) && dtype_bits(dtype) > 16);
+}
+
 void resize_weighted(const Run& run, const ResizeForm& form, const ResizePlan& plan) {
-  if (in_double(form.dtype()))
+  if (sums_in_double(form.dtype()))
     resize<double>(run, form, plan);
   else
     resize<float>(run, form, plan);
@@ -222,7 +157,7 @@ void resize_weighted(const Run& run, const ResizeForm& form, const ResizePlan& p
 
 uint64_t weighted_scratch(const ResizeForm& form) {
   return static_cast<uint64_t>(form.longest_line(kWide)) *
-         (in_double(form.dtype()) ? sizeof(double) : sizeof(float));
+         (sums_in_double(form.dtype()) ? sizeof(double) : sizeof(float));
 }
 
 }  // namespace pfrt::cpu

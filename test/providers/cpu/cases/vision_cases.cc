@@ -77,16 +77,32 @@ double bilinear(const double* plane, int64_t h, int64_t w, double y, double x) {
   return sum;
 }
 
+// The greatest of the four weighted pixels about a place that bilinear adds up. Beyond the last row
+// or column there is the last one, without weight.
+double most_weighted(const double* plane, int64_t h, int64_t w, double y, double x) {
+  const auto top = static_cast<int64_t>(y), left = static_cast<int64_t>(x);
+  const double v = y - static_cast<double>(top), u = x - static_cast<double>(left);
+  double most = -INFINITY;
+  for (int64_t i = 0; i < 2; ++i)
+    for (int64_t j = 0; j < 2; ++j)
+      most = std::max(most, plane[std::min(top + i, h - 1) * w + std::min(left + j, w - 1)] *
+                                (i == 0 ? 1 - v : v) * (j == 0 ? 1 - u : u));
+  return most;
+}
+
 Case roi_align(Random& r, pfrt_dtype dtype, int64_t size) {
   const int64_t batch = r.from_to(1, 3), channels = size > 2000 ? 40 : r.from_to(1, 4),
-                h = r.from_to(2, 9), w = r.from_to(2, 9);
-  const int64_t regions = r.from_to(0, 4), rows = r.from_to(1, 4), columns = r.from_to(1, 4),
+                h = r.from_to(2, 9), w = r.from_to(2, size > 2000 ? 40 : 9);
+  const int64_t regions = r.from_to(0, 4), rows = r.from_to(1, 4), columns = r.from_to(1, 9),
                 sampling = r.below(4);
-  const bool half = r.once_in(2);
+  const bool half = r.once_in(2), maximum = r.once_in(3);
   const Data x = r.data(dtype, {batch, channels, h, w});
   Data rois = r.data(dtype, {regions, 4}, 0, 4);
-  for (size_t i = 0; i < rois.values.size(); i += 4)
-    for (size_t d : {2u, 3u}) rois.values[i + d] = rois.values[i + d - 2] + 2;
+  const double wider = r.once_in(3) ? static_cast<double>(w) + 0.3 : 2;
+  for (size_t i = 0; i < rois.values.size(); i += 4) {
+    rois.values[i + 2] = rois.values[i] + wider;
+    rois.values[i + 3] = rois.values[i + 1] + 2;
+  }
   rois.values = rounded(dtype, rois.values);
   Dims images;
   for (int64_t i = 0; i < regions; ++i) images.push_back(r.below(batch));
@@ -108,7 +124,7 @@ Case roi_align(Random& r, pfrt_dtype dtype, int64_t size) {
     for (int64_t k = 0; k < channels; ++k)
       for (int64_t i = 0; i < rows; ++i)
         for (int64_t j = 0; j < columns; ++j) {
-          double sum = 0;
+          double sum = maximum && down * across > 0 ? -INFINITY : 0;
           for (int64_t a = 0; a < down; ++a)
             for (int64_t b = 0; b < across; ++b) {
               const double v = top +
@@ -118,12 +134,21 @@ Case roi_align(Random& r, pfrt_dtype dtype, int64_t size) {
                                bin_w * (static_cast<double>(j) + (static_cast<double>(b) + 0.5) /
                                                                      static_cast<double>(across));
               const double most_v = static_cast<double>(h), most_u = static_cast<double>(w);
-              if (v < -1 || v > most_v || u < -1 || u > most_u) continue;
-              sum += bilinear(
-                  x.values.data() + (images[static_cast<size_t>(n)] * channels + k) * h * w, h, w,
-                  std::clamp(v, 0.0, most_v - 1), std::clamp(u, 0.0, most_u - 1));
+              if (v < -1 || v > most_v || u < -1 || u > most_u) {
+                if (maximum) sum = std::max(sum, 0.0);
+                continue;
+              }
+              const double* const plane =
+                  x.values.data() + (images[static_cast<size_t>(n)] * channels + k) * h * w;
+              const double down_to = std::clamp(v, 0.0, most_v - 1),
+                           across_to = std::clamp(u, 0.0, most_u - 1);
+              if (!maximum)
+                sum += bilinear(plane, h, w, down_to, across_to);
+              else
+                sum = std::max(sum, most_weighted(plane, h, w, down_to, across_to));
             }
-          y.push_back(sum / static_cast<double>(std::max<int64_t>(1, down * across)));
+          if (!maximum) sum /= static_cast<double>(std::max<int64_t>(1, down * across));
+          y.push_back(sum);
         }
   }
   Case c;
@@ -134,9 +159,10 @@ Case roi_align(Random& r, pfrt_dtype dtype, int64_t size) {
       {"output_width", columns},
       {"sampling_ratio", sampling},
       {"spatial_scale", scale},
+      {"mode", std::string(maximum ? "max" : "avg")},
       {"coordinate_transformation_mode", std::string(half ? "half_pixel" : "output_half_pixel")}};
-  c.relative = 2;
-  c.absolute = 1e-12;
+  c.relative = 8;
+  c.absolute = std::max(1e-12, 64 * step_error(dtype));
   return c;
 }
 
