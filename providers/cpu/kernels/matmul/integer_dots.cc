@@ -69,7 +69,10 @@ struct Plan {
   uint64_t line_bytes() const { return static_cast<uint64_t>(shape.m) * sizeof(int32_t); }
   size_t first_row(int64_t batch) const { return first(shape.a_offset(batch)); }
   size_t first_column(int64_t batch) const { return first(shape.b_offset(batch)); }
-  size_t first(int64_t offset) const { return static_cast<size_t>(offset / shape.k); }
+  // Without k the sums are 0 whatever the zero points.
+  size_t first(int64_t offset) const {
+    return static_cast<size_t>(shape.k == 0 ? 0 : offset / shape.k);
+  }
 };
 
 Result<std::shared_ptr<const Plan>> make_plan(const KernelRequest& node, const Inputs& in) {
@@ -179,7 +182,7 @@ void run_matmul(const Run& run, const Plan& plan, int64_t batch, Zeros& zeros, i
   };
   const bool starts = plan.columns.crosswise() || sums;
   if (copies || starts)
-    run.blocks(s.m, std::max<int64_t>(1, kCopiedBytes / s.k), [&](int64_t begin, int64_t end) {
+    run.blocks(s.m, std::max<int64_t>(1, kCopiedBytes / std::max<int64_t>(s.k, 1)), [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r) prepare(r);
     });
   const DotMatmul::Start start{zeros.start.data(),
