@@ -9,7 +9,7 @@ through every layer above. Where a file changed that no line knows (the build, t
 
 usage: affected.py [--about] BASE          tests to leave out, as CMake's PYFLAME_RT_LEAVE_OUT takes them
        affected.py --sources FOLDER BASE   sources of the folder that changed, or include something of ours that did, and
-                                           then those too by which threads wait for each other, as
+                                           those beside them by which threads wait for each other, as
                                            PYFLAME_RT_KERNELS_ANEW takes them
        affected.py --folders BASE          folders that the change reaches
 """
@@ -78,8 +78,8 @@ def changed_sources(folder, files):
     """Sources of |folder| that are among |files|, or include one of them through whatever headers.
 
     The headers of include/ declare what others define, and nearly every source includes them: they make none new.
-    Where there is any, sources that synchronise threads are among them: ThreadSanitizer, which would not see that threads
-    had waited for each other there, would report the others.
+    Where a folder has any, its sources that synchronise threads are among them: ThreadSanitizer, which would not see that
+    threads had waited for each other there, would report the others.
     """
     found = {}
 
@@ -93,8 +93,10 @@ def changed_sources(folder, files):
         return found[path]
 
     sources = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / folder).rglob("*.cc"))
-    anew = [source for source in sources if touched(source)]
-    return anew and [source for source in sources if source in anew or synchronises(source)]
+    anew = {source for source in sources if touched(source)}
+    folders = {str(Path(source).parent) for source in anew}
+    return [source for source in sources
+            if source in anew or (str(Path(source).parent) in folders and synchronises(source))]
 
 
 def synchronises(source):

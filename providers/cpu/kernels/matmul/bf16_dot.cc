@@ -64,11 +64,12 @@ void Bf16DotMatmul::run(const Run& run, const Finish& finish) const {
   auto* const pairs = run.shared<uint32_t>();
   auto* const largest = reinterpret_cast<uint16_t*>(pairs + m_ * pairs_);
   const auto* const rows = run.input<float>(0);
-  run.blocks(m_, std::max<int64_t>(1, kTask / std::max<int64_t>(k_, 1)), [&](int64_t begin, int64_t end) {
-    if (run.stopped()) return;
-    for (int64_t r = begin; r < end; ++r)
-      largest[r] = to_bf16_pairs(rows + r * k_, k_, pairs + r * pairs_);
-  });
+  run.blocks(m_, std::max<int64_t>(1, kTask / std::max<int64_t>(k_, 1)),
+             [&](int64_t begin, int64_t end) {
+               if (run.stopped()) return;
+               for (int64_t r = begin; r < end; ++r)
+                 largest[r] = to_bf16_pairs(rows + r * k_, k_, pairs + r * pairs_);
+             });
   const Columns16Bit columns(run.packed<uint32_t>(), n_, k_);
   const float reach = columns.reach(0, n_);
   matmul_.run(run, reinterpret_cast<const float*>(pairs),

@@ -182,9 +182,10 @@ void run_matmul(const Run& run, const Plan& plan, int64_t batch, Zeros& zeros, i
   };
   const bool starts = plan.columns.crosswise() || sums;
   if (copies || starts)
-    run.blocks(s.m, std::max<int64_t>(1, kCopiedBytes / std::max<int64_t>(s.k, 1)), [&](int64_t begin, int64_t end) {
-      for (int64_t r = begin; r < end; ++r) prepare(r);
-    });
+    run.blocks(s.m, std::max<int64_t>(1, kCopiedBytes / std::max<int64_t>(s.k, 1)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t r = begin; r < end; ++r) prepare(r);
+               });
   const DotMatmul::Start start{zeros.start.data(),
                                starts ? reinterpret_cast<const int32_t*>(row_starts) : nullptr};
   plan.matmul.run(
