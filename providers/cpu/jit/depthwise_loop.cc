@@ -24,7 +24,7 @@ namespace {
 constexpr int kRegisters = 16, kLanes = 8, kBlock = 16;
 constexpr int kFewTaps = 9;  // which stay in registers
 constexpr int64_t kMostRows = 7;
-constexpr size_t kCapacity = 512 << 10;
+constexpr size_t kCapacity = 192 << 10;
 constexpr int64_t kMostReach = 1 << 28;  // bytes that an instruction reaches
 
 class Generator final : public DepthwiseLoop, HasCodePages, Xbyak::CodeGenerator {
