@@ -16,7 +16,6 @@ namespace {
 constexpr int64_t kMostChannels = 8;
 constexpr int64_t kMostChain = 80;  // products of a sum, which keeps errors small
 constexpr int64_t kPanel = 16;
-constexpr int64_t kWideImage = 32;  // whose rows are worth more than half a panel
 
 struct Plan {
   ConvGeometry geometry;
@@ -66,10 +65,8 @@ std::string refuse_conv_grouped(const KernelRequest& node) {
     return message("groups must have 2 to ", kMostChannels, " input channels, and ", kMostChain,
                    " weights an output at most");
   const auto strides = node.attr_ints("strides");
-  const auto one = [](int64_t s) { return s == 1; };
   if (strides.size() == 2 && strides[1] > 2) return "the stride along a row is more than 2";
-  const bool wide = std::ranges::all_of(strides, one) && image[3] >= kWideImage;
-  if (node.is_constant(1) && weights[0] / groups >= kPanel / 2 && (isa() >= Isa::kAvx512 || !wide))
+  if (node.is_constant(1) && weights[0] / groups >= kPanel / 2)
     return "panels are faster for so many outputs of a group";
   return "";
 }
