@@ -24,7 +24,7 @@ namespace {
 constexpr int kRegisters = 16, kLanes = 8, kBlock = 16;
 constexpr int kFewTaps = 9;  // which stay in registers
 constexpr int64_t kMostRows = 7;
-constexpr size_t kCapacity = 512 << 10;
+constexpr size_t kCapacity = 192 << 10;
 constexpr int64_t kMostReach = 1 << 28;  // bytes that an instruction reaches
 
 class Generator final : public DepthwiseLoop, HasCodePages, Xbyak::CodeGenerator {
@@ -83,7 +83,7 @@ class Generator final : public DepthwiseLoop, HasCodePages, Xbyak::CodeGenerator
   }
 
   int64_t row_bytes() const { return s_.image[1] * unit_ * 4; }
-  int64_t out_row_bytes() const { return s_.positions[1] * unit_ * 4; }
+  int64_t out_row_bytes() const { return pitch() * unit_ * 4; }
   int64_t column_of(int64_t position, int64_t tap) const {
     return position * s_.strides[1] - s_.pads[1] + tap * s_.dilations[1];
   }
@@ -177,9 +177,18 @@ class Generator final : public DepthwiseLoop, HasCodePages, Xbyak::CodeGenerator
   // if it may see an edge.
   void body(const std::vector<Lane>& lanes, const int64_t* top) {
     const auto n = static_cast<int64_t>(lanes.size());
+    const auto out_at = [&](int64_t r, const Lane& lane) {
+      const int64_t at = r * out_row_bytes() + lane.position * unit_ * 4;
+      return ptr[(lane.moves ? r10 : rdx) + static_cast<size_t>(at)];
+    };
+    constexpr uint8_t kMiddle = 0b11'01'10'00;  // exchanges the two pairs in the middle
     for (int64_t r = 0; r < rows_; ++r)
       for (int64_t v = 0; v < n; ++v)
-        if (s_.nchw16c)
+        if (s_.adds && pairs())
+          vpermpd(sum(r, v), out_at(r, lanes[static_cast<size_t>(v)]), kMiddle);
+        else if (s_.adds)
+          vmovups(sum(r, v), out_at(r, lanes[static_cast<size_t>(v)]));
+        else if (s_.nchw16c)
           vmovups(sum(r, v), ptr[r8]);
         else
           vbroadcastss(sum(r, v), ptr[r8]);
@@ -191,9 +200,8 @@ class Generator final : public DepthwiseLoop, HasCodePages, Xbyak::CodeGenerator
     for (int64_t r = 0; r < rows_; ++r)
       for (int64_t v = 0; v < n; ++v) {
         const Lane& lane = lanes[static_cast<size_t>(v)];
-        if (pairs()) vpermpd(sum(r, v), sum(r, v), 0b11'01'10'00);
-        const int64_t at = r * out_row_bytes() + lane.position * unit_ * 4;
-        vmovups(ptr[(lane.moves ? r10 : rdx) + static_cast<size_t>(at)], sum(r, v));
+        if (pairs()) vpermpd(sum(r, v), sum(r, v), kMiddle);
+        vmovups(out_at(r, lane), sum(r, v));
       }
   }
   int64_t together() const { return pairs() && s_.dilations[1] == 1 ? 2 : 1; }
@@ -236,7 +244,7 @@ class Generator final : public DepthwiseLoop, HasCodePages, Xbyak::CodeGenerator
     const int64_t length = s_.positions[1], step = s_.nchw16c ? 1 : kLanes;
     std::vector<int64_t> starts;
     for (int64_t p = 0; p < length; p += step)
-      starts.push_back(s_.nchw16c || length < kLanes ? p : std::min(p, length - kLanes));
+      starts.push_back(s_.nchw16c || s_.adds || length < kLanes ? p : std::min(p, length - kLanes));
     const auto group = [&](size_t begin, size_t end) {
       std::vector<Lane> lanes;
       for (size_t i = begin; i < std::min(end, starts.size()); ++i)
@@ -313,10 +321,17 @@ class Generator final : public DepthwiseLoop, HasCodePages, Xbyak::CodeGenerator
       bands(rows - bottom_rows_, rows);
       L(done);
     }
-    // The next plane, whose positions follow those of this one.
+    // The next plane: its positions follow those of this one, or are the same.
     dec(qword[rdi + offsetof(Arguments, planes)]);
     jz(out, T_NEAR);
-    add(rsi, static_cast<uint32_t>((s_.image[0] - rows * s_.strides[0]) * row_bytes()));
+    if (s_.adds) {
+      mov(rsi, arg(offsetof(Arguments, in)));
+      add(rsi, static_cast<uint32_t>(s_.image[0] * row_bytes()));
+      mov(arg(offsetof(Arguments, in)), rsi);
+      mov(rdx, arg(offsetof(Arguments, out)));
+    } else {
+      add(rsi, static_cast<uint32_t>((s_.image[0] - rows * s_.strides[0]) * row_bytes()));
+    }
     add(rcx, static_cast<uint32_t>(taps_ * 4));
     add(r8, arg(offsetof(Arguments, bias_step)));
     jmp(plane, T_NEAR);
@@ -377,7 +392,7 @@ void DepthwiseLoop::run(const float* in, const float* weights, const float* bias
                              4));
   arguments.weights = weights;
   arguments.bias = bias;
-  arguments.out = out + row * shape_.positions[1] * unit;
+  arguments.out = shape_.adds ? out : out + row * pitch() * unit;
   arguments.top = begin < has_top && begin < end;
   arguments.middle = std::max<int64_t>(std::min(end, first_bottom) - std::max(begin, has_top), 0);
   arguments.bottom = bottom_rows_ > 0 && end > first_bottom;

@@ -20,6 +20,7 @@ class DepthwiseLoop {
   struct Shape {
     bool nchw16c;
     Pair image, positions, taps, strides, dilations, pads;
+    bool adds = false;  // to what the output holds, instead of the bias
   };
 
   // nullptr where the code would be too long or cannot be made executable, and for windows that
@@ -32,11 +33,18 @@ class DepthwiseLoop {
   // at a time.
   int64_t bands() const { return (top_rows_ > 0) + middle_bands_ + (bottom_rows_ > 0); }
   int64_t first_row(int64_t band) const;
+  // Elements from one row of the output to the next. Where sums are added these are whole vectors,
+  // all of which are written.
+  int64_t pitch() const {
+    return shape_.adds ? (shape_.positions[1] + 7) / 8 * 8 : shape_.positions[1];
+  }
+
   // Computes bands [begin, end) of a plane, or of 8 channels of a block, whose first elements are
   // |in| and |out|. |weights| and |bias| are those of the plane, or of 16 channels a tap. Rows of
   // planes that are shorter than a vector are written as whole vectors, in order: up to 7 elements
   // behind the last row are written too. |planes| whole planes may follow each other; their biases
-  // are |bias_step| apart.
+  // are |bias_step| apart. Where sums are added, the planes are all of one output's group, and
+  // |out| is the first of these bands.
   void run(const float* in, const float* weights, const float* bias, float* out, int64_t begin,
            int64_t end, int64_t planes = 1, int64_t bias_step = 0) const;
 

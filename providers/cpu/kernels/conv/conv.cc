@@ -119,6 +119,8 @@ constexpr KernelRow kRows[] = {
     with(long_step({"", "Conv", kFloatsTo32, "conv_depthwise_rows", "generic", refuse_depthwise,
                     make_depthwise}),
          kEpilogue | kNchw16c | kShuffled),
+    with_epilogue(long_step({"", "Conv", kFloat32, "conv_grouped_rows", "avx2", refuse_conv_grouped,
+                             make_conv_grouped})),
     with_epilogue(long_step({"", "Conv", kFloat32, "conv_pointwise", "avx2", refuse_conv_pointwise,
                              make_conv_pointwise})),
     with_pack(long_step({"", "Conv", kBf16Dot, "conv_winograd_bf16", "avx512_bf16",

@@ -158,14 +158,14 @@ void multiply_live(const DirectPlan& plan, const DirectTask& task, const float* 
       plan.microkernel->run(row_blocks, task.panels, p);
   };
   constexpr float kZeros[kPanel] = {};
-  constexpr int64_t kNone[kPass / 8] = {};
+  constexpr int64_t kMostChunks = 64, kNone[kMostChunks] = {};  // offsets of zeros
   for (int64_t tap = 0; tap < w.taps(); ++tap) {
     const Live y(w, 0, tap / w.kernel[1]), x(w, 1, tap % w.kernel[1]);
     const int64_t step = w.strides[1] * plan.image.step();
     const int64_t row_step = w.strides[0] * plan.image.row_step();
     const bool joined = x.count() == width && row_step == width * step;
     for (int64_t block = 0; block < blocks; block += p.chunks) {
-      const int64_t most_chunks = std::min(plan.pass_chunks, blocks - block);
+      const int64_t most_chunks = std::min({plan.pass_chunks, blocks - block, kMostChunks});
       p.chain = std::min(plan.chain_chunks, most_chunks);
       p.chunks = most_chunks - most_chunks % p.chain;
       p.b = weights + (tap * blocks + block) * depth * kPanel;

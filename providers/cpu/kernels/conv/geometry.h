@@ -106,6 +106,9 @@ std::string refuse_conv_depthwise(const KernelRequest& node);
 std::string refuse_conv_depthwise_nchw16c(const SnapshotNode& node, Nchw16cSides sides);
 Result<Kernel> make_conv_depthwise_shuffled(const SnapshotNode& node, int64_t groups);
 Result<Kernel> make_conv_depthwise_nchw16c(const SnapshotNode& node, Nchw16cSides sides);
+// depthwise/grouped.cc
+std::string refuse_conv_grouped(const KernelRequest& node);
+Result<Kernel> make_conv_grouped(const KernelRequest& node);
 std::string refuse_conv_integer(const KernelRequest& node);
 std::string refuse_qlinear_conv(const KernelRequest& node);
 

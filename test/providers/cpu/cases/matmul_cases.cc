@@ -141,8 +141,9 @@ Form random_form(Random& r, int64_t size, bool volumes = false) {
     f.in = of(r, 20, 65);
     f.out = of(r, 12, 33);
   }
-  const bool pointwise = !depthwise && !large && r.once_in(3);
-  const auto rank = static_cast<size_t>(large || deep || pointwise ? 2 : r.from_to(1, 3));
+  const bool few = !deep && !depthwise && !large && r.below(4) > 0;  // channels of several groups
+  const bool pointwise = !depthwise && !few && !large && r.once_in(3);
+  const auto rank = static_cast<size_t>(large || deep || few || pointwise ? 2 : r.from_to(1, 3));
   for (size_t i = 0; i < 2 * rank; ++i) f.pads.push_back(r.below(3));
   for (size_t i = 0; i < rank; ++i) {
     f.kernel.push_back(r.from_to(1, 3));
@@ -155,6 +156,11 @@ Form random_form(Random& r, int64_t size, bool volumes = false) {
                                                           deep && !large ? 7
                                                           : rank == 3    ? 9
                                                                          : 17)));
+  }
+  if (few) {
+    f.group = r.from_to(2, 4);
+    f.in = r.from_to(2, 5);
+    f.strides[1] = std::min<int64_t>(f.strides[1], 2);
   }
   if (pointwise) {
     f.kernel = f.strides = f.dilations = {1, 1};
@@ -197,7 +203,8 @@ Form random_form(Random& r, int64_t size, bool volumes = false) {
     f.pads.insert(f.pads.begin(), pad);
     f.pads.insert(f.pads.begin() + 3, 1 - pad);
   }
-  if (!deep && !depthwise && !large && f.batch == 2 && f.out % 2 == 0) {  // the window is the image
+  if (!deep && !depthwise && !few && !large && f.batch == 2 &&
+      f.out % 2 == 0) {  // the window is the image
     f.group = 1;
     f.image = f.kernel;
     f.dilations.assign(f.rank(), 1);

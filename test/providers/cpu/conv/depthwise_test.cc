@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Depthwise convolutions of planes and of images in nChw16c.
+// Depthwise convolutions of planes and of images in nChw16c, and those whose groups have a few
+// channels.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -116,6 +117,45 @@ TEST(Depthwise, has_the_same_bits_in_either_layout) {
       compared += kernel.find("conv_depthwise_rows_nchw16c") == 0;
   }
   EXPECT_GT(compared, 100);
+}
+
+// Groups of a few channels, in and out.
+constexpr ConvShape kGrouped[] = {
+    {1, 8, 28, 28, 8, 2, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1},
+    {2, 12, 13, 11, 18, 6, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1},
+    {2, 20, 7, 7, 10, 5, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1},
+    {1, 16, 15, 17, 16, 4, 3, 3, 2, 2, 1, 1, 1, 1, 1, 1},
+    {1, 9, 16, 9, 9, 3, 5, 5, 2, 2, 1, 1, 1, 2, 3, 1},
+    {1, 24, 30, 42, 12, 3, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1},
+    {2, 8, 2, 1, 4, 2, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1},
+    {1, 8, 3, 5, 12, 4, 1, 3, 1, 1, 1, 1, 0, 1, 0, 2},
+    {1, 6, 40, 130, 6, 3, 3, 3, 1, 1, 2, 3, 2, 3, 2, 3},
+    {1, 6, 9, 9, 6, 3, 3, 3, 1, 1, 9, 9, 9, 9, 9, 9},
+    {1, 8, 8200, 2, 4, 4, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1},
+};
+
+TEST(GroupedRows, sums_are_those_of_double_precision_for_every_number_of_threads) {
+  if (cpu::isa() < cpu::Isa::kAvx2) GTEST_SKIP() << "the machine, or PFRT_ISA, has no AVX2";
+  Random random(17);
+  for (const ConvShape& s : kGrouped)
+    for (const bool bias : {false, true}) {
+      if (cpu::isa() >= cpu::Isa::kAvx512 && s.out / s.groups >= 8) continue;
+      expect_sums("conv_grouped_rows", s, conv_case(s, bias, random));
+    }
+}
+
+TEST(GroupedRows, what_is_not_finite_stays_in_its_group) {
+  if (cpu::isa() < cpu::Isa::kAvx2) GTEST_SKIP() << "the machine, or PFRT_ISA, has no AVX2";
+  Random random(19);
+  for (const ConvShape& s : kGrouped) {
+    if (cpu::isa() >= cpu::Isa::kAvx512 && s.out / s.groups >= 8) continue;
+    Case c = conv_case(s, true, random);
+    Values& pixels = c.inputs[0].values;
+    pixels.front() = std::numeric_limits<double>::infinity();
+    pixels[pixels.size() / 2] = std::numeric_limits<double>::quiet_NaN();
+    set_expected(s, c);
+    expect_sums("conv_grouped_rows", s, c);
+  }
 }
 
 using cpu::DepthwiseLoop;

@@ -20,35 +20,10 @@
 namespace pfrt::cpu {
 namespace {
 
-// out[i] += w * in[i * stride]. Products are fused with sums where the processor can.
-using TapFn = void (*)(float* out, const float* in, float w, int64_t stride, int64_t n);
-
-template <bool kFused>
-inline __attribute__((always_inline)) void tap_loop(float* out, const float* in, float w,
-                                                    int64_t stride, int64_t n) {
-  const auto add = [&](int64_t i, int64_t at) {
-    out[i] = kFused ? __builtin_fmaf(w, in[at], out[i]) : out[i] + w * in[at];
-  };
-  if (stride == 1) {
-    for (int64_t i = 0; i < n; ++i) add(i, i);
-  } else if (stride == 2) {
-    for (int64_t i = 0; i < n; ++i) add(i, 2 * i);
-  } else {
-    for (int64_t i = 0; i < n; ++i) add(i, i * stride);
-  }
-}
-
-void tap_generic(float* out, const float* in, float w, int64_t stride, int64_t n) {
-  tap_loop<false>(out, in, w, stride, n);
-}
-PFRT_AVX2_FMA void tap_avx2(float* out, const float* in, float w, int64_t stride, int64_t n) {
-  tap_loop<true>(out, in, w, stride, n);
-}
-
 struct Plan {
   ConvGeometry geometry;
   WindowRows rows;
-  TapFn tap;
+  TapRow tap;
 };
 
 void plane(const Run& run, const Plan& plan, const float* image, const float* weights, float bias,
@@ -150,7 +125,6 @@ Kernel band_kernel(const ConvGeometry& geometry, int64_t shuffle, bool has_bias)
 
 constexpr float kNoBias[kBlockChannels] = {};
 constexpr int64_t kMostLength = 8192;  // of a row that is computed without a look at the run
-constexpr int64_t kNear = 1 << 12;  // elements whose epilogue finds them in the first-level cache
 
 // Weights of 16 channels a tap, then their biases.
 void fill_block_weights(const Run& run, int64_t channel, int64_t taps, bool has_bias, float* to) {
@@ -159,18 +133,6 @@ void fill_block_weights(const Run& run, int64_t channel, int64_t taps, bool has_
     for (int64_t t = 0; t < taps; ++t) to[t * kBlockChannels + c] = from[c * taps + t];
     to[taps * kBlockChannels + c] = has_bias ? run.input<float>(2)[channel + c] : 0.0f;
   }
-}
-
-// The code for this window; null where other kernels are faster or there is none.
-std::shared_ptr<const DepthwiseLoop> loop_of(const Window& w, bool nchw16c) {
-  const bool wide = isa() >= Isa::kAvx512;  // then vectors of 16 channels are faster
-  if (isa() < Isa::kAvx2 || w.rank() != 2 || (nchw16c && wide) || w.positions[1] > kMostLength)
-    return nullptr;
-  // The last planes of a task go to scratch first where rows are shorter than a vector.
-  if (!nchw16c && w.positions[1] < kVectorChannels && w.position_count() > kNear) return nullptr;
-  const auto pair = [](const std::vector<int64_t>& v) { return DepthwiseLoop::Pair{v[0], v[1]}; };
-  return DepthwiseLoop::make({nchw16c, pair(w.image), pair(w.positions), pair(w.kernel),
-                              pair(w.strides), pair(w.dilations), pair(w.pads)});
 }
 
 Kernel planes_kernel(const ConvGeometry& geometry, int64_t shuffle, bool has_bias,
@@ -315,6 +277,17 @@ void wide_row(const WindowRows& rows, int64_t row, const float* image, const flo
 
 }  // namespace
 
+std::shared_ptr<const DepthwiseLoop> depthwise_loop(const Window& w, bool nchw16c, bool adds) {
+  const bool wide = isa() >= Isa::kAvx512;  // then vectors of 16 channels are faster
+  if (isa() < Isa::kAvx2 || w.rank() != 2 || (nchw16c && wide) || w.positions[1] > kMostLength)
+    return nullptr;
+  // The last planes of a task go to scratch first where rows are shorter than a vector.
+  if (!nchw16c && w.positions[1] < kVectorChannels && w.position_count() > kNear) return nullptr;
+  const auto pair = [](const std::vector<int64_t>& v) { return DepthwiseLoop::Pair{v[0], v[1]}; };
+  return DepthwiseLoop::make({nchw16c, pair(w.image), pair(w.positions), pair(w.kernel),
+                              pair(w.strides), pair(w.dilations), pair(w.pads), adds});
+}
+
 int64_t depthwise_input_plane(const ConvGeometry& g, int64_t shuffle, int64_t p) {
   const int64_t plane = p / g.group_out, channel = plane % g.groups;
   return plane - channel + channel % shuffle * (g.groups / shuffle) + channel / shuffle;
@@ -336,7 +309,7 @@ Result<Kernel> make_conv_depthwise_nchw16c(const SnapshotNode& node, Nchw16cSide
   if (g.window.rank() <= 2) {
     ConvGeometry flat = g;
     flat.window = along_rows(std::move(flat.window));
-    if (auto loop = loop_of(flat.window, true))
+    if (auto loop = depthwise_loop(flat.window, true, false))
       return in_float32(node, {0, 1, 2}, blocks_kernel(flat, node.has_input(2), std::move(loop)));
   }
   Kernel kernel;
@@ -403,7 +376,7 @@ static Kernel depthwise_kernel(ConvGeometry g, int64_t shuffle, bool has_bias) {
     g.window = along_rows(std::move(g.window));
     const bool wide = isa() >= Isa::kAvx512 && SmallPlanes::takes(g.window, g.groups * g.group_out);
     if (!wide && g.window.position_count() > 0)
-      if (auto loop = loop_of(g.window, false))
+      if (auto loop = depthwise_loop(g.window, false, false))
         return planes_kernel(g, shuffle, has_bias, std::move(loop));
     if (SmallPlanes::takes(g.window, g.groups * g.group_out))
       return depthwise_small_planes(g, shuffle, has_bias);
@@ -412,8 +385,7 @@ static Kernel depthwise_kernel(ConvGeometry g, int64_t shuffle, bool has_bias) {
   Kernel kernel;
   kernel.flops = g.flops();
   const WindowRows rows(g.window);
-  const auto plan = std::make_shared<const Plan>(
-      Plan{std::move(g), rows, isa() >= Isa::kAvx2 ? tap_avx2 : tap_generic});
+  const auto plan = std::make_shared<const Plan>(Plan{std::move(g), rows, tap_row()});
   kernel.run = [plan, shuffle, has_bias](const Run& run) -> pfrt_code {
     const ConvGeometry& geo = plan->geometry;
     const int64_t pixels = geo.window.image_size(), positions = geo.window.position_count(),

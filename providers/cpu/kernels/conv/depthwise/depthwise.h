@@ -5,7 +5,10 @@
 
 #include <immintrin.h>
 
+#include <memory>
+
 #include "providers/cpu/isa/target.h"
+#include "providers/cpu/jit/depthwise_loop.h"
 #include "providers/cpu/kernels/conv/geometry.h"
 #include "providers/cpu/kernels/window/nchw16c_row.h"
 
@@ -26,6 +29,11 @@ struct ChannelTaps {
   }
   PFRT_AVX2_FMA_INLINE __m256 finish(Sum sum, int64_t) const { return sum; }
 };
+
+// The code for a window; null where other kernels are faster or there is none. |adds| as in
+// DepthwiseLoop.
+std::shared_ptr<const DepthwiseLoop> depthwise_loop(const Window& window, bool nchw16c, bool adds);
+inline constexpr int64_t kNear = 1 << 12;  // elements whose epilogue finds them in the first cache
 
 // Makes the kernel for small planes of float32, which SmallPlanes::takes() takes.
 Kernel depthwise_small_planes(const ConvGeometry& geometry, int64_t shuffle, bool has_bias);

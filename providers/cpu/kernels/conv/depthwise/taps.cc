@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "providers/cpu/isa/isa.h"
 #include "providers/cpu/isa/target.h"
 #include "providers/cpu/kernels/window/nchw16c_row.h"
 
@@ -29,7 +30,31 @@ PFRT_AVX512 void add(std::span<const DepthwiseTap> taps, const float* weights, c
   for (int i = 0; i < N; ++i) _mm512_storeu_ps(out + kBlockChannels * i, sum[i]);
 }
 
+template <bool kFused>
+inline __attribute__((always_inline)) void tap_loop(float* out, const float* in, float w,
+                                                    int64_t stride, int64_t n) {
+  const auto add = [&](int64_t i, int64_t at) {
+    out[i] = kFused ? __builtin_fmaf(w, in[at], out[i]) : out[i] + w * in[at];
+  };
+  if (stride == 1) {
+    for (int64_t i = 0; i < n; ++i) add(i, i);
+  } else if (stride == 2) {
+    for (int64_t i = 0; i < n; ++i) add(i, 2 * i);
+  } else {
+    for (int64_t i = 0; i < n; ++i) add(i, i * stride);
+  }
+}
+
+void tap_generic(float* out, const float* in, float w, int64_t stride, int64_t n) {
+  tap_loop<false>(out, in, w, stride, n);
+}
+PFRT_AVX2_FMA void tap_avx2(float* out, const float* in, float w, int64_t stride, int64_t n) {
+  tap_loop<true>(out, in, w, stride, n);
+}
+
 }  // namespace
+
+TapRow tap_row() { return isa() >= Isa::kAvx2 ? tap_avx2 : tap_generic; }
 
 void add_depthwise_taps(std::span<const DepthwiseTap> taps, const float* weights, const float* bias,
                         const float* in, int64_t step, int64_t n, float* out) {

@@ -19,4 +19,8 @@ struct DepthwiseTap {
 void add_depthwise_taps(std::span<const DepthwiseTap> taps, const float* weights, const float* bias,
                         const float* in, int64_t step, int64_t n, float* out);
 
+// out[i] += w * in[i * stride]. Products are fused with sums where the processor can.
+using TapRow = void (*)(float* out, const float* in, float w, int64_t stride, int64_t n);
+TapRow tap_row();
+
 }  // namespace pfrt::cpu
