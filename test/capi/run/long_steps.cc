@@ -168,11 +168,12 @@ void add_windows(std::vector<LongStep>& all) {
        "",
        {f32({1, 64, 200, 200}), f32({5000, 4}), filled(kI64, {5000}, Fill::kZeros)},
        {integer("output_height", 14), integer("output_width", 14), integer("sampling_ratio", 8)}});
-  all.push_back({"RoiAlign",
-                 "one large region",
-                 "",
-                 {f32({1, 1, 4, 4}), listed(kF32, {1, 4}, {0, 0, 40000, 40000}),
-                  filled(kI64, {1}, Fill::kZeros)}});
+  all.push_back(
+      {"RoiAlign",
+       "one large region",
+       "",
+       {f32({1, 1, 4, 4}), listed(kF32, {1, 4}, {0, 0, 5e7, 5e7}), filled(kI64, {1}, Fill::kZeros)},
+       {integer("output_height", 64), integer("output_width", 64)}});
   all.push_back(
       {"Col2Im", "", "", {f32({1, 400, 400 * 400}), int64s({419, 419}), int64s({20, 20})}});
   all.push_back({"LRN", "", "", {f32({1, 300, 400, 400})}, {integer("size", 201)}});
