@@ -386,10 +386,8 @@ void DepthwiseLoop::run(const float* in, const float* weights, const float* bias
   const int64_t has_top = top_rows_ > 0, first_bottom = has_top + middle_bands_;
   Arguments arguments;
   // The address of the first pixel may lie before the image; rows there are not read.
-  arguments.in = reinterpret_cast<const float*>(
-      reinterpret_cast<uintptr_t>(in) +
-      static_cast<uintptr_t>((row * shape_.strides[0] - shape_.pads[0]) * shape_.image[1] * unit *
-                             4));
+  const int64_t pixels = (row * shape_.strides[0] - shape_.pads[0]) * shape_.image[1] * unit;
+  arguments.in = reinterpret_cast<uintptr_t>(in) + static_cast<uintptr_t>(pixels * 4);
   arguments.weights = weights;
   arguments.bias = bias;
   arguments.out = shape_.adds ? out : out + row * pitch() * unit;

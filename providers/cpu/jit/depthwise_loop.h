@@ -50,7 +50,8 @@ class DepthwiseLoop {
 
  protected:
   struct Arguments {
-    const float *in, *weights, *bias;
+    uintptr_t in;
+    const float *weights, *bias;
     float* out;
     int64_t top, middle, bottom;  // whether, how many, whether
     int64_t planes, bias_step;    // in bytes

@@ -231,10 +231,10 @@ DirectChains DirectChains::of(int64_t chunks, int64_t depth) {
   return of(chunks, depth, about);
 }
 
-DirectChains DirectChains::of(int64_t chunks, int64_t depth, int64_t chain) {
-  const int64_t together = std::max<int64_t>(1, (kPass + chain * depth / 2) / (chain * depth));
-  const int64_t chains = ceil_div(std::max<int64_t>(chunks, 1), chain);
-  return {chain, chain * ceil_div(chains, ceil_div(chains, together))};
+DirectChains DirectChains::of(int64_t chunks, int64_t depth, int64_t together) {
+  const int64_t k = together * depth, most = std::max<int64_t>(1, (kPass + k / 2) / k);
+  const int64_t chains = ceil_div(std::max<int64_t>(chunks, 1), together);
+  return {together, together * ceil_div(chains, ceil_div(chains, most))};
 }
 
 DirectPlan::DirectPlan(const ConvGeometry& g, bool bias, Nchw16cSides sides,

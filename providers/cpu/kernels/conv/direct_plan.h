@@ -30,9 +30,9 @@ enum class DirectElements : uint8_t { kFloat, kBf16Dot };
 struct DirectChains {
   int64_t chain, pass;
 
-  // |depth| is the k of a chunk.
+  // |depth| is the k of a chunk, |together| the chunks of a chain.
   static DirectChains of(int64_t chunks, int64_t depth);
-  static DirectChains of(int64_t chunks, int64_t depth, int64_t chain);
+  static DirectChains of(int64_t chunks, int64_t depth, int64_t together);
 };
 
 struct DirectPlan {
