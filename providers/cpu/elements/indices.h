@@ -70,12 +70,16 @@ class IndexInput {
     const I* const v = static_cast<const I*>(indices);
     bool any = false;  // without branches
     if (bounds.size() == 1) {
-      for (int64_t i = begin; i < end; ++i) any |= (v[i] < -bounds[0]) | (v[i] >= bounds[0]);
+      for (int64_t i = begin; i < end; ++i) {
+        any |= v[i] < -bounds[0];
+        any |= v[i] >= bounds[0];
+      }
       return any;
     }
     for (int64_t i = begin; i < end;)
       for (const int64_t bound : bounds) {
-        any |= (v[i] < -bound) | (v[i] >= bound);
+        any |= v[i] < -bound;
+        any |= v[i] >= bound;
         ++i;
       }
     return any;

@@ -222,7 +222,7 @@ void pack_taps(const ChunkOrder& order, const float* from, int64_t outs, float* 
 
 DirectChains DirectChains::of(int64_t chunks, int64_t depth) {
   const int64_t about = std::max<int64_t>(1, kChain / depth);
-  const auto divides = [&](int64_t chain) { return chunks % chain == 0; };
+  const auto divides = [&](int64_t n) { return chunks % n == 0; };
   for (int64_t off = 0; off <= about / 2; ++off) {
     if (divides(about - off)) return of(chunks, depth, about - off);
     if ((about + off) * depth <= kMostChain && divides(about + off))
