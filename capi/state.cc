@@ -16,6 +16,7 @@ namespace {
 Result<StatePair> pair_from(const pfrt_state_pair& pair, size_t index) {
   StatePair out{std::string(view(pair.input)), std::string(view(pair.output))};
   out.axis = pair.axis;
+  out.capacity = pair.capacity;
   switch (pair.growth) {
     case PFRT_STATE_BY_NAMES:
       return out;

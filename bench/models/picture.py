@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Draws bench/results/*.tsv as bench/results/figures.svg: models across, a line a kind of machine, ONNX Runtime's time
-over ours upwards. Newest figures on one thread in fp32, sets A and B."""
+"""Draws the newest figures of bench/results/*.tsv on one thread in fp32, sets A and B, as bench/results/figures.svg.
+
+Models stand side by side, each kind of machine has a line, and its height is ONNX Runtime's time over ours.
+"""
 import math
 import sys
 from xml.sax.saxutils import escape

@@ -23,7 +23,13 @@ constexpr Way kWays[] = {
     {PFRT_STATE_IN_PLACE, StatePair::Growth::kInPlace, "in_place"},
 };
 
-// |value| as "<way>[:<axis>] <output>"; false where it is none.
+template <typename T>
+bool parse_number(std::string_view text, T& out) {
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), out);
+  return code == std::errc() && end == text.data() + text.size();
+}
+
+// |value| as "<way>[:<axis>[:<capacity>]] <output>"; false where it is none.
 bool parse_pair(std::string_view value, StatePair& out) {
   const size_t space = value.find(' ');
   if (space == std::string_view::npos || space + 1 == value.size()) return false;
@@ -33,11 +39,14 @@ bool parse_pair(std::string_view value, StatePair& out) {
   const auto* at = std::ranges::find(kWays, way.substr(0, colon), &Way::word);
   if (at == std::end(kWays)) return false;
   out.growth = at->growth;
-  if (colon == std::string_view::npos) return at->growth != StatePair::Growth::kAlong;
-  const std::string_view axis = way.substr(colon + 1);
-  const auto [end, code] = std::from_chars(axis.data(), axis.data() + axis.size(), out.axis);
-  return at->growth == StatePair::Growth::kAlong && code == std::errc() &&
-         end == axis.data() + axis.size();
+  const bool along = at->growth == StatePair::Growth::kAlong;
+  if (colon == std::string_view::npos) return !along;
+  const std::string_view rest = way.substr(colon + 1);
+  const size_t second = rest.find(':');
+  if (!parse_number(rest.substr(0, second), out.axis)) return false;
+  if (second == std::string_view::npos) return along;
+  return (along || at->growth == StatePair::Growth::kInPlace) &&
+         parse_number(rest.substr(second + 1), out.capacity) && out.capacity > 0;
 }
 
 }  // namespace
@@ -51,7 +60,12 @@ Status declare_pair(Graph& graph, const pfrt_state_pair& pair) {
     return error(Code::kINVALID_ARGUMENT, "declaring a state: the pair of input '", input,
                  "' and output '", output, "' has an empty name");
   std::string value(way->word);
-  if (pair.growth == PFRT_STATE_GROWS) value += message(":", pair.axis);
+  const bool has_room = pair.growth == PFRT_STATE_GROWS || pair.growth == PFRT_STATE_IN_PLACE;
+  if (pair.capacity && !has_room)
+    return error(Code::kINVALID_ARGUMENT, "declaring a state: the pair of input '", input,
+                 "' has a capacity, but neither grows along an axis nor is written in place");
+  if (pair.growth == PFRT_STATE_GROWS || pair.capacity) value += message(":", pair.axis);
+  if (pair.capacity) value += message(":", pair.capacity);
   value += " " + output;
   const std::string key = std::string(kStateKey) + input;
   const auto at = std::ranges::find(graph.metadata, key, [](const auto& e) { return e.first; });

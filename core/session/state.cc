@@ -107,7 +107,8 @@ Result<std::shared_ptr<State>> State::clone() const {
     const std::lock_guard lock(mutex_);
     PFRT_TRY(readable("cloning a state"));
     for (const Entry& e : entries_)
-      out->entries_.push_back({e.input, e.output, e.axis, e.in_place, e.value, nullptr});
+      out->entries_.push_back(
+          {e.input, e.output, e.axis, e.in_place, e.capacity, e.capacity_axis, e.value, nullptr});
   }
   session_->states().add(out);
   return out;

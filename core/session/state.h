@@ -76,7 +76,9 @@ class State {
     size_t input, output;        // ports
     std::optional<size_t> axis;  // the axis that it grows along
     bool in_place = false;       // runs write over it
-    ValuePtr value;              // null: zeros, or empty along |axis|
+    uint64_t capacity = 0;       // the length that there is room for; 0 = unsaid
+    size_t capacity_axis = 0;
+    ValuePtr value;  // null: zeros, or empty along |axis|
     // Memory for the next value while this one is read, with room to grow.
     std::shared_ptr<Buffer> spare;
   };
@@ -86,6 +88,7 @@ class State {
   Status add(const StatePair& pair);
   Status add_declared_or_named();
   Status find_pairs();
+  Status give_capacity(Entry& e, const StatePair& pair, std::string_view both) const;
 
   const PortInfo& input_of(const Entry& e) const { return session_->inputs()[e.input]; }
   const PortInfo& output_of(const Entry& e) const { return session_->outputs()[e.output]; }
@@ -116,6 +119,8 @@ class State {
   static void make_room(Entry& e);
   // Whether |value|, of the type of the entry's and not there yet, is to lie in the spare memory.
   static bool suits(const Entry& e, const Tensor& value);
+  // The bytes of a value like |value| that is as long as the pair's capacity; 0 where it has none.
+  static uint64_t full_bytes(const Entry& e, const Tensor& value);
   // Keeps the memory of the former value as spare memory, where only this state has it.
   static void keep_memory(Entry& e, const ValuePtr& last);
   // Makes the value of an entry in place this state's own, so that a run may write over it.

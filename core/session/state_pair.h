@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 namespace pfrt {
@@ -15,6 +16,7 @@ struct StatePair {
   std::string input, output;
   Growth growth = Growth::kByNames;
   size_t axis = 0;
+  uint64_t capacity = 0;  // the length along |axis| that there is room for; 0 = unsaid
 };
 
 }  // namespace pfrt

@@ -2,6 +2,7 @@
 //
 // Finds out which outputs become which inputs, and how their values grow.
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "core/session/declared_pairs.h"
@@ -112,10 +113,32 @@ Status State::add(const StatePair& pair) {
     e.in_place = axes.empty() && writes_into(*session_->planned_graph(), pair.input, pair.output);
   }
   if (pair.growth == StatePair::Growth::kInPlace) e.in_place = true;
+  if (pair.capacity) PFRT_TRY(give_capacity(e, pair, both));
   if (e.in_place && (input.type.kind != PFRT_VALUE_TENSOR || input.type.dtype == PFRT_DTYPE_STRING))
     return error(Code::kINVALID_ARGUMENT, kDoing, " of ", both,
                  ": a value in place is a tensor of numbers");
   entries_.push_back(std::move(e));
+  return {};
+}
+
+Status State::give_capacity(Entry& e, const StatePair& pair, std::string_view both) const {
+  constexpr std::string_view kDoing = "making a state";
+  const PortInfo& input = input_of(e);
+  if (pair.growth != StatePair::Growth::kAlong && pair.growth != StatePair::Growth::kInPlace)
+    return error(Code::kINVALID_ARGUMENT, kDoing, " of ", both, ": a capacity of ", pair.capacity,
+                 " is for values that grow along an axis or are written in place; say which");
+  if (input.type.has_shape && pair.axis >= input.dims.size())
+    return error(Code::kINVALID_ARGUMENT, kDoing, " of ", both, ": a capacity along axis ",
+                 pair.axis, " of rank ", input.dims.size());
+  if (std::cmp_greater(pair.capacity, std::numeric_limits<int64_t>::max()))
+    return error(Code::kINVALID_ARGUMENT, kDoing, " of ", both, ": a capacity of ", pair.capacity,
+                 " is no length");
+  if (e.in_place && input.type.has_shape && input.dims[pair.axis] >= 0 &&
+      std::cmp_not_equal(input.dims[pair.axis], pair.capacity))
+    return error(Code::kSHAPE_MISMATCH, kDoing, " of ", both, ": a capacity of ", pair.capacity,
+                 ", but the model says that dimension ", pair.axis, " is ", input.dims[pair.axis]);
+  e.capacity = pair.capacity;
+  e.capacity_axis = pair.axis;
   return {};
 }
 

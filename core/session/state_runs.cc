@@ -20,7 +20,9 @@ uint64_t room_for(uint64_t bytes, uint64_t step) {
 }
 
 // Whether the values will hardly need |memory| bytes any more, as after most rows have left.
-bool too_large(uint64_t memory, uint64_t bytes) { return memory / 4 > std::max(bytes, kShort); }
+bool too_large(uint64_t memory, uint64_t bytes, uint64_t full) {
+  return memory / 4 > std::max({bytes, kShort, full});
+}
 
 bool has_buffer(const Value& value, const Buffer* buffer) {
   const auto in = [&](const ValuePtr& part) { return part && has_buffer(*part, buffer); };
@@ -47,10 +49,12 @@ Result<ValuePtr> State::first_value(const Entry& e, const std::vector<ValuePtr>&
     return error(Code::kINPUT, "running with a state: '", port.name,
                  "' has no value yet, and its type does not tell how one of zeros looks; set it");
   Dims dims = port.dims;
-  if (e.in_place && std::ranges::any_of(dims, [](int64_t d) { return d < 0; }))
+  if (e.capacity && e.in_place) dims[e.capacity_axis] = static_cast<int64_t>(e.capacity);
+  if (e.in_place && !e.capacity && std::ranges::any_of(dims, [](int64_t d) { return d < 0; }))
     return error(Code::kINPUT, "running with a state: '", port.name,
                  "' is written in place and has no value yet, and not all of its dimensions are "
-                 "numbers; set a value that has room for the longest sequence");
+                 "numbers; make the state with the pair's capacity, or set a value that has room "
+                 "for the longest sequence");
   for (size_t i = 0; i < dims.size(); ++i) {
     if (e.axis == i) dims[i] = 0;
     if (dims[i] >= 0) continue;
@@ -79,17 +83,25 @@ void State::make_room(Entry& e) {
   if (e.spare && e.spare->device() == t.buffer->device() && e.spare->bytes() >= bytes + step)
     return;
   e.spare = nullptr;
-  const uint64_t room = room_for(bytes, step);
+  const uint64_t room = std::max(room_for(bytes, step), full_bytes(e, t));
   auto made =
       t.device() ? Buffer::on_device(t.buffer->device(), room) : Buffer::allocate_pages(room);
   if (made.ok()) e.spare = made.take();  // without it, the run allocates or fails
+}
+
+uint64_t State::full_bytes(const Entry& e, const Tensor& value) {
+  if (!e.capacity || e.in_place || value.dims.size() <= e.capacity_axis) return 0;
+  const auto length = static_cast<uint64_t>(value.dims[e.capacity_axis]);
+  const uint64_t step = length == 0 ? 0 : value.bytes() / length;
+  uint64_t bytes = 0;
+  return __builtin_mul_overflow(step, e.capacity, &bytes) || bytes >> 62 ? 0 : bytes;
 }
 
 bool State::suits(const Entry& e, const Tensor& value) {
   const uint64_t bytes = value.bytes();
   return e.spare && e.spare.use_count() == 1 && e.value->tensor.buffer &&
          e.spare->device() == e.value->tensor.buffer->device() && e.spare->bytes() >= bytes &&
-         !too_large(e.spare->bytes(), bytes);
+         !too_large(e.spare->bytes(), bytes, full_bytes(e, value));
 }
 
 void State::keep_memory(Entry& e, const ValuePtr& last) {
@@ -98,7 +110,8 @@ void State::keep_memory(Entry& e, const ValuePtr& last) {
   if (last->kind != PFRT_VALUE_TENSOR || last->tensor.dtype == PFRT_DTYPE_STRING) return;
   // Only this state has the memory, and it is no view of the client's or of a file.
   if (memory.use_count() != 1 || (!memory->owned() && !memory->device())) return;
-  if (too_large(memory->bytes(), e.value->tensor.bytes())) return;
+  const Tensor& now = e.value->tensor;
+  if (too_large(memory->bytes(), now.bytes(), full_bytes(e, now))) return;
   e.spare = memory;
 }
 

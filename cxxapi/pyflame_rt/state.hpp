@@ -35,7 +35,10 @@ struct StatePair {
   std::string input, output;
   // The way the value grows.
   StateGrowth growth = StateGrowth::ByNames;
-  uint32_t axis = 0;  // for StateGrowth::Grows
+  uint32_t axis = 0;  // for StateGrowth::Grows, and for |capacity|
+  // The length along |axis| that there is room for; 0 = unsaid. A value InPlace that nobody has set
+  // is of zeros and as long as this; one that Grows has memory for it from its second run on.
+  uint64_t capacity = 0;
 };
 
 namespace detail {
@@ -45,7 +48,7 @@ inline std::vector<pfrt_state_pair> to_c(const std::vector<StatePair>& pairs) {
   out.reserve(pairs.size());
   for (const StatePair& pair : pairs)
     out.push_back({sizeof(pfrt_state_pair), static_cast<pfrt_state_growth>(pair.growth), pair.axis,
-                   0, text(pair.input), text(pair.output)});
+                   0, text(pair.input), text(pair.output), pair.capacity});
   return out;
 }
 }  // namespace detail

@@ -1073,10 +1073,16 @@ enum {
 typedef struct pfrt_state_pair {
   uint32_t struct_size;
   pfrt_state_growth growth; /* the way the value grows */
-  uint32_t axis; /* for PFRT_STATE_GROWS */
+  uint32_t axis; /* for PFRT_STATE_GROWS, and for |capacity| */
   uint32_t reserved;
   pfrt_string input;  /* names a session's input */
   pfrt_string output; /* names the output that is its value in the next run */
+  /* The length along |axis| that there is room for; 0 = unsaid. A value IN_PLACE that nobody has set is of zeros and as
+   * long as this, where the model leaves that dimension open (SHAPE_MISMATCH where it names another number). One that GROWS
+   * gets memory for this length with its second run, if there is as much: steps up to it allocate nothing. It may
+   * become longer.
+   * INVALID_ARGUMENT with another growth. */
+  uint64_t capacity;
 } pfrt_state_pair;
 
 /* States: key-value caches, hidden states of recurrent layers. A run whose desc has a state
@@ -1098,7 +1104,7 @@ typedef struct pfrt_state_api {
    * "past_key_values.0.key" and "present.0.key", "h" and "h_out" or "hN", "in_h" and "out_h".
    * Until it is set or a run has left one, a value is of zeros, with length 0 along the axis
    * that it grows along; other dimensions are those that inputs of the run have by the same
-   * name, else 1. A value IN_PLACE has to be set where its dimensions are not all numbers. The session is
+   * name, else 1. A value IN_PLACE has to be set where dimensions are neither numbers nor its |capacity|. The session is
    * kept. NOT_FOUND for names that it does not have, INVALID_ARGUMENT for pairs that do not fit each
    * other. */
   pfrt_status* (*create)(pfrt_session* session, const pfrt_state_pair* pairs, size_t pair_count,

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Decodes TIFF files by libtiff, a few rows at a time, so that a run can be stopped between them.
 #include <tiffio.h>
 
 #include <algorithm>
@@ -11,7 +13,7 @@ namespace pfrt::image {
 namespace {
 
 constexpr int64_t kPixelsAtOnce = 1 << 18;  // between looks at the run
-// Bytes of one sample table or strip that the library may take, a pixel that is allowed.
+// One allocation of the library may take this many bytes for each pixel that an image may have.
 constexpr int64_t kMostBytesPerPixel = 16;
 
 // A file in memory.
@@ -72,7 +74,7 @@ uint16_t field(TIFF* tiff, uint32_t tag) {
   return value;
 }
 
-// Bytes that one of the file can stand for; 0 = no bound is known.
+// Returns how many bytes one byte of the file can become; 0 = no bound is known.
 int64_t most_expansion(TIFF* tiff) {
   switch (field(tiff, TIFFTAG_COMPRESSION)) {
     case COMPRESSION_NONE:
@@ -93,7 +95,7 @@ int64_t most_expansion(TIFF* tiff) {
 bool plausible(TIFF* tiff, Bytes bytes, int64_t height, int64_t width) {
   const int64_t expansion = most_expansion(tiff);
   if (expansion == 0) return true;
-  // Chroma may be subsampled: luma is there for each pixel.
+  // Chroma may be subsampled; luma is there for each pixel.
   const bool subsampled = field(tiff, TIFFTAG_PHOTOMETRIC) == PHOTOMETRIC_YCBCR;
   const int64_t samples = subsampled ? 1 : field(tiff, TIFFTAG_SAMPLESPERPIXEL);
   const auto bits = static_cast<double>(samples * field(tiff, TIFFTAG_BITSPERSAMPLE));
@@ -101,7 +103,7 @@ bool plausible(TIFF* tiff, Bytes bytes, int64_t height, int64_t width) {
          static_cast<double>(bytes.size()) * static_cast<double>(expansion);
 }
 
-// Rows that are stored together.
+// Returns how many rows the file stores together, in a strip or a row of tiles.
 uint32_t stored_rows(TIFF* tiff, uint32_t height) {
   uint32_t rows = height;
   TIFFGetFieldDefaulted(tiff, TIFFIsTiled(tiff) ? TIFFTAG_TILELENGTH : TIFFTAG_ROWSPERSTRIP, &rows);
@@ -122,13 +124,13 @@ class Raster {
   Raster(const Raster&) = delete;
   Raster& operator=(const Raster&) = delete;
   bool begun() const { return begun_; }
-  // The first row of the file is the picture's last.
+  // Whether the first row of the file is the picture's last.
   bool upward() const {
     const uint16_t from = raster_.orientation;
     return from == ORIENTATION_BOTRIGHT || from == ORIENTATION_RIGHTBOT ||
            from == ORIENTATION_BOTLEFT || from == ORIENTATION_LEFTBOT;
   }
-  // Rows of the file, in the picture's order.
+  // Reads rows of the file, in the picture's order.
   bool read(uint32_t first, uint32_t rows, uint32_t width, uint32_t* to) {
     raster_.row_offset = static_cast<int>(first);
     raster_.col_offset = 0;

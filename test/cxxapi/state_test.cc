@@ -35,7 +35,7 @@ float step(const InferenceSession& session, const RunOptions& options, float x) 
 TEST(CxxState, goes_from_run_to_run) {
   const InferenceSession session(cache());
   RunOptions options;
-  options.state = session.create_state({{"past_0", "present_0", StateGrowth::Grows, 1}});
+  options.state = session.create_state({{"past_0", "present_0", StateGrowth::Grows, 1, 16}});
   EXPECT_EQ(options.state.get("past_0").kind(), ValueKind::Unset);
   EXPECT_EQ(step(session, options, 1), 1);
   EXPECT_EQ(step(session, options, 2), 3);

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Layers of random models: reductions, products, convolutions, poolings, quantization. Each bounds
+// the values of its output, so that none overflows.
 #include <algorithm>
 #include <cmath>
 

@@ -326,13 +326,18 @@ TEST_F(Importers, states_are_kept_in_files_and_copies) {
   const auto declare = [&](const char* value) {
     EXPECT_TRUE(ok(api().graph->set_metadata(graph.get(), str("pyflame_rt.state.h"), str(value))));
   };
+  declare("grows:0:64 following");
+  EXPECT_EQ(two_steps(session_of_graph().get()), (Floats{1, 2}));
   declare("grows:0 gone");
   pfrt_state* state = nullptr;
   EXPECT_TRUE(fails(api().state->create(session_of_graph().get(), nullptr, 0, &state),
                     PFRT_CODE_INVALID_ARGUMENT, {"no names of inputs"}))
       << "a part of a graph has not all pairs";
   for (const char* const value : {"grows following", "grows:x following", "shrinks following",
-                                  "replaced:1 following", "replaced", "", "replaced "}) {
+                                  "replaced:1 following", "replaced", "", "replaced ",
+                                  "grows:0:0 following", "grows:0:x following",
+                                  "grows:0: following", "replaced:0:4 following",
+                                  "in_place:0 following", "by_names:0:4 following"}) {
     declare(value);
     EXPECT_TRUE(fails(api().state->create(session_of_graph().get(), nullptr, 0, &state),
                       PFRT_CODE_INVALID_MODEL, {"pyflame_rt.state.h", "way of growth"}))
@@ -345,6 +350,8 @@ TEST_F(Importers, states_have_to_fit_the_graph) {
                     {"x.rows", "'h'", "'nowhere'", "no such output"}));
   EXPECT_TRUE(fails(try_load("x.rows", "state odd", nullptr), PFRT_CODE_UNSUPPORTED,
                     {"x.rows", "growth", "77"}));
+  EXPECT_TRUE(fails(try_load("x.rows", "state roomy", nullptr), PFRT_CODE_INVALID_ARGUMENT,
+                    {"x.rows", "'h'", "capacity"}));
 }
 
 TEST_F(Importers, inputs_with_initializers_have_defaults) {

@@ -59,7 +59,7 @@ PFRT_FIRST(pfrt_io, value);
 PFRT_FIRST(pfrt_run_desc, observe_user);
 PFRT_FIRST(pfrt_provider_state, failures);
 PFRT_FIRST(pfrt_session_statistics, in_parts);
-PFRT_FIRST(pfrt_state_pair, output);
+PFRT_FIRST(pfrt_state_pair, capacity);
 PFRT_FIRST(pfrt_report_row, tuning);
 PFRT_FIRST(pfrt_report_counter, value);
 PFRT_FIRST(pfrt_pass_stats, initializers_removed);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an operator of the host prepares from a node's attributes, such as a table of words: made by
-// the first run that needs it, and kept for all runs of the node. Thread-safe.
+// Keeps what an operator of the host prepares from a node's attributes, such as a table of words.
+// The first run that needs it makes it, for all runs of the node. Thread-safe.
 #pragma once
 
 #include <memory>
@@ -21,8 +21,8 @@ class Prepared {
       PFRT_ASSIGN(std::shared_ptr<const void> made, make());
       return made;
     };
-    PFRT_ASSIGN(const auto kept, made_.get(
-                                     0, [&] { return control.stopped(); }, made_here));
+    const auto stopped = [&] { return control.stopped(); };
+    PFRT_ASSIGN(const auto kept, made_.get(0, stopped, made_here));
     return std::static_pointer_cast<const T>(kept);
   }
 

@@ -227,7 +227,7 @@ TEST_P(DeviceTest, a_state_is_cut_there) {
   }
   for (size_t i = 0; i < names.size(); i += 2)
     pairs.push_back(
-        {sizeof(pfrt_state_pair), PFRT_STATE_GROWS, 1, 0, str(names[i]), str(names[i + 1])});
+        {sizeof(pfrt_state_pair), PFRT_STATE_GROWS, 1, 0, str(names[i]), str(names[i + 1]), 0});
   pfrt_state* raw = nullptr;
   ASSERT_TRUE(ok(api().state->create(s.get(), pairs.data(), pairs.size(), &raw)));
   const std::unique_ptr<pfrt_state, Releaser> state(raw);
@@ -273,7 +273,7 @@ TEST_P(DeviceTest, a_cache_is_written_there) {
     void operator()(pfrt_state* p) const { api().state->release(p); }
   };
   const pfrt_state_pair pair{sizeof(pfrt_state_pair), PFRT_STATE_IN_PLACE, 0, 0, str("past"),
-                             str("present")};
+                             str("present"), 0};
   pfrt_state* raw = nullptr;
   ASSERT_TRUE(ok(api().state->create(s.get(), &pair, 1, &raw)));
   const std::unique_ptr<pfrt_state, Releaser> state(raw);

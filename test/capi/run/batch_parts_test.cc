@@ -230,7 +230,7 @@ TEST(BatchParts, are_not_for_runs_with_a_state) {
   const auto session = make_session(env.get(), g);
   const std::string_view names[] = {"h", "h_out"};
   const pfrt_state_pair pair = {sizeof(pfrt_state_pair), PFRT_STATE_BY_NAMES, 0, 0,
-                                str(names[0]),           str(names[1])};
+                                str(names[0]),           str(names[1]),       0};
   pfrt_state* state = nullptr;
   ASSERT_TRUE(ok(api().state->create(session.get(), &pair, 1, &state)));
   const Array x = inputs_of(32)[0];

@@ -626,6 +626,97 @@ TEST_F(States, caches_of_grouped_queries_are_written_in_place) {
   }
 }
 
+// Pairs of grouped_queries() with room for |room| rows.
+std::vector<pfrt_state_pair> grouped_pairs(pfrt_state_growth growth, uint64_t room) {
+  return {pair_of("past_key", "present_key", growth, 2, room),
+          pair_of("past_value", "present_value", growth, 2, room)};
+}
+
+TEST_F(States, in_place_begin_with_the_capacity_of_their_pairs) {
+  const auto session = make_session(env_.get(), grouped_queries());
+  const StateHandle growing = make_state(session.get(), grouped_pairs(PFRT_STATE_GROWS, 0));
+  const StateHandle state = make_state(session.get(), grouped_pairs(PFRT_STATE_IN_PLACE, 12));
+  const auto with_growing = options_with(growing.get()), with_state = options_with(state.get());
+  for (const int64_t steps : {12, 3}) {  // again from nothing
+    for (int64_t length = 1; length <= steps; ++length) {
+      EXPECT_EQ(grouped_step(session.get(), with_state.get(), length),
+                grouped_step(session.get(), with_growing.get(), length));
+      EXPECT_EQ(value_in(state.get(), "past_key").dims, (std::vector<int64_t>{1, 2, 12, kColumns}));
+    }
+    for (pfrt_state* each : {growing.get(), state.get()})
+      EXPECT_TRUE(ok(api().state->truncate(each, 0)));
+  }
+  // Without one, the length is not known, which the message says.
+  const StateHandle open = make_state(session.get(), grouped_pairs(PFRT_STATE_IN_PLACE, 0));
+  const auto with_open = options_with(open.get());
+  const Array x = floats({1, 1, 2 * kColumns}, Values(2 * kColumns)), mask = int64s({1, 1}, {1});
+  const pfrt_string names[2] = {str("x"), str("mask")}, out = str("y");
+  const pfrt_io fed[2] = {x.io(), mask.io()};
+  pfrt_io result{};
+  result.struct_size = sizeof result;
+  EXPECT_TRUE(fails(take(api().session->run_named(session.get(), names, fed, 2, &out, &result, 1,
+                                                  with_open.get())),
+                    PFRT_CODE_INPUT, {"'past_key'", "capacity"}));
+}
+
+TEST_F(States, that_grow_have_the_memory_of_their_capacity_at_once) {
+  const auto session = make_session(env_.get(), grouped_queries());
+  constexpr uint64_t kRows = 3000, kBytes = kRows * 2 * kColumns * sizeof(float);
+  const StateHandle state = make_state(session.get(), grouped_pairs(PFRT_STATE_GROWS, kRows));
+  const StateHandle unsaid = make_state(session.get(), grouped_pairs(PFRT_STATE_GROWS, 0));
+  const auto with_state = options_with(state.get()), with_unsaid = options_with(unsaid.get());
+  const auto bytes = [&] {
+    pfrt_memory_report report{};
+    report.struct_size = sizeof report;
+    EXPECT_TRUE(ok(api().session->memory_report(session.get(), &report, nullptr, nullptr)));
+    return report.states;
+  };
+  for (int64_t length = 1; length <= 3; ++length)
+    grouped_step(session.get(), with_unsaid.get(), length);
+  const uint64_t before = bytes();
+  EXPECT_LT(before, kBytes);
+  grouped_step(session.get(), with_state.get(), 1);
+  for (int64_t length = 2; length <= 5; ++length) {
+    grouped_step(session.get(), with_state.get(), length);
+    if (length >= 3) {  // two buffers a value take turns
+      EXPECT_GE(bytes(), before + 4 * kBytes) << length;
+      EXPECT_LT(bytes(), before + 5 * kBytes) << length;
+    }
+  }
+}
+
+TEST_F(States, have_capacities_that_fit) {
+  const auto session = make_session(env_.get(), grouped_queries());
+  const auto refused = [&](const pfrt_state_pair& pair, pfrt_code code, std::string_view part) {
+    EXPECT_TRUE(fails(try_state(session.get(), {pair}), code, {"'past_key'", "capacity", part}));
+  };
+  const auto pair = [](pfrt_state_growth growth, uint32_t axis, uint64_t capacity) {
+    return pair_of("past_key", "present_key", growth, axis, capacity);
+  };
+  refused(pair(PFRT_STATE_BY_NAMES, 0, 8), PFRT_CODE_INVALID_ARGUMENT, "say which");
+  refused(pair(PFRT_STATE_REPLACED, 0, 8), PFRT_CODE_INVALID_ARGUMENT, "say which");
+  refused(pair(PFRT_STATE_IN_PLACE, 4, 8), PFRT_CODE_INVALID_ARGUMENT, "axis 4");
+  refused(pair(PFRT_STATE_IN_PLACE, 2, ~uint64_t{0}), PFRT_CODE_INVALID_ARGUMENT, "no length");
+  refused(pair(PFRT_STATE_IN_PLACE, 1, 3), PFRT_CODE_SHAPE_MISMATCH, "dimension 1 is 2");
+  // More than there can be is an error of the run where it has to be there, and else only a wish.
+  constexpr uint64_t kHuge = uint64_t{1} << 60;
+  const StateHandle in_place = make_state(session.get(), grouped_pairs(PFRT_STATE_IN_PLACE, kHuge));
+  const Array x = floats({1, 1, 2 * kColumns}, Values(2 * kColumns)), mask = int64s({1, 1}, {1});
+  const pfrt_string names[2] = {str("x"), str("mask")}, out = str("y");
+  const pfrt_io fed[2] = {x.io(), mask.io()};
+  pfrt_io result{};
+  result.struct_size = sizeof result;
+  const auto with_in_place = options_with(in_place.get());
+  EXPECT_FALSE(take(api().session->run_named(session.get(), names, fed, 2, &out, &result, 1,
+                                             with_in_place.get()))
+                   .ok());
+  const StateHandle growing = make_state(session.get(), grouped_pairs(PFRT_STATE_GROWS, kHuge));
+  const auto with_growing = options_with(growing.get());
+  for (int64_t length = 1; length <= 4; ++length)
+    EXPECT_EQ(grouped_step(session.get(), with_growing.get(), length).size(),
+              static_cast<size_t>(2 * kColumns));
+}
+
 // A limit of a run that leaves no memory for a second cache, of a megabyte.
 constexpr int64_t kLongRoom = 2000, kLittle = 400'000;
 

@@ -18,8 +18,9 @@ struct StateReleaser {
 using StateHandle = std::unique_ptr<pfrt_state, StateReleaser>;
 
 inline pfrt_state_pair pair_of(std::string_view input, std::string_view output,
-                               pfrt_state_growth growth = PFRT_STATE_BY_NAMES, uint32_t axis = 0) {
-  return {sizeof(pfrt_state_pair), growth, axis, 0, str(input), str(output)};
+                               pfrt_state_growth growth = PFRT_STATE_BY_NAMES, uint32_t axis = 0,
+                               uint64_t capacity = 0) {
+  return {sizeof(pfrt_state_pair), growth, axis, 0, str(input), str(output), capacity};
 }
 
 inline Failure try_state(pfrt_session* session, const std::vector<pfrt_state_pair>& pairs,

@@ -283,6 +283,7 @@ class Loading {
     if (kind == "grows") pair.growth = PFRT_STATE_GROWS;
     if (kind == "nowhere") pair.output = {"nowhere", 7};
     if (kind == "odd") pair.growth = 77;
+    if (kind == "grows" || kind == "roomy") pair.capacity = 8;
     return request_.add_state(&request_, &pair, sink_);
   }
 

@@ -204,3 +204,34 @@ def test_faults_say_what_to_do(session):
         rt.InferenceSession(cache_model()).run(["y"], {"x": block(1, 1)}, rt.RunOptions(state=state))
     with pytest.raises(rt.UnsupportedError, match="clone"):
         rt.InferenceSession(accumulator()).create_state().truncate(1)
+
+
+def scattered_cache():
+    """cache_out = cache with x at row |at| of axis 1, whose length the model leaves open."""
+    value = lambda name, dims: helper.make_tensor_value_info(name, TensorProto.FLOAT, dims)
+    at = helper.make_tensor_value_info("at", TensorProto.INT64, [1])
+    graph = helper.make_graph([helper.make_node("TensorScatter", ["cache", "x", "at"], ["cache_out"], axis=1)], "write",
+                              [value("cache", [1, "room", 3]), value("x", [1, 1, 3]), at],
+                              [value("cache_out", [1, "room", 3])])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 24)])
+    model.ir_version = 10
+    return model.SerializeToString()
+
+
+def test_has_the_room_that_a_pair_says():
+    session = rt.InferenceSession(scattered_cache())
+    state = session.create_state([("cache", "cache_out", "in_place", (1, 5))])
+    options = rt.RunOptions(state=state)
+    for row in (3, 0):
+        session.run([], {"x": np.full((1, 1, 3), row + 1, np.float32), "at": np.int64([row])}, options)
+    np.testing.assert_array_equal(state.get("cache")[0, :, 0], [1, 0, 0, 4, 0])
+    with pytest.raises(rt.InvalidArgumentError, match="say which|capacity"):
+        session.create_state([("cache", "cache_out", None, 5)])
+    for growth, room in (("in_place", 5), ("in_place", (1, 2, 3)), (1, (1, 5)), (1, 0), (1, -1), ("in_place", (1, 1 << 63))):
+        with pytest.raises(rt.InvalidArgumentError, match="capacity"):
+            session.create_state([("cache", "cache_out", growth, room)])
+    grows = rt.InferenceSession(cache_model())
+    with_room = rt.RunOptions(state=grows.create_state([("past_0", "present_0", 2, 64)]))
+    for n in (1, 2, 3):
+        (y,) = grows.run(["y"], {"x": block(n, n)}, with_room)
+    np.testing.assert_allclose(y, np.concatenate([block(n, n) for n in (1, 2, 3)], 2).sum(2), rtol=1e-5)

@@ -838,6 +838,7 @@ class StatePair(Structure):
         ("reserved", c_uint32),
         ("input", String),
         ("output", String),
+        ("capacity", c_uint64),
     ]
 
 

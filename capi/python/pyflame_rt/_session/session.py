@@ -372,8 +372,10 @@ class InferenceSession(FeedingSession):
         ----------
         pairs: which output of a run is which input of the next: ``{input: output}``, or (input, output) and, where the
             dimensions' names do not tell, the axis along which the value grows, None where it is replaced, or "in_place"
-            for a cache with room for the longest sequence, which runs write into where it is. None: the names tell, as "past_0" and "present_0", "past_key_values.0.key" and "present.0.key", "h" and "h_out" or "hN"
-            do.
+            for a cache with room for the longest sequence, which runs write into where it is. A fourth part says how
+            much room there is: a length along the axis, whose memory is then had at once, and for "in_place"
+            (axis, length), as long as which the cache is made. None: the names tell, as "past_0" and "present_0",
+            "past_key_values.0.key" and "present.0.key", "h" and "h_out" or "hN" do.
 
         Until it is set or a run has left one, a value is of zeros, with nothing along the axis that it grows along.
 

@@ -12,7 +12,9 @@ from .._core.errors import InvalidArgumentError
 from .._values.memory import taken
 from .._values.value import value_of
 
-Pair = Union[Tuple[str, str], Tuple[str, str, Union[int, str, None]]]
+Growth = Union[int, str, None]
+Pair = Union[Tuple[str, str], Tuple[str, str, Growth], Tuple[str, str, Growth, "Room"]]
+Room = Union[int, Tuple[int, int]]
 
 
 class State:
@@ -123,20 +125,28 @@ def _pairs_of(pairs: Union[Mapping[str, str], Iterable[Pair], None]) -> Tuple[An
     listed: List[Any] = []
     given_pairs: List[Any] = list(pairs.items() if isinstance(pairs, Mapping) else pairs or [])
     for pair in given_pairs:
-        if isinstance(pair, str) or len(pair) not in (2, 3):
-            raise InvalidArgumentError(f"a pair of a state is (input, output) or (input, output, axis), got {pair!r}")
-        growth, axis = abi.STATE_BY_NAMES, 0
-        for given in pair[2:]:
+        if isinstance(pair, str) or len(pair) not in (2, 3, 4):
+            raise InvalidArgumentError("a pair of a state is (input, output), (input, output, axis) or (input, output, "
+                                       f"axis, capacity), got {pair!r}")
+        growth, axis, capacity = abi.STATE_BY_NAMES, 0, 0
+        for given in pair[2:3]:
             if given == IN_PLACE:
                 growth = abi.STATE_IN_PLACE
             else:
                 growth, axis = (abi.STATE_REPLACED, 0) if given is None else (abi.STATE_GROWS, given)
         if isinstance(axis, str):
             raise InvalidArgumentError(f"the axis of a pair is a number, None or \"{IN_PLACE}\", got {axis!r}")
+        for room in pair[3:]:
+            if (growth == abi.STATE_IN_PLACE) != isinstance(room, tuple) or (isinstance(room, tuple) and len(room) != 2):
+                raise InvalidArgumentError(f"the capacity of a pair is a length, and (axis, length) with \"{IN_PLACE}\", "
+                                           f"got {room!r}")
+            axis, capacity = room if isinstance(room, tuple) else (axis, room)
+            if not 0 < capacity < 1 << 63:
+                raise InvalidArgumentError(f"the capacity of a pair is a length above 0, got {capacity}")
         if not 0 <= axis < 1 << 32:
             raise InvalidArgumentError(f"the axis of a pair is counted from 0, got {axis}")
         listed.append(abi.StatePair(struct_size=ctypes.sizeof(abi.StatePair), growth=growth, axis=axis,
-                                    input=lib.text(pair[0]), output=lib.text(pair[1])))
+                                    input=lib.text(pair[0]), output=lib.text(pair[1]), capacity=capacity))
     out: Any = (abi.StatePair * len(listed))(*listed)
     out.pairs = listed  # which keep the names
     return out, len(listed)
