@@ -17,6 +17,10 @@ constexpr int64_t kLookDepth = 64 * kDepth;  // k of lines between looks at the 
 constexpr int64_t kTileRows = 480;           // at most
 constexpr int64_t kTileCols = 384;
 constexpr int64_t kWideTileCols = 2048;  // for a few rows, which read lines of B
+// Of a B beyond the caches, a few rows read no fewer columns at a time: each line of a tile lies on
+// other pages, and shorter parts of them cost more than the memory's rate (2,048 of 4,096 columns:
+// 25 ms; 256: 80).
+constexpr int64_t kFarTileCols = 1024, kFarElements = 2 << 20, kWantedFarTiles = 4;
 constexpr int64_t kTransposed = 4;       // lines of k at a time
 constexpr int64_t kMinTileWork =
     1 << 20;  // multiply-adds below which a tile is not cut for parallelism
@@ -137,12 +141,15 @@ Gemm<T>::Gemm(const Gemm& like, int64_t m, int64_t n, int64_t k, int64_t batch)
   int64_t rows = kTileRows, cols = kTileCols;
   if (std::is_same_v<T, float> && !split_ && m <= LineKernels::kMaxRows)
     cols = std::clamp(ceil_div(n, kWantedTiles), kTileCols, kWideTileCols);
+  const bool far = std::is_same_v<T, float> && !split_ && m <= LineKernels::kMaxRows &&
+                   n >= 2 * kFarTileCols && k > kFarElements / n;
+  if (far) cols = std::clamp(ceil_div(n, kWantedFarTiles), kFarTileCols, kWideTileCols);
   for (;;) {
     tile_rows_ = fit(m, rows, unit_rows);
     tile_cols_ = fit(n, cols, unit_cols);
     row_tiles_ = count(m, tile_rows_);
     col_tiles_ = count(n, tile_cols_);
-    if (tiles() * std::max<int64_t>(batch, 1) >= kWantedTiles) break;
+    if (far || tiles() * std::max<int64_t>(batch, 1) >= kWantedTiles) break;
     if (tile_rows_ * tile_cols_ / 2 < kMinTileWork / std::max<int64_t>(k, 1)) break;
     if (tile_cols_ >= tile_rows_ && tile_cols_ > unit_cols) {
       cols = std::max(unit_cols, tile_cols_ / 2);
