@@ -333,11 +333,11 @@ TEST_F(Importers, states_are_kept_in_files_and_copies) {
   EXPECT_TRUE(fails(api().state->create(session_of_graph().get(), nullptr, 0, &state),
                     PFRT_CODE_INVALID_ARGUMENT, {"no names of inputs"}))
       << "a part of a graph has not all pairs";
-  for (const char* const value : {"grows following", "grows:x following", "shrinks following",
-                                  "replaced:1 following", "replaced", "", "replaced ",
-                                  "grows:0:0 following", "grows:0:x following",
-                                  "grows:0: following", "replaced:0:4 following",
-                                  "in_place:0 following", "by_names:0:4 following"}) {
+  for (const char* const value :
+       {"grows following", "grows:x following", "shrinks following", "replaced:1 following",
+        "replaced", "", "replaced ", "grows:0:0 following", "grows:0:x following",
+        "grows:0: following", "replaced:0:4 following", "in_place:0 following",
+        "by_names:0:4 following"}) {
     declare(value);
     EXPECT_TRUE(fails(api().state->create(session_of_graph().get(), nullptr, 0, &state),
                       PFRT_CODE_INVALID_MODEL, {"pyflame_rt.state.h", "way of growth"}))
