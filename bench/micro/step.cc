@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/micro/step.h"
 
+#include <immintrin.h>
+
 #include <cstdlib>
 #include <cstring>
 #include <random>
@@ -19,16 +21,22 @@ using pfrt::cpu::Run;
 class Memory {
  public:
   explicit Memory(uint64_t bytes)
-      : data_(static_cast<float*>(std::aligned_alloc(kLine, (bytes / kLine + 1) * kLine))) {
+      : bytes_(bytes),
+        data_(static_cast<float*>(std::aligned_alloc(kLine, (bytes / kLine + 1) * kLine))) {
     if (data_ == nullptr) throw std::bad_alloc();
   }
   float* get() const { return data_.get(); }
+  void forget() const {
+    for (uint64_t i = 0; i < bytes_; i += kLine)
+      _mm_clflush(reinterpret_cast<const char*>(data_.get()) + i);
+  }
 
  private:
   static constexpr uint64_t kLine = 64;
   struct Free {
     void operator()(float* data) const { std::free(data); }
   };
+  uint64_t bytes_;
   std::unique_ptr<float, Free> data_;
 };
 
@@ -40,14 +48,15 @@ int64_t count(const Dims& dims) {
 
 class Made final : public Step {
  public:
-  explicit Made(Node node) : node_(std::move(node)) {
+  // Inputs hold numbers where they are |filled|.
+  explicit Made(Node node, bool filled = true) : node_(std::move(node)) {
     std::mt19937_64 engine(1);
     std::normal_distribution<float> normal;
     for (size_t i = 0; i < node_.inputs.size(); ++i) {
       const int64_t n = count(node_.inputs[i]);
       bytes_ += static_cast<double>(n) * sizeof(float);
       float* const data = add(n);
-      for (int64_t j = 0; j < n; ++j) data[j] = normal(engine);
+      for (int64_t j = 0; filled && j < n; ++j) data[j] = normal(engine);
       pfrt_snapshot_value& v = value(node_.inputs[i]);
       if (i < node_.constant.size() && node_.constant[i]) {
         v.flags = PFRT_SNAPSHOT_CONSTANT;
@@ -100,16 +109,20 @@ class Made final : public Step {
     snapshot_.values = values_.data();
   }
 
+  const KernelRow* chosen() const { return find_kernel(request(), nullptr); }
+
   // Returns why |row| does not take the node; empty when it does and the kernel is made.
-  std::string make(const KernelRow& row) {
+  std::string make(const KernelRow& row, bool packs) {
     const pfrt::SnapshotNode node(snapshot_, 0);
     const auto needs = pfrt::cpu::isa_from_name(row.isa);
     if (!needs.ok() || needs.value() > pfrt::cpu::isa()) return "needs " + std::string(row.isa);
     if (!row.types.has(PFRT_DTYPE_FLOAT32)) return "does not take float32";
-    KernelRequest request(node);
+    KernelRequest request = this->request();
+    if (request.any_nchw16c() && !row.has(pfrt::cpu::kNchw16c)) return "takes no nChw16c";
     if (row.refuse != nullptr)
       if (std::string why = row.refuse(request); !why.empty()) return why;
-    const auto packed = row.pack == nullptr ? std::nullopt : row.pack(node);
+    const bool may_pack = row.pack != nullptr && (packs || !row.has(pfrt::cpu::kPackOptional));
+    const auto packed = may_pack ? row.pack(node) : std::nullopt;
     if (packed && row.has(pfrt::cpu::kPackOptional)) request.packed = &*packed;
     if (row.prepare != nullptr) {
       auto prepared = row.prepare(node);
@@ -159,8 +172,23 @@ class Made final : public Step {
   double flops() const override { return kernel_.flops; }
   double bytes() const override { return bytes_; }
   std::string_view name() const override { return name_; }
+  void forget_constants() const override {
+    for (size_t i = 0; i < memory_.size(); ++i)
+      if (i == extras_.packed || (i < values_.size() && values_[i].data != nullptr))
+        memory_[i].forget();
+    _mm_mfence();
+  }
+  std::span<const float> output() const override {
+    return {static_cast<const float*>(buffers_[out_[0]]), static_cast<size_t>(count(node_.output))};
+  }
+  uint64_t memory_bytes() const override { return kernel_.scratch_bytes + kernel_.shared_bytes; }
 
  private:
+  KernelRequest request() const {
+    KernelRequest out{pfrt::SnapshotNode(snapshot_, 0)};
+    out.sides = node_.sides;
+    return out;
+  }
   static int64_t bytes_as_floats(uint64_t bytes) {
     return static_cast<int64_t>(bytes / sizeof(float) + 1);
   }
@@ -198,9 +226,12 @@ class Made final : public Step {
 
 }  // namespace
 
-std::unique_ptr<Step> Step::make(const KernelRow& row, const Node& node, std::string& why) {
+const KernelRow* chosen_row(const Node& node) { return Made(node, false).chosen(); }
+
+std::unique_ptr<Step> Step::make(const KernelRow& row, const Node& node, std::string& why,
+                                 bool packs) {
   auto made = std::make_unique<Made>(node);
-  why = made->make(row);
+  why = made->make(row, packs);
   if (!why.empty()) return nullptr;
   return made;
 }

@@ -58,7 +58,7 @@ Result<std::unique_ptr<Executable>> Executable::compile(const pfrt_snapshot& sna
     // A constant is not packed for a single run, where the row can do without.
     const bool optional = row != nullptr && row->has(kPackOptional);
     if (row != nullptr && row->pack != nullptr && !(optional && (once || has_empty(reader))))
-      out->add_constant(n, row->pack(reader));
+      out->add_constant(reader, *row);
     if (row != nullptr) continue;
     return error(Code::kUNSUPPORTED_OPERATOR, describe(reader), ": ", reason);
   }
@@ -73,11 +73,13 @@ Result<std::unique_ptr<Executable>> Executable::compile(const pfrt_snapshot& sna
   return out;
 }
 
-void Executable::add_constant(uint32_t node, std::optional<PackedInput> input) {
+void Executable::add_constant(const SnapshotNode& node, const KernelRow& row) {
+  std::optional<PackedInput> input = row.pack(node);
   if (!input) return;
-  Packed& packed = packed_[node];
-  packed.sources = {snapshot_->node(node).inputs[input->input]};
-  for (const uint32_t i : input->others) packed.sources.push_back(snapshot_->node(node).inputs[i]);
+  Packed& packed = packed_[node.index()];
+  packed.row = &row;
+  packed.sources = {node.input_index(input->input)};
+  for (const uint32_t i : input->others) packed.sources.push_back(node.input_index(i));
   packed.index = static_cast<uint32_t>(constants_.size());
   packed.input = std::move(*input);
   pfrt_packed_constant constant{};

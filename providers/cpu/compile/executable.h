@@ -26,8 +26,9 @@ struct Home {
 // A constant that the host shall pack for a node.
 struct Packed {
   PackedInput input;
-  std::vector<uint32_t> sources;  // values of the snapshot
-  uint32_t index = 0;             // among the executable's constants
+  std::vector<uint32_t> sources;   // values of the snapshot
+  uint32_t index = 0;              // among the executable's constants
+  const KernelRow* row = nullptr;  // that packed it
 };
 
 class Executable {
@@ -57,7 +58,7 @@ class Executable {
 
  private:
   Executable() = default;
-  void add_constant(uint32_t node, std::optional<PackedInput> input);
+  void add_constant(const SnapshotNode& node, const KernelRow& row);
   void drop_unused_outputs(const std::vector<uint32_t>& nodes);
   void settle_values(const pfrt_region& region);
   void generate();

@@ -396,14 +396,16 @@ class ProgramBuilder {
       return {};
     }
     std::string reason;
-    const KernelRow* const row = find_kernel(KernelRequest(node), &reason);
+    const KernelRow* row = find_kernel(KernelRequest(node), &reason);
     if (row == nullptr)
       return error(Code::kUNSUPPORTED_OPERATOR, cpu::describe(node), ": ", reason);
     // An empty node takes the last row, which knows nothing of constants packed for another.
-    const bool packs = row->pack != nullptr && !empty;
-    return add_node_step({node, wanted.pool != PFRT_NO_INDEX ? reader(wanted.pool) : node, *row,
-                          packs ? executable_.packed(index) : nullptr},
-                         wanted);
+    const Packed* const packed =
+        row->pack != nullptr && !empty ? executable_.packed(index) : nullptr;
+    // A constant was packed before dimensions were known that may make another row the faster one.
+    if (packed != nullptr && !row->has(kPackOptional)) row = packed->row;
+    return add_node_step(
+        {node, wanted.pool != PFRT_NO_INDEX ? reader(wanted.pool) : node, *row, packed}, wanted);
   }
 
   Status check_inputs(const SnapshotNode& node) const {

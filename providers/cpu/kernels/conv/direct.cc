@@ -8,6 +8,7 @@
 
 #include "providers/cpu/elements/ceil_div.h"
 #include "providers/cpu/epilogue/in_float32.h"
+#include "providers/cpu/kernel/pays.h"
 #include "providers/cpu/kernels/conv/bf16_dot.h"
 #include "providers/cpu/kernels/conv/direct_plan.h"
 #include "providers/cpu/kernels/conv/direct_pointwise.h"
@@ -152,7 +153,10 @@ std::string refuse_conv_direct(const KernelRequest& node) {
   if (SnapshotNode::elements(weights) <= 0 || !node.is_constant(1))
     return "panels are for constant weights";
   const int64_t groups = node.attr_int("group", 1);
-  if (groups < 1 || weights[0] / groups < kPanel / 2)
+  if (groups < 1 || weights[0] < groups) return "there are fewer outputs than groups";
+  // With AVX2 a few columns of a panel are faster than gathering what each window sees.
+  const bool windows = fitted_to_avx2() && SnapshotNode::elements(weights.subspan(2)) > 1;
+  if (!pays(windows || weights[0] / groups >= kPanel / 2))
     return message("panels are for many output channels, not ", weights[0], " in ", groups,
                    " groups");
   return "";

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "providers/cpu/kernel/pays.h"
 #include "providers/cpu/kernels/conv/geometry.h"
 #include "providers/cpu/kernels/matmul/columns.h"
 #include "providers/cpu/kernels/matmul/make.h"
@@ -45,7 +46,7 @@ std::optional<PackedInput> pack(const SnapshotNode& node, int64_t batch) {
   constexpr int64_t kLarge = 4 << 20;
   const Columns columns = columns_of(node);
   return pack_columns(node, std::max<int64_t>(batch, 1),
-                      batch < 0 || columns.n <= kLarge / columns.k, columns);
+                      batch < 0 || pays(columns.n <= kLarge / columns.k), columns);
 }
 
 // Whether the weights were packed for this row: where the image's size was not known yet, they were

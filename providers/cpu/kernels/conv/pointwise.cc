@@ -11,6 +11,7 @@
 
 #include "providers/cpu/elements/ceil_div.h"
 #include "providers/cpu/isa/isa.h"
+#include "providers/cpu/kernel/pays.h"
 #include "providers/cpu/kernels/conv/geometry.h"
 
 namespace pfrt::cpu {
@@ -187,6 +188,13 @@ void run_task(const Run& run, const Plan& plan, const Task& task, float* scratch
     run.apply_epilogue(at + row * pixels + task.first, at + row * pixels + task.last);
 }
 
+// Whether vectors of pixels are faster than packed weights. Lines of the cache that hold a few
+// pixels of each of many planes do not stay in it.
+bool vectors_gain(int64_t in, int64_t out, int64_t pixels) {
+  constexpr int64_t kFewPixels = 128, kFewOfAvx2 = 256, kDeep = 224, kMany = 96;
+  return pixels > (fitted_to_avx2() ? kFewOfAvx2 : kFewPixels) || in < kDeep || out < kMany;
+}
+
 }  // namespace
 
 std::string refuse_conv_pointwise(const KernelRequest& node) {
@@ -201,14 +209,12 @@ std::string refuse_conv_pointwise(const KernelRequest& node) {
       !std::ranges::all_of(node.attr_ints("pads"), none))
     return "not one tap at every pixel";
   const int64_t groups = node.attr_int("group", 1);
-  if (groups < 1 || weights[0] / groups % kBlock == 0 || weights[1] % kBlock == 0)
+  if (groups < 1 || weights[0] < groups) return "there are fewer outputs than groups";
+  if (!pays(weights[0] / groups % kBlock != 0 && weights[1] % kBlock != 0))
     return "channels are multiples of 16, which other kernels take";
   const int64_t pixels = SnapshotNode::elements(image.subspan(2));
   if (pixels < kPanel) return message("vectors are of ", kPanel, " pixels, known before the run");
-  // Lines of the cache that hold a few pixels of each of so many planes do not stay in it.
-  constexpr int64_t kFewPixels = 128, kDeep = 224, kMany = 96;
-  if (pixels <= kFewPixels && weights[1] >= kDeep && weights[0] / groups >= kMany &&
-      node.is_constant(1))
+  if (!pays(!node.is_constant(1) || vectors_gain(weights[1], weights[0] / groups, pixels)))
     return "packed weights are faster for few pixels of many channels";
   return "";
 }

@@ -10,6 +10,7 @@
 #include "providers/cpu/elements/load.h"
 #include "providers/cpu/epilogue/in_float32.h"
 #include "providers/cpu/jit/panel_microkernel.h"
+#include "providers/cpu/kernel/pays.h"
 #include "providers/cpu/kernels/conv/phases.h"
 #include "providers/cpu/kernels/matmul/split_matmul.h"
 
@@ -219,7 +220,8 @@ std::string refuse_conv_transpose_direct(const KernelRequest& node) {
   if (SnapshotNode::elements(weights) <= 0 || !node.is_constant(1))
     return "panels are for constant weights";
   const int64_t groups = node.attr_int("group", 1);
-  if (groups < 1 || weights[0] % groups != 0 || weights[1] < kPanel / 2)
+  if (groups < 1 || weights[0] % groups != 0) return "channels are no multiple of groups";
+  if (!pays(weights[1] >= kPanel / 2))
     return message("panels are for many output channels, not ", weights[1], " a group");
   if (!only_ones(node.attr_ints("dilations"))) return "dilations are not 1";
   if (!strides_of(node)) return "strides are too long";

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "providers/cpu/elements/ceil_div.h"
+#include "providers/cpu/kernel/pays.h"
 #include "providers/cpu/kernels/matmul/columns_16bit.h"
 #include "providers/cpu/kernels/matmul/gemm.h"
 
@@ -52,23 +53,30 @@ int64_t pass_of(int64_t k, int64_t chain) {
   return std::min(wanted, kPass / chain * chain);
 }
 
+// Whether a few rows, or many, are multiplied faster by packed columns.
+bool few_rows_gain(const Columns& c) {
+  constexpr int64_t kLarge = 128 << 10;
+  if (!fitted_to_avx2()) return c.n >= kPanel / 2 && c.outer_stride == 1 && c.n * c.k >= kLarge;
+  // Contiguous columns are read fast as they are; many of them are not worth the time of packing.
+  constexpr int64_t kLeastDepth = 32, kLeastColumns = 64, kMostElements = 4 << 20;
+  return c.outer_stride == 1 ? c.k >= kLeastDepth && c.n >= kPanel / 2
+                             : c.n >= kLeastColumns && c.n * c.k <= kMostElements;
+}
+bool many_rows_gain(const Columns& c) { return c.n >= (fitted_to_avx2() ? 2 : kPanel / 2); }
+
 }  // namespace
 
 std::optional<PackedInput> pack_panel_columns(const SnapshotNode& node, int64_t m, bool any,
                                               const Columns& c) {
-  // A few rows gain by packed columns only where B has kLarge elements or more and its rows are
-  // contiguous. With |any| there may be more rows in other runs, which do gain: then up to kMaybe
-  // elements are packed.
-  constexpr int64_t kFewRows = 4, kLeastColumns = 8;
-  constexpr int64_t kMostElements = 64 << 20, kMaybe = 4 << 20, kLarge = 128 << 10;
+  // With |any| there may be more rows in other runs, which gain where a few do not: then up to
+  // kMaybe elements are packed.
+  constexpr int64_t kFewRows = 4, kMostElements = 64 << 20, kMaybe = 4 << 20;
   const pfrt_dtype dtype = node.input_dtype(0);
   if (!kFloatsTo32.has(dtype) || node.input_dtype(1) != dtype || !node.is_constant(1) ||
-      PanelMicrokernel::get() == nullptr || c.n < kLeastColumns || c.k < 1 ||
-      c.n > kMostElements / c.k)
+      PanelMicrokernel::get() == nullptr || c.n < 1 || c.k < 1 || c.n > kMostElements / c.k)
     return std::nullopt;
-  const int64_t elements = c.n * c.k;
-  const bool few_rows_gain = c.outer_stride == 1 && elements >= kLarge;
-  if (m <= kFewRows && !few_rows_gain && !(any && elements <= kMaybe)) return std::nullopt;
+  const bool gains = m > kFewRows ? many_rows_gain(c) : few_rows_gain(c);
+  if (!pays(gains || (any && many_rows_gain(c) && c.n * c.k <= kMaybe))) return std::nullopt;
   PackedInput packed;
   packed.input = 1;
   packed.recipe = message("panel_columns/", dtype_name(dtype), "/", c.n, "x", c.k, "/",

@@ -30,7 +30,7 @@ class Builder {
     if (random_.once_in(2)) x = conv(x, 16 * random_.from_to(1, 2), 1, 1);
     const int64_t groups = g_.values[x].dims[1] % 2 == 0 && random_.once_in(4) ? 2 : 1;
     const int64_t channels =
-        random_.once_in(2) ? 16 * random_.from_to(1, 3) : random_.from_to(8, 40);
+        random_.once_in(2) ? 16 * random_.from_to(1, 3) : random_.from_to(1, 40);
     x = conv(x, groups * channels, 2 + 2 * random_.below(2), groups);
     const auto head = static_cast<uint32_t>(g_.nodes.size());
     x = pool(x, head);

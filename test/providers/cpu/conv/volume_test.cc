@@ -51,7 +51,7 @@ const Volume kVolumes[] = {
     {2, 19, 21, {3, 4, 5}, {1, 1, 1}, kOnes, kOnes, kNoPads, 1, "NOTSET", "conv_pointwise"},
     {1, 19, 21, {4, 5, 5}, {1, 1, 1}, {2, 2, 2}, kOnes, kNoPads},
     {1, 24, 32, {6, 7, 5}, {2, 3, 2}, kOnes, {3, 2, 1}, {2, 1, 0, 3, 2, 1}, 2},
-    {2, 64, 64, {2, 5, 5}, {3, 3, 3}, kOnes, kOnes, kPadded, 2, "NOTSET", kTiles},
+    {2, 64, 64, {2, 7, 7}, {3, 3, 3}, kOnes, kOnes, kPadded, 2, "NOTSET", kTiles},
     {1, 8, 16, {2, 5, 5}, {3, 3, 3}, kOnes, kOnes, {4, 1, 1, 3, 1, 1}},
 };
 

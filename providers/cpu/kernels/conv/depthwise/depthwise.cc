@@ -13,6 +13,7 @@
 #include "providers/cpu/isa/isa.h"
 #include "providers/cpu/isa/target.h"
 #include "providers/cpu/jit/depthwise_loop.h"
+#include "providers/cpu/kernel/pays.h"
 #include "providers/cpu/kernels/conv/depthwise/taps.h"
 #include "providers/cpu/kernels/window/plane_band.h"
 #include "providers/cpu/kernels/window/small_planes.h"
@@ -360,9 +361,12 @@ std::string refuse_conv_depthwise(const KernelRequest& node) {
   if (std::string why = refuse_conv(node); !why.empty()) return why;
   const auto weights = node.input_dims(1);
   const int64_t groups = node.attr_int("group", 1);
-  if (weights.size() < 3 || weights[1] != 1 || groups < 2 || weights[0] < groups ||
-      weights[0] > 4 * groups)
-    return "not depthwise: groups must have one input channel and at most four output channels";
+  if (weights.size() < 3 || weights[1] != 1 || groups < 1 || weights[0] < groups)
+    return "not depthwise: groups must have one input channel";
+  constexpr int64_t kMostOutputs = 4, kMostOfAvx2 = 7;
+  if (!pays(fitted_to_avx2() ? weights[0] <= kMostOfAvx2 * groups
+                             : groups > 1 && weights[0] <= kMostOutputs * groups))
+    return "many output channels of a group are left to others";
   return "";
 }
 

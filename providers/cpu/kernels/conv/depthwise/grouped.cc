@@ -8,6 +8,7 @@
 
 #include "providers/cpu/elements/ceil_div.h"
 #include "providers/cpu/isa/isa.h"
+#include "providers/cpu/kernel/pays.h"
 #include "providers/cpu/kernels/conv/depthwise/depthwise.h"
 
 namespace pfrt::cpu {
@@ -60,13 +61,15 @@ std::string refuse_conv_grouped(const KernelRequest& node) {
   if (image.size() != 4 || weights.size() != 4 || !known(image) || !known(weights))
     return "not an image with dimensions that are known";
   const int64_t groups = node.attr_int("group", 1), taps = weights[2] * weights[3];
-  if (groups < 2 || weights[1] < 2 || weights[1] > kMostChannels ||
-      weights[1] * taps > kMostChain || taps < 2)
-    return message("groups must have 2 to ", kMostChannels, " input channels, and ", kMostChain,
-                   " weights an output at most");
+  if (groups < 1 || weights[1] * taps > kMostChain)
+    return message("an output must have ", kMostChain, " weights at most");
+  const bool grouped = groups > 1 || (fitted_to_avx2() && weights[0] < kPanel / 2);
+  if (!pays(grouped && weights[1] > 1 && weights[1] <= kMostChannels && taps > 1))
+    return message("groups must have 2 to ", kMostChannels, " input channels, not ", weights[1],
+                   " in ", groups, " groups");
   const auto strides = node.attr_ints("strides");
   if (strides.size() == 2 && strides[1] > 2) return "the stride along a row is more than 2";
-  if (node.is_constant(1) && weights[0] / groups >= kPanel / 2)
+  if (!pays(!node.is_constant(1) || weights[0] / groups < kPanel / 2))
     return "panels are faster for so many outputs of a group";
   return "";
 }

@@ -10,6 +10,7 @@
 
 #include "providers/cpu/epilogue/in_float32.h"
 #include "providers/cpu/isa/isa.h"
+#include "providers/cpu/kernel/pays.h"
 #include "providers/cpu/kernels/conv/winograd/driver.h"
 #include "providers/cpu/kernels/conv/winograd/f32_tile.h"
 #include "providers/cpu/kernels/matmul/bf16_dot.h"
@@ -23,7 +24,8 @@ namespace {
 constexpr int64_t kPanel = WinogradPlan::kPanel;
 constexpr int64_t kPutTiles = 8;  // tiles that are put to the output together
 constexpr int64_t kMostOut = 4;
-// With fewer channels the transforms cost more than they save.
+// With fewer channels the transforms cost more than they save; those of 3 x 3 taps pay with AVX2
+// for any number of outputs.
 constexpr int64_t kLeastInputs = 32, kLeastInputsOf5 = 16, kLeastOutputs = 24;
 
 // The chains of an exact method are short, four in a pass. With few channels the roundings of the
@@ -276,6 +278,14 @@ double cost(const F32Method& method, int64_t height, int64_t width) {
   return static_cast<double>(method.side * method.side) * (tiles + kWeights);
 }
 
+// A tile takes 16 products in place of 36, but 16 weights in place of 9, which come from memory:
+// too many for images of up to 5 x 5 positions.
+bool tiles_of_2_pay(int64_t height, int64_t width) {
+  constexpr int64_t kWeights = 24;  // positions whose products take as long as reading weights
+  const int64_t tiles = ceil_div(height, kF32TilesOf2.out) * ceil_div(width, kF32TilesOf2.out);
+  return !fitted_to_avx2() || 16 * (tiles + kWeights) < 9 * (height * width + kWeights);
+}
+
 bool tiles_of_4_pay(int64_t height, int64_t width) {
   return cost(kF32TilesOf4, height, width) < cost(kF32TilesOf2, height, width);
 }
@@ -297,16 +307,28 @@ std::string refuse(const KernelRequest& node, int64_t side) {
   const auto weights = node.input_dims(1);
   if (SnapshotNode::elements(weights) <= 0 || !node.is_constant(1))
     return "tiles are for constant weights";
+  if (weights[1] < kPanel) return message("tiles are of ", kPanel, " channels or more");
   const int64_t groups = node.attr_int("group", 1);
   const int64_t least = side == 5 ? kLeastInputsOf5 : kLeastInputs;
-  if (groups < 1 || weights[1] < least || weights[0] / groups < kLeastOutputs)
+  if (groups < 1 || weights[0] < groups) return "there are fewer outputs than groups";
+  const int64_t least_outputs = side == 3 && fitted_to_avx2() ? 1 : kLeastOutputs;
+  if (!pays(weights[1] >= least && weights[0] / groups >= least_outputs))
     return message("tiles are for many channels, not ", weights[1], " to ", weights[0]);
   return has_code(weights[1]) ? "" : kNoCode;
 }
 
+// Refuses a node whose positions are known and too few.
+std::string refuse_positions(const KernelRequest& node, bool (*gain)(int64_t, int64_t)) {
+  const auto y = node.output_dims(0);
+  const bool known = y.size() == 4 && y[2] > 0 && y[3] > 0;
+  return known && !pays(gain(y[2], y[3]))
+             ? message("tiles do not pay for ", y[2], " x ", y[3], " positions")
+             : "";
+}
+
 // Refuses a node for methods that are not exact.
 std::string refuse_inexact(const KernelRequest& node, int64_t side,
-                           bool (*pays)(int64_t height, int64_t width)) {
+                           bool (*gain)(int64_t height, int64_t width)) {
   if (!is_plain(node.precision()) && node.precision() != Precision::kFast &&
       node.precision() != Precision::kBfloat16)
     return "larger tiles are less exact than precision fp32";
@@ -314,16 +336,15 @@ std::string refuse_inexact(const KernelRequest& node, int64_t side,
   if (!why.empty()) return why;
   if (node.precision() == Precision::kBfloat16 && takes_bf16_dot(node))
     return "products of bfloat16 pairs are faster";
-  const auto y = node.output_dims(0);
-  const bool known = y.size() == 4 && y[2] > 0 && y[3] > 0;
-  if (known && !pays(y[2], y[3]))
-    return message("larger tiles do not pay for ", y[2], " x ", y[3], " positions");
-  return "";
+  return refuse_positions(node, gain);
 }
 
 }  // namespace
 
-std::string refuse_conv_winograd(const KernelRequest& node) { return refuse(node, 3); }
+std::string refuse_conv_winograd(const KernelRequest& node) {
+  std::string why = refuse(node, 3);
+  return why.empty() ? refuse_positions(node, tiles_of_2_pay) : why;
+}
 
 std::string refuse_conv_winograd_4x4(const KernelRequest& node) {
   return refuse_inexact(node, 3, tiles_of_4_pay);

@@ -9,6 +9,7 @@
 #include "providers/cpu/elements/ceil_div.h"
 #include "providers/cpu/elements/load.h"
 #include "providers/cpu/epilogue/in_float32.h"
+#include "providers/cpu/kernel/pays.h"
 #include "providers/cpu/kernels/conv/phases.h"
 #include "providers/cpu/kernels/conv/winograd/driver.h"
 #include "providers/cpu/kernels/conv/winograd/transforms.h"
@@ -143,9 +144,9 @@ std::string refuse_conv_transpose_winograd(const KernelRequest& node) {
       weights[3] != 2 * strides[1])
     return "the kernel is not twice as long as its strides";
   const int64_t channels = weights[0] / node.attr_int("group", 1);
-  if (channels < kLeastInputs || weights[1] < kLeastOutputs)
+  if (channels < kLeastInputs || !pays(weights[1] >= kLeastOutputs))
     return message("tiles are for many channels, not ", channels, " to ", weights[1]);
-  if (SnapshotNode::elements(weights) > kMostElements / kTileElements * kOut * kOut)
+  if (!pays(SnapshotNode::elements(weights) <= kMostElements / kTileElements * kOut * kOut))
     return "so many transformed weights take longer to read than they save";
   return "";
 }
