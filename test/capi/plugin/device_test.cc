@@ -272,8 +272,8 @@ TEST_P(DeviceTest, a_cache_is_written_there) {
   struct Releaser {
     void operator()(pfrt_state* p) const { api().state->release(p); }
   };
-  const pfrt_state_pair pair{sizeof(pfrt_state_pair), PFRT_STATE_IN_PLACE, 0, 0, str("past"),
-                             str("present"), 0};
+  const pfrt_state_pair pair{
+      sizeof(pfrt_state_pair), PFRT_STATE_IN_PLACE, 0, 0, str("past"), str("present"), 0};
   pfrt_state* raw = nullptr;
   ASSERT_TRUE(ok(api().state->create(s.get(), &pair, 1, &raw)));
   const std::unique_ptr<pfrt_state, Releaser> state(raw);

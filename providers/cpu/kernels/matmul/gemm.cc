@@ -21,7 +21,7 @@ constexpr int64_t kWideTileCols = 2048;  // for a few rows, which read lines of 
 // other pages, and shorter parts of them cost more than the memory's rate (2,048 of 4,096 columns:
 // 25 ms; 256: 80).
 constexpr int64_t kFarTileCols = 1024, kFarElements = 2 << 20, kWantedFarTiles = 4;
-constexpr int64_t kTransposed = 4;       // lines of k at a time
+constexpr int64_t kTransposed = 4;  // lines of k at a time
 constexpr int64_t kMinTileWork =
     1 << 20;  // multiply-adds below which a tile is not cut for parallelism
 constexpr int64_t kWantedTiles = 16;
