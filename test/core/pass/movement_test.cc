@@ -413,10 +413,11 @@ TEST(Conv, scales_that_overflow_weights_stay) {
 std::string pooled_network(PassGraph& g, const std::string& between, std::vector<Attribute> attrs,
                            std::vector<int64_t> pads) {
   const std::string c =
-      g.node("Conv", {g.input("x", {"N", "2", "9", "9"}), g.weights({3, 2, 3, 3})});
+      g.node("Conv", {g.input("x", {"N", "2", "9", "9"}), g.weights({8, 2, 3, 3})});
   const std::string a = g.node(between, {c}, std::move(attrs));
   g.output(g.node("Neg", {g.node("MaxPool", {a},
                                  {Attribute::of_ints("kernel_shape", {2, 2}),
+                                  Attribute::of_ints("strides", {2, 2}),
                                   Attribute::of_ints("pads", std::move(pads))})}));
   return g.optimised({{{"N", 1}}, {{"N", 2}}});
 }
