@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -51,7 +52,7 @@ class Generator final : public DepthwiseLoop, HasCodePages, Xbyak::CodeGenerator
   }
 
   bool write() {
-    if (Xbyak::GetError() == Xbyak::ERR_NONE) emit();  // else there is no memory to write to
+    emit();
     if (!seal(*this)) return false;
     code_ = getCode<decltype(code_)>();
     publish(s_.nchw16c ? "depthwise_nchw16c" : "depthwise_planes", CodeGenerator::getCode(),
@@ -371,6 +372,10 @@ std::shared_ptr<const DepthwiseLoop> DepthwiseLoop::make(const Shape& s) {
   if (width > kMostReach || reach > kMostReach / width) return nullptr;
   Xbyak::ClearError();
   const auto made = std::make_shared<Generator>(s);
+  if (Xbyak::GetError() == Xbyak::ERR_CANT_ALLOC) {
+    Xbyak::ClearError();
+    throw std::bad_alloc();
+  }
   return made->write() ? made : nullptr;
 }
 

@@ -24,7 +24,8 @@ class DepthwiseLoop {
   };
 
   // nullptr where the code would be too long or cannot be made executable, and for windows that
-  // other kernels take: strides of planes beyond 2, more than kMostTaps taps.
+  // other kernels take: strides of planes beyond 2, more than kMostTaps taps. Throws std::bad_alloc
+  // where memory is short, since other kernels may round otherwise.
   static constexpr int64_t kMostTaps = 49;
   static std::shared_ptr<const DepthwiseLoop> make(const Shape& shape);
   virtual ~DepthwiseLoop() = default;
