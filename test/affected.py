@@ -9,8 +9,8 @@ through every layer above. Where a file changed that no line knows (the build, t
 
 usage: affected.py [--about] BASE          tests to leave out, as CMake's PYFLAME_RT_LEAVE_OUT takes them
        affected.py --sources FOLDER BASE   sources of the folder that changed, or include something of ours that did, and
-                                           those beside them by which threads wait for each other, as
-                                           PYFLAME_RT_KERNELS_ANEW takes them
+                                           those by which threads wait for each other, as PYFLAME_RT_KERNELS_ANEW takes
+                                           them
        affected.py --folders BASE          folders that the change reaches
 """
 
@@ -25,7 +25,7 @@ from check_layers import INCLUDE, Layers  # noqa: E402
 ROOT = Path(__file__).resolve().parent.parent
 # Text that no test reads, beside what tests of pages name as theirs.
 UNREAD = (".ci/base", ".gitignore", ".gitattributes", ".editorconfig", "LICENSE")
-SYNCHRONISES = re.compile(r"std::(atomic(_ref)?|mutex|condition_variable|call_once|once_flag)\b")
+SYNCHRONISES = re.compile(r"std::(atomic(_ref)?|(timed_)?mutex|condition_variable|call_once|once_flag)\b")
 
 
 def changed_files(base):
@@ -78,8 +78,8 @@ def changed_sources(folder, files):
     """Sources of |folder| that are among |files|, or include one of them through whatever headers.
 
     The headers of include/ declare what others define, and nearly every source includes them: they make none new.
-    Where a folder has any, its sources that synchronise threads are among them: ThreadSanitizer, which would not see that
-    threads had waited for each other there, would report the others.
+    Sources that synchronise threads are always among them: ThreadSanitizer, which would not see that threads had waited
+    for each other there, would report what they do to memory afterwards.
     """
     found = {}
 
@@ -93,16 +93,19 @@ def changed_sources(folder, files):
         return found[path]
 
     sources = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / folder).rglob("*.cc"))
-    anew = {source for source in sources if touched(source)}
-    folders = {str(Path(source).parent) for source in anew}
-    return [source for source in sources
-            if source in anew or (str(Path(source).parent) in folders and synchronises(source))]
+    return [source for source in sources if touched(source) or synchronises(source)]
 
 
 def synchronises(source):
-    """Whether the source or its own header has something by which threads wait for each other."""
-    own = [ROOT / source, (ROOT / source).with_suffix(".h")]
-    return any(file.is_file() and SYNCHRONISES.search(file.read_text(encoding="utf-8")) for file in own)
+    """Whether the source, its own header or one that these include has something by which threads wait for each other."""
+    own = [text_of(source), text_of(Path(source).with_suffix(".h"))]
+    included = [text_of(header) for text in own for _, header in INCLUDE.findall(text)]
+    return any(SYNCHRONISES.search(text) for text in own + included)
+
+
+def text_of(path):
+    file = ROOT / path
+    return file.read_text(encoding="utf-8") if file.is_file() else ""
 
 
 def main(arguments):

@@ -40,11 +40,12 @@ def main(root):
     found = affected.changed_sources("providers/kit", {"providers/kit/node.h"})
     if found != ["providers/kit/node.cc"]:
         faults.append(f"sources that include providers/kit/node.h: {found}")
-    found = affected.changed_sources("providers/cpu", {"providers/cpu/measure/measure.cc"})
-    if not {"providers/cpu/measure/measure.cc", "providers/cpu/measure/team.cc"} <= set(found):
-        faults.append(f"threads that measure are synchronised by team.cc, which is not made anew: {found}")
-    if affected.changed_sources("providers/cpu", {"core/base/nothing.h"}):
-        faults.append("sources of kernels are made anew although none changed")
+    found = affected.changed_sources("providers/cpu", {"core/base/nothing.h"})
+    for source, by in [("measure/team.cc", "its own barrier"), ("program/varying_step.cc", "core/base/made_once.h")]:
+        if "providers/cpu/" + source not in found:
+            faults.append(f"threads wait for each other in {source}, by {by}, but it is not made anew")
+    if unneeded := [source for source in found if not affected.synchronises(source)]:
+        faults.append(f"sources of kernels are made anew although none changed: {unneeded}")
     print("\n".join(faults) or f"{len(CASES)} changes reach what they should")
     return bool(faults)
 
