@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
 
 namespace pfrt_test {
 namespace {
@@ -376,10 +377,9 @@ void add_texts(std::vector<LongStep>& all) {
                  "",
                  {words({kTexts})},
                  {text("case_change_action", "UPPER"), texts("stopwords", {"a", "the"})}});
-  std::vector<std::string> many(100'000);
-  for (size_t i = 0; i < many.size(); ++i) many[i] = "stop" + std::to_string(i);
-  all.push_back(
-      {"StringNormalizer", "many stop words", "", {words({kTexts})}, {texts("stopwords", many)}});
+  LongAttr many = texts("stopwords", {});
+  many.made_strings = 100'000;
+  all.push_back({"StringNormalizer", "many stop words", "", {words({kTexts})}, {many}});
   all.push_back({"StringSplit", "", "", {words({kTexts})}, {}, 2});
   all.push_back({"StringSplit", "one long text", "", {filled(kText, {}, Fill::kWords)}, {}, 2});
   all.push_back({"StringConcat", "", "", {words({kTexts}), words({kTexts})}});
@@ -438,17 +438,20 @@ void add_learned(std::vector<LongStep>& all) {
 
 }  // namespace
 
-std::vector<LongStep> long_steps() {
-  std::vector<LongStep> all;
-  add_products(all);
-  add_windows(all);
-  add_sequences(all);
-  add_lines(all);
-  add_moves(all);
-  add_elements(all);
-  add_texts(all);
-  add_learned(all);
-  return all;
+const std::vector<LongStep>& long_steps() {
+  static const std::vector<LongStep> steps = [] {
+    std::vector<LongStep> all;
+    add_products(all);
+    add_windows(all);
+    add_sequences(all);
+    add_lines(all);
+    add_moves(all);
+    add_elements(all);
+    add_texts(all);
+    add_learned(all);
+    return all;
+  }();
+  return steps;
 }
 
 std::string name_of(const LongStep& step) {
@@ -597,6 +600,7 @@ pfrt_status* graph_of(const pfrt_api& api, const LongStep& step, pfrt_graph** ou
   for (const std::string& name : made) outputs.push_back(view(name));
   std::vector<pfrt_attr> attrs;
   std::vector<std::vector<pfrt_string>> lists;
+  std::deque<std::string> stop_words;
   lists.reserve(step.attrs.size());
   for (const LongAttr& a : step.attrs) {
     pfrt_attr attr{};
@@ -610,8 +614,10 @@ pfrt_status* graph_of(const pfrt_api& api, const LongStep& step, pfrt_graph** ou
     attr.floats = a.floats.data();
     lists.emplace_back();
     for (const std::string& s : a.strings) lists.back().push_back(view(s));
+    for (size_t i = 0; i < a.made_strings; ++i)
+      lists.back().push_back(view(stop_words.emplace_back("stop" + std::to_string(i))));
     attr.strings = lists.back().data();
-    attr.count = std::max({a.ints.size(), a.floats.size(), a.strings.size()});
+    attr.count = std::max({a.ints.size(), a.floats.size(), lists.back().size()});
     attrs.push_back(attr);
   }
   pfrt_node node{};

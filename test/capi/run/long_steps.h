@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -46,6 +45,7 @@ struct LongAttr {
   std::vector<int64_t> ints = {};
   std::vector<float> floats = {};
   std::vector<std::string> strings = {};
+  size_t made_strings = 0;  // so many, made with the graph, in place of |strings|
 };
 
 struct LongStep {
@@ -55,10 +55,9 @@ struct LongStep {
   int outputs = 1;
 };
 
-std::vector<LongStep> long_steps();
+const std::vector<LongStep>& long_steps();
 // Returns a name such as "MatMul of float64".
 std::string name_of(const LongStep& step);
-inline void PrintTo(const LongStep& step, std::ostream* out) { *out << name_of(step); }
 
 // These make the graph of the step, and a value for an input. The caller releases the statuses.
 pfrt_status* graph_of(const pfrt_api& api, const LongStep& step, pfrt_graph** out_graph);
