@@ -272,13 +272,14 @@ bool Gemm<T>::multiply_rows(const Run& run, const GemmTile& t, int64_t k0, int64
   constexpr float kZeros[PanelMicrokernel::kPanel] = {};
   const int64_t panel = micro_->cols, half_panel = micro_->half_cols;
   PanelMicrokernel::Blocks p{};
-  if (panels_ == nullptr || t.cols < half_panel || kn < kLeastDepthOfRows) return false;
-  if (ldc >= kFarRow && kn < kLeastDepthOfFarRows) return false;
+  if (panels_ == nullptr || t.cols < half_panel || k_ < kLeastDepthOfRows) return false;
+  if (ldc >= kFarRow && k_ < kLeastDepthOfFarRows) return false;
   const float* const rows = a.lines_in_place(t.row, 0, &p.a_row);
   if (rows == nullptr) return false;
   const float* const lines = b.in_place(t.col, 0, &p.b_row);
   const bool packs =
-      lines == nullptr || (t.rows > micro_->rows && !PanelMicrokernel::stays_near(p.b_row, kn));
+      lines == nullptr ||
+      (t.rows > micro_->rows && !PanelMicrokernel::stays_near(p.b_row, std::min(kDepth, k_)));
   const int64_t parts = ceil_div(t.rows, kRowsTogether);
   const int64_t together = ceil_div(ceil_div(t.rows, parts), micro_->rows) * micro_->rows;
   for (int64_t i = 0; i < t.rows; i += together) {
@@ -289,7 +290,7 @@ bool Gemm<T>::multiply_rows(const Run& run, const GemmTile& t, int64_t k0, int64
       // with the last pass, since that is when those are complete.
       const bool again = first != j;
       const int64_t count = std::min(panel, t.cols), from = std::min(j, t.cols - count);
-      float* const packed = scratch + (count < panel ? 0 : j * kn);
+      float* const packed = scratch + (k_ > kDepth || count < panel ? 0 : j * kn);
       for (int64_t k = again ? 0 : k0; k < k0 + kn && (!again || k0 + kn == k_); k += kDepth) {
         PanelMicrokernel::Blocks part = p;
         part.depth = std::min(kDepth, k_ - k);
