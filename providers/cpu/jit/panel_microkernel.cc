@@ -6,6 +6,9 @@
 //   r13  bytes to the second panel of B                     r15  what is fetched next
 //   r12  with more than two panels, and so with few rows: bytes to the fourth
 //   r14  where the next chain's sums go, from rsp on: kSlots times all sums
+// Where B is not packed there is one chunk:
+//   r13  bytes from row to row of B     r8  A's row block     rdx  row blocks left
+//   r9, r14  C, bytes from row to row   r15, rbp  |start|, bytes from row to row
 #include "providers/cpu/jit/panel_microkernel.h"
 
 #include <algorithm>
@@ -34,17 +37,21 @@ static_assert(PanelMicrokernel::kAheadLine * sizeof(float) == kLine);
 
 class Generator final : public Xbyak::CodeGenerator {
  public:
-  enum class Kind { kRows, kPackedRows, kStreams };
+  enum class Kind { kRows, kPackedRows, kStreams, kPlain };
 
   Generator(uint8_t* pages, bool wide, bool bf16, int64_t rows, int64_t vectors, Kind kind)
       : CodeGenerator(kCapacity, pages),
         wide_(wide),
         bf16_(bf16),
         streams_(kind == Kind::kStreams),
+        plain_(kind == Kind::kPlain),
         k_step_(kind == Kind::kPackedRows ? kPanel : 1),
         rows_(static_cast<int>(rows)),
         vectors_(static_cast<int>(vectors)) {
-    product();
+    if (plain_)
+      plain_product();
+    else
+      product();
   }
 
  private:
@@ -109,7 +116,8 @@ class Generator final : public Xbyak::CodeGenerator {
     if (streams_ && vectors_ * lanes() > kPanel) return multiply_streams(k, fresh);
     if (streams_) prefetcht0(ptr[rsi + static_cast<size_t>(k * kPanel * 4 + kFetched)]);
     for (int v = 0; v < vectors_; ++v)
-      vmovups(column(v), of_vector(rsi, r13, r12, v, k * kPanel * 4));
+      vmovups(column(v), of_vector(rsi, r13, r12, v, plain_ ? 0 : k * kPanel * 4));
+    if (plain_) add(rsi, r13);
     for (int r = 0; r < rows_; ++r) {
       if (!broadcasts()) vbroadcastss(element(r), ptr[of_row(r, k)]);
       for (int v = 0; v < vectors_; ++v) {
@@ -169,7 +177,7 @@ class Generator final : public Xbyak::CodeGenerator {
     }
   }
 
-  int fetches() const { return streams_ ? 0 : std::max(1, vectors_ * lanes() / kPanel); }
+  int fetches() const { return streams_ || plain_ ? 0 : std::max(1, vectors_ * lanes() / kPanel); }
 
   void several(bool fresh) {
     for (int i = 0; i < fetches(); ++i) prefetcht1(ptr[r15 + static_cast<size_t>(i * kLine)]);
@@ -181,15 +189,19 @@ class Generator final : public Xbyak::CodeGenerator {
   void advance(int k) {
     const Xbyak::Reg64 base[] = {rax, r10, r11, r12};
     for (int i = 0; i < bases(); ++i) add(base[i], static_cast<uint32_t>(4 * k_step_ * k));
-    add(rsi, static_cast<uint32_t>(4 * kPanel * k));
+    if (!plain_) add(rsi, static_cast<uint32_t>(4 * kPanel * k));
   }
 
   // |rcx| becomes the k of the chunk.
   void find_chunk() {
-    const Xbyak::Reg64 base[] = {rax, r10, r11, r12};
     mov(rax, ptr[r9]);
     shl(rax, 2);
     add(rax, arg(offsetof(Blocks, a)));
+    find_bases();
+  }
+
+  void find_bases() {
+    const Xbyak::Reg64 base[] = {rax, r10, r11, r12};
     for (int i = 1; i < bases(); ++i) {
       lea(base[i], ptr[base[i - 1] + rbx * 2]);
       add(base[i], rbx);
@@ -306,6 +318,57 @@ class Generator final : public Xbyak::CodeGenerator {
     ret();
   }
 
+  // A small product takes little longer than what is done once for each block of rows.
+  void plain_product() {
+    const Xbyak::Reg64 saved[] = {rbx, rbp, r12, r13, r14, r15};
+    for (const Xbyak::Reg64& reg : saved) push(reg);
+    const auto load = [&](const Xbyak::Reg64& to, size_t offset, bool bytes) {
+      mov(to, arg(offset));
+      if (bytes) shl(to, 2);
+    };
+    load(rbx, offsetof(Blocks, a_row), true);
+    load(r13, offsetof(Blocks, b_row), true);
+    load(r8, offsetof(Blocks, a), false);
+    load(rdx, offsetof(Blocks, row_blocks), false);
+    load(r9, offsetof(Blocks, c), false);
+    load(r14, offsetof(Blocks, c_row), true);
+    load(r15, offsetof(Blocks, start), false);
+    load(rbp, offsetof(Blocks, start_row), true);
+    test(r15, r15);
+    cmovz(r15, r9);
+    cmovz(rbp, r14);
+
+    Xbyak::Label row_block;
+    L(row_block);
+    mov(rsi, arg(offsetof(Blocks, b)));
+    mov(rax, r8);
+    find_bases();
+    clear_sums();
+    multiply_chunk();
+    for (int r = 0; r < rows_; ++r) {
+      const auto at = [&](const Xbyak::Reg64& base, int v) {
+        return ptr[base + static_cast<size_t>(v * 4 * lanes())];
+      };
+      for (int v = 0; v < vectors_; ++v) vaddps(sum(r, v), sum(r, v), at(r15, v));
+      for (int v = 0; v < vectors_; ++v) vmovups(at(r9, v), sum(r, v));
+      add(r15, rbp);
+      add(r9, r14);
+    }
+    imul(rax, rbx, rows_);
+    add(r8, rax);
+    dec(rdx);
+    jg(row_block, T_NEAR);
+
+    mov(arg(offsetof(Blocks, a)), r8);
+    mov(arg(offsetof(Blocks, c)), r9);
+    cmp(qword[rdi + offsetof(Blocks, start)], 0);
+    cmovz(r15, arg(offsetof(Blocks, start)));
+    mov(arg(offsetof(Blocks, start)), r15);
+    for (size_t i = std::size(saved); i-- > 0;) pop(saved[i]);
+    vzeroupper();
+    ret();
+  }
+
   // Stores reach the cache in program order. Without this, stores of sums to the stack would wait
   // for lines of C that come from memory.
   void fetch_lines_of_c() {
@@ -365,7 +428,7 @@ class Generator final : public Xbyak::CodeGenerator {
     mov(arg(offsetof(Blocks, start)), rax);
   }
 
-  const bool wide_, bf16_, streams_;
+  const bool wide_, bf16_, streams_, plain_;
   const int k_step_;  // elements of A from k to k
   const int rows_, vectors_;
 };
@@ -400,12 +463,16 @@ class PanelMicrokernelSet {
     const PanelMicrokernel& m = microkernel_;
     return write(m, PanelMicrokernel::kOne, 1) &&
            (m.half_rows_ == 0 || write(m, PanelMicrokernel::kHalf, 1)) &&
-           (m.packed_rows_ == 0 || write(m, PanelMicrokernel::kPacked, 1));
+           (m.packed_rows_ == 0 || write(m, PanelMicrokernel::kPacked, 1)) &&
+           (!m.takes_plain() ||
+            (write(m, PanelMicrokernel::kPlain, 1) && write(m, PanelMicrokernel::kPlainHalf, 1)));
   }
 
   static PanelMicrokernel::Form of_one_row(PanelMicrokernel::Form form) {
     switch (form) {
       case PanelMicrokernel::kHalf:
+      case PanelMicrokernel::kPlain:
+      case PanelMicrokernel::kPlainHalf:
         return form;
       case PanelMicrokernel::kPacked:
       case PanelMicrokernel::kTwoPacked:
@@ -430,16 +497,20 @@ class PanelMicrokernelSet {
                                       [kCapacity];
     using Kind = Generator::Kind;
     const bool packed = of_one_row(form) == PanelMicrokernel::kPacked;
-    const Kind kind = packed                                ? Kind::kPackedRows
-                      : form == PanelMicrokernel::kStreamed ? Kind::kStreams
-                                                            : Kind::kRows;
-    const int64_t vectors =
-        form == PanelMicrokernel::kHalf ? 1 : panels(m, form, rows) * (m.wide_ ? 1 : 2);
+    const bool plain_half = form == PanelMicrokernel::kPlainHalf;
+    const Kind kind = packed                                           ? Kind::kPackedRows
+                      : form == PanelMicrokernel::kStreamed            ? Kind::kStreams
+                      : plain_half || form == PanelMicrokernel::kPlain ? Kind::kPlain
+                                                                       : Kind::kRows;
+    const int64_t vectors = form == PanelMicrokernel::kHalf || plain_half
+                                ? 1
+                                : panels(m, form, rows) * (m.wide_ ? 1 : 2);
     Xbyak::ClearError();
     Generator generator(pages[m.pairs_ ? 2 : m.wide_][form][rows - 1], m.wide_, m.pairs_, rows,
                         vectors, kind);
     if (!seal(generator)) return nullptr;
-    constexpr const char* kNames[] = {"1", "2", "half", "streams", "packed_1", "packed_2"};
+    constexpr const char* kNames[] = {"1",        "2",        "half",  "streams",
+                                      "packed_1", "packed_2", "plain", "plain_half"};
     char name[64];
     std::snprintf(name, sizeof name, "%s_%s_%dx%s", m.pairs_ ? "bf16_dot" : "panel_matmul",
                   m.wide_ ? "avx512" : "avx2", static_cast<int>(rows), kNames[form]);
@@ -449,6 +520,10 @@ class PanelMicrokernelSet {
 
   PanelMicrokernel microkernel_;
 };
+
+void PanelMicrokernel::run_plain(int64_t rows, bool half, Blocks& blocks) const {
+  run_form(half ? kPlainHalf : kPlain, row_blocks(rows, half ? half_rows_ : rows_), blocks);
+}
 
 void PanelMicrokernel::run_first(Form form, int64_t rows, Blocks& blocks) const {
   try {

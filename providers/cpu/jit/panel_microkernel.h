@@ -40,6 +40,7 @@ class PanelMicrokernel {
     int64_t chain;  // chunks; |chunks| is a multiple of it
     const float* b;
     int64_t b_panel;
+    int64_t b_row;  // of run_plain: the element is b[k * b_row + column]
     float* c;
     int64_t c_row, c_panel;
     // The sums are added to these, 16 a panel, rows |start_row| apart; null: to what C holds.
@@ -109,11 +110,34 @@ class PanelMicrokernel {
   void run_half(const RowBlocks& row_blocks, Blocks& blocks) const {
     run_form(kHalf, row_blocks, blocks);
   }
+  // Whether 16 columns of |depth| lines, |row| elements apart, stay in the first-level cache while
+  // rows are multiplied by them: lines a multiple of a power of two apart share its sets.
+  static bool stays_near(int64_t row, int64_t depth) {
+    constexpr int64_t kWay = 4096, kLine = 64, kWays = 4;
+    const int64_t bytes = row * static_cast<int64_t>(sizeof(float));
+    return depth <= kWays * kWay / std::clamp(bytes & -bytes, kLine, kWay);
+  }
+  // Whether there is run_plain.
+  bool takes_plain() const { return half_rows_ > 0; }
+  // Multiplies row blocks of up to rows() rows by 16 columns of a B that is not packed, or of up to
+  // half_rows() rows by 8 columns: one chunk, A's first row at |a|. The bits are those of run.
+  void run_plain(int64_t rows, bool half, Blocks& blocks) const;
 
  private:
   friend class PanelMicrokernelSet;
-  // Forms of the code: a panel, two, half of one, several streams; a panel and two for packed rows.
-  enum Form : uint8_t { kOne, kTwo, kHalf, kStreamed, kPacked, kTwoPacked, kForms };
+  // Forms of the code: a panel, two, half of one, several streams; a panel and two for packed rows;
+  // a panel's columns and half as many where they are not packed.
+  enum Form : uint8_t {
+    kOne,
+    kTwo,
+    kHalf,
+    kStreamed,
+    kPacked,
+    kTwoPacked,
+    kPlain,
+    kPlainHalf,
+    kForms
+  };
   static constexpr int64_t kMostPackedRows = 8;
 
   void run_form(Form form, const RowBlocks& row_blocks, Blocks& blocks) const {

@@ -44,6 +44,8 @@ struct AttentionMask {
   pfrt_dtype dtype = PFRT_DTYPE_UNSET;
   bool replaces = false;
   int64_t columns = 0, batch = 0, head = 0, row = 0, column = 1;
+
+  int64_t at(int64_t b, int64_t h, int64_t r) const { return b * batch + h * head + r * row; }
 };
 
 // The stage of the computation that the output of scores shows.

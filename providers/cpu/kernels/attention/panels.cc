@@ -34,6 +34,7 @@ constexpr int64_t kMostRows = 128, kLeastRowsOfFewHeads = 8;
 constexpr int64_t kWantedTasks = 8;  // of several workers
 // Rows that are computed together read the keys that any of them sees; weights hide the others.
 constexpr int64_t kTogether = 24, kTogetherCausal = 12;
+constexpr int64_t kMostTogether = 64;  // of a few keys, so that their scores stay in the cache
 
 constexpr float kNothing = -std::numeric_limits<float>::infinity();
 
@@ -67,13 +68,18 @@ class PanelAttend {
     all_rows_ = group_ * f_.q_len;
     joined_ = joins_past(f_);
     rows_ = division(1).rows;
-    together_ = f_.causal || f_.left >= 0 || f_.right >= 0 ? kTogetherCausal : kTogether;
     q_chunks_ = Chunks::equal(f_.head);
+    s_row_ = std::min(kKeys, padded(f_.total));
+    const bool all = !f_.causal && f_.left < 0 && f_.right < 0;
+    together_ = all ? kTogether : kTogetherCausal;
+    brief_ = all && microkernel_->takes_plain() && f_.total <= kChain && f_.head <= kChain &&
+             f_.v_head % (kPanel / 2) == 0;
+    if (brief_) together_ = ceil_div(rows_, ceil_div(rows_, kMostTogether));
     v_width_ = padded(f_.v_head);
     k_at_ = padded(rows_ * f_.head);
     v_at_ = k_at_ + kKeys * f_.head;
     scores_at_ = v_at_ + kKeys * v_width_;
-    y_at_ = scores_at_ + together_ * kKeys;
+    y_at_ = scores_at_ + together_ * s_row_;
     mask_at_ = y_at_ + rows_ * v_width_;
     bytes_ = static_cast<uint64_t>(mask_at_ + kKeys) * sizeof(float);
   }
@@ -89,7 +95,7 @@ class PanelAttend {
     const std::vector<uint8_t> wild = heads_with_wild_scores(run, f_, reach);
     const Division by = division(run.workers());
     run.parallel(f_.batch * f_.kv_heads * by.blocks, [&](int64_t i, uint32_t worker) {
-      Task task{};
+      Task task;
       const int64_t head = i / by.blocks;
       task.batch = head / f_.kv_heads;
       task.kv_head = head % f_.kv_heads;
@@ -98,13 +104,16 @@ class PanelAttend {
       task.special = !special.empty() && special[static_cast<size_t>(head)] != 0;
       task.wild = !wild.empty() && wild[static_cast<size_t>(head)] != 0;
       task.pairs = run.precision() == Precision::kBfloat16 && pair_microkernel_ != nullptr;
-      compute(run, reach[static_cast<size_t>(task.batch)], sinks, task, run.scratch<float>(worker));
+      const Reach& reached = reach[static_cast<size_t>(task.batch)];
+      task.brief = brief_ && !task.pairs && f_.all(reached).end >= kPanel / 2;
+      compute(run, reached, sinks, task, run.scratch<float>(worker));
     });
     return run.stop();
   }
 
  private:
   struct Row {
+    int64_t head, query;
     KeyRange seen;
     float most;
     double sum;
@@ -115,6 +124,7 @@ class PanelAttend {
     bool special;  // values that some row does not see hold NaN or infinity
     bool wild;     // a score that some row does not see may be NaN or infinite: all are computed
     bool pairs;    // products are those of pairs
+    bool brief;    // see multiply_brief
     std::array<Row, kMostRows> rows;
   };
   // A few rows, and of a block of keys those that some of the rows see.
@@ -136,13 +146,7 @@ class PanelAttend {
     return {blocks, ceil_div(all_rows_, blocks)};
   }
 
-  // Rows of a task are the queries of one head, then those of the next.
-  int64_t head_of(const Task& t, int64_t row) const {
-    return t.kv_head * group_ + (t.first + row) / f_.q_len;
-  }
-  int64_t query_of(const Task& t, int64_t row) const { return (t.first + row) % f_.q_len; }
-
-  KeyRange seen_by(const Task& t, int64_t first, int64_t count) const {
+  [[gnu::noinline]] KeyRange seen_by(const Task& t, int64_t first, int64_t count) const {
     KeyRange keys{f_.total, 0};
     for (int64_t r = first; r < first + count; ++r) {
       const KeyRange& seen = t.rows[static_cast<size_t>(r)].seen;
@@ -174,9 +178,9 @@ class PanelAttend {
     const bool in_place = f_.y.dtype == PFRT_DTYPE_FLOAT32;
     for (int64_t r = 0; r < t.count; ++r) {
       float* const y = scratch + y_at_ + r * v_width_;
-      const int64_t at = f_.y.at(t.batch, head_of(t, r), query_of(t, r));
-      float* const to = in_place ? run.output<float>(0) + at : y;
       const Row& row = t.rows[static_cast<size_t>(r)];
+      const int64_t at = f_.y.at(t.batch, row.head, row.query);
+      float* const to = in_place ? run.output<float>(0) + at : y;
       // The sum is still 0 and the result NaN if every score that the query sees is -infinity.
       if (f_.nan_is_zero ? row.sum > 0 : row.sum != 0 || row.sees) {
         math_.scale(y, to, f_.v_head, 1 / row.sum);
@@ -204,23 +208,32 @@ class PanelAttend {
 
   void begin_rows(const Run& run, const Reach& reach, std::span<const float> sinks, Task& t,
                   float* scratch) const {
-    const float scale = static_cast<float>(f_.scale);
+    // Rows of a task are the queries of one head, then those of the next.
+    int64_t head = t.kv_head * group_ + t.first / f_.q_len, query = t.first % f_.q_len;
     for (int64_t r = 0; r < t.count; ++r) {
-      float* const q = scratch + r * f_.head;
-      const int64_t at = f_.q.at(t.batch, head_of(t, r), query_of(t, r));
-      const float* from = q;
-      if (f_.q.dtype == PFRT_DTYPE_FLOAT32)
-        from = run.input<float>(0) + at;
-      else
-        load_fn<float>(f_.q.dtype)(q, run.input(0), at, 1, f_.head);
-      for (int64_t i = 0; i < f_.head; ++i) q[i] = from[i] * scale;
-      pair_row(t.pairs, q, f_.head);
-      const float sink = sinks[static_cast<size_t>(head_of(t, r))];
+      if (!reads_queries(t))
+        load_query(run, t, f_.q.at(t.batch, head, query), scratch + r * f_.head);
+      const float sink = sinks[static_cast<size_t>(head)];
       t.rows[static_cast<size_t>(r)] = {
-          t.wild ? f_.all(reach) : f_.visible(reach, query_of(t, r)), sink,
-          sink == kNothing ? 0.0 : static_cast<double>(std::exp(sink - sink)), false};
+          head,
+          query,
+          t.wild ? f_.all(reach) : f_.visible(reach, query),
+          sink,
+          sink == kNothing ? 0.0 : static_cast<double>(std::exp(sink - sink)),
+          false};
+      if (++query == f_.q_len) query = 0, ++head;
     }
-    std::fill_n(scratch + y_at_, t.count * v_width_, 0.0f);
+    if (!t.brief) std::fill_n(scratch + y_at_, t.count * v_width_, 0.0f);
+  }
+
+  [[gnu::noinline]] void load_query(const Run& run, const Task& t, int64_t at, float* q) const {
+    const float* from = q;
+    if (f_.q.dtype == PFRT_DTYPE_FLOAT32)
+      from = run.input<float>(0) + at;
+    else
+      load_fn<float>(f_.q.dtype)(q, run.input(0), at, 1, f_.head);
+    math_.scale(from, q, f_.head, f_.scale);
+    pair_row(t.pairs, q, f_.head);
   }
 
   // Packs keys and values [begin, end) to their places in the block that starts at |block|.
@@ -231,9 +244,12 @@ class PanelAttend {
     const StridedSource<float> keys(k.data, k.dtype, k.offset, k.row, 1);
     for (int64_t i = begin; i < end; i += kPanel) {
       float* const panel = scratch + k_at_ + (i - block) * f_.head;
-      keys.pack(panel, kPanel, i, std::min(kPanel, end - i), 0, f_.head);
+      const int64_t first = t.brief ? brief_panel(i, end) : i;
+      keys.pack(panel, kPanel, first, std::min(kPanel, end - first), 0, f_.head);
       if (t.pairs) pair_lines(panel, f_.head, reinterpret_cast<uint32_t*>(panel));
+      if (reads_queries(t)) math_.scale(panel, panel, kPanel * f_.head, f_.scale);
     }
+    if (t.brief && reads_values(v, end)) return;
     const StridedSource<float> values(v.data, v.dtype, v.offset, 1, v.row);
     for (int64_t j = 0; j < f_.v_head; j += kPanel) {
       float* const panel = scratch + v_at_ + j * kKeys;
@@ -251,25 +267,79 @@ class PanelAttend {
     const int64_t begin = p.begin - p.block, count = p.end - p.begin;
     PanelMicrokernel::Blocks s{};
     s.a = scratch + p.row * f_.head, s.a_row = f_.head;
+    if (reads_queries(t)) {
+      const Row& first = t.rows[static_cast<size_t>(p.row)];
+      s.a = run.input<float>(0) + f_.q.at(t.batch, first.head, first.query), s.a_row = f_.q.row;
+    }
     s.b = scratch + k_at_ + begin * f_.head, s.b_panel = kPanel * f_.head;
-    s.c = scores, s.c_row = kKeys;
-    multiply(p.rows, count, t.pairs ? bf16_pairs(f_.head) : f_.head,
-             t.pairs ? v_chunks_ : q_chunks_, true, s, t.pairs);
-    for (int64_t r = 0; r < p.rows; ++r)
-      weigh(run, reach, t, p, r, scores + r * kKeys, scratch + y_at_ + (p.row + r) * v_width_,
-            scratch + mask_at_);
+    s.c = scores, s.c_row = s_row_;
+    if (t.brief)
+      multiply_brief(p.rows, count, f_.head, true, s);
+    else
+      multiply(p.rows, count, t.pairs ? bf16_pairs(f_.head) : f_.head,
+               t.pairs ? v_chunks_ : q_chunks_, true, s, t.pairs);
+    std::array<Weighed, kMostTogether> seen;
+    std::array<LineMath::Scores, kMostTogether> lines;
+    for (size_t r = 0; r < static_cast<size_t>(p.rows); ++r) {
+      lines[r].x = scores + static_cast<int64_t>(r) * s_row_;
+      seen[r] = add_mask_to(run, reach, t, p, static_cast<int64_t>(r), lines[r], scratch);
+    }
+    if (math_.weigh != nullptr)
+      math_.weigh(lines.data(), p.rows, f_.mask.replaces ? kVanishes<float> : std::nanf(""));
+    for (size_t r = 0; r < static_cast<size_t>(p.rows); ++r)
+      weigh(t, p, static_cast<int64_t>(r), lines[r], seen[r], scratch);
     PanelMicrokernel::Blocks y{};
-    y.a = scores, y.a_row = kKeys;
+    y.a = scores, y.a_row = s_row_;
     y.b = scratch + v_at_ + (t.pairs ? begin / 2 : begin) * kPanel, y.b_panel = kPanel * kKeys;
     y.c = scratch + y_at_ + p.row * v_width_, y.c_row = v_width_;
+    if (t.brief) {
+      const CachedRows v = cached_rows(run, f_, t.batch, t.kv_head, true);
+      if (reads_values(v, count)) {
+        y.b = static_cast<const float*>(v.data) + v.offset, y.b_panel = kPanel;
+        y.b_row = v.row;
+      }
+      return multiply_brief(p.rows, f_.v_head, count, false, y);
+    }
     multiply(p.rows, f_.v_head, t.pairs ? bf16_pairs(count) : count,
              t.pairs ? pair_chunks_ : v_chunks_, false, y, t.pairs);
   }
 
+  // With a few keys that all queries see, one call multiplies all rows by a panel. Its columns are
+  // whole: the last keys are packed together with some before them, |end| keys in all.
+  static int64_t brief_panel(int64_t i, int64_t end) {
+    return end < kPanel ? 0 : std::min(i, end - kPanel);
+  }
+  // Queries are multiplied where they lie, and keys by the scale instead.
+  bool reads_queries(const Task& t) const {
+    return t.brief && group_ == 1 && f_.q.dtype == PFRT_DTYPE_FLOAT32;
+  }
+  // Values are multiplied where they lie.
+  static bool reads_values(const CachedRows& v, int64_t keys) {
+    return v.dtype == PFRT_DTYPE_FLOAT32 && PanelMicrokernel::stays_near(v.row, keys);
+  }
+  // |columns| are 8 or more, a multiple of 8 unless they are |keys|.
+  [[gnu::noinline]] void multiply_brief(int64_t rows, int64_t columns, int64_t depth, bool keys,
+                                        const PanelMicrokernel::Blocks& p) const {
+    constexpr float kZeros[kPanel] = {};
+    for (int64_t j = 0; j < columns;) {
+      const bool half = columns - j <= kPanel / 2 || columns < kPanel;
+      const int64_t width = half ? kPanel / 2 : kPanel, first = std::min(j, columns - width);
+      PanelMicrokernel::Blocks part = p;
+      part.depth = depth;
+      if (part.b_row == 0) part.b_row = kPanel;
+      part.b += j / kPanel * p.b_panel + (keys ? first - brief_panel(j, columns) : 0);
+      part.c += first;
+      part.start = kZeros;
+      microkernel_->run_plain(rows, half, part);
+      j = first + width;
+    }
+  }
+
   // Multiplies by the panels of |columns|; the result is added to C unless |from_zero|. Of what is
   // behind the last column some may be written.
-  void multiply(int64_t rows, int64_t columns, int64_t depth, const Chunks& chunks, bool from_zero,
-                PanelMicrokernel::Blocks p, bool pairs) const {
+  [[gnu::noinline]] void multiply(int64_t rows, int64_t columns, int64_t depth,
+                                  const Chunks& chunks, bool from_zero, PanelMicrokernel::Blocks p,
+                                  bool pairs) const {
     const PanelMicrokernel& microkernel = pairs ? *pair_microkernel_ : *microkernel_;
     constexpr float kZeros[PanelMicrokernel::kMostPanels * kPanel] = {};
     p.offsets = chunks.offsets.data();
@@ -298,37 +368,72 @@ class PanelAttend {
     }
   }
 
-  // Turns scores to weights: |x| begins with the first key of |p|. Earlier sums, |y| among them,
-  // are scaled down to the largest score so far.
-  void weigh(const Run& run, const Reach& reach, Task& t, const RowBlock& p, int64_t r, float* x,
-             float* y, float* scratch) const {
-    Row& row = t.rows[static_cast<size_t>(p.row + r)];
+  // Scores [begin, end) of a row are of keys that it sees.
+  struct Weighed {
+    int64_t begin, end;
+    bool at_once;  // by LineMath::weigh
+  };
+  // Prepares a row's scores, which begin with the first key of |p|, for LineMath::weigh, or does as
+  // much itself where that cannot.
+  Weighed add_mask_to(const Run& run, const Reach& reach, const Task& t, const RowBlock& p,
+                      int64_t r, LineMath::Scores& line, float* scratch) const {
+    const Row& row = t.rows[static_cast<size_t>(p.row + r)];
     const int64_t count = p.end - p.begin;
+    float* const x = line.x;
     int64_t begin = std::clamp<int64_t>(row.seen.begin - p.begin, 0, count);
     int64_t end = std::clamp<int64_t>(row.seen.end - p.begin, begin, count);
     if (f_.softcap > 0) {
       const float cap = static_cast<float>(f_.softcap);
       for (int64_t i = begin; i < end; ++i) x[i] = cap * std::tanh(x[i] / cap);
     }
+    const bool at_once = math_.weigh != nullptr && begin == 0;
+    line.mask = nullptr;
     if (f_.mask.input != PFRT_NO_INDEX) {
-      end = std::clamp(f_.mask.columns - p.begin, begin, end);
-      const ScoreRow at{t.batch, head_of(t, p.row + r), query_of(t, p.row + r), p.begin + begin};
-      if (!add_mask(run, f_.mask, math_, at, x + begin, end - begin, scratch)) end = begin;
+      const AttentionMask& m = f_.mask;
+      end = std::clamp(m.columns - p.begin, begin, end);
+      if (at_once && !t.wild && m.dtype == PFRT_DTYPE_FLOAT32 && m.column == 1) {
+        line.mask = run.input<float>(m.input) + m.at(t.batch, row.head, row.query) + p.begin;
+      } else {
+        const ScoreRow at{t.batch, row.head, row.query, p.begin + begin};
+        if (!add_mask(run, m, math_, at, x + begin, end - begin, scratch + mask_at_)) end = begin;
+      }
     }
-    if (t.wild) add_hiding(f_.visible(reach, query_of(t, p.row + r)), p.begin, x, end);
-    row.sees |= begin < end;
-    const float most = math_.greatest(x + begin, end - begin, row.most);
-    if (most == kNothing) end = begin;
+    if (t.wild) add_hiding(f_.visible(reach, row.query), p.begin, x, end);
+    line.n = at_once ? end : 0;
+    line.most = row.most, line.sum = 0;
+    return {begin, end, at_once && end > 0};
+  }
+
+  // Turns scores to weights. Earlier sums, |y| among them, are scaled down to the largest score so
+  // far.
+  void weigh(Task& t, const RowBlock& p, int64_t r, const LineMath::Scores& line,
+             const Weighed& seen, float* scratch) const {
+    Row& row = t.rows[static_cast<size_t>(p.row + r)];
+    const int64_t count = p.end - p.begin, begin = seen.begin;
+    int64_t end = seen.end;
+    float* const x = line.x;
+    float most = line.most;
+    double sum = line.sum;
+    if (seen.at_once && most != kNothing) {
+      row.sees = true;
+    } else {
+      if (line.mask != nullptr && math_.greatest(line.mask, end, kNothing) == kNothing) end = begin;
+      row.sees |= begin < end;
+      most = math_.greatest(x + begin, end - begin, row.most);
+      if (most == kNothing) end = begin;
+      sum = math_.exp(x + begin, x + begin, end - begin, most);
+    }
     std::fill(x, x + begin, 0.0f);
     std::fill(x + end, x + count, 0.0f);
     if (begin == end) return;
     if (most != row.most && row.sum != 0) {
       const float factor = std::exp(row.most - most);
+      float* const y = scratch + y_at_ + (p.row + r) * v_width_;
       row.sum *= static_cast<double>(factor);
-      for (int64_t i = 0; i < v_width_; ++i) y[i] *= factor;
+      if (!t.brief) math_.scale(y, y, v_width_, static_cast<double>(factor));
     }
     row.most = most;
-    row.sum += math_.exp(x + begin, x + begin, end - begin, most);
+    row.sum += sum;
     pair_row(t.pairs, x, count);
   }
 
@@ -338,9 +443,9 @@ class PanelAttend {
   const PanelMicrokernel* pair_microkernel_ = PanelMicrokernel::get_bf16_dot();  // or null
   int64_t group_ = 1, all_rows_ = 0, together_ = 1;
   int64_t rows_ = 1;  // of a task, at most
-  bool joined_ = false;
+  bool joined_ = false, brief_ = false;
   Chunks q_chunks_, v_chunks_{kChain}, pair_chunks_{kChain / 2};
-  int64_t v_width_ = 0;
+  int64_t v_width_ = 0, s_row_ = 0;
   int64_t k_at_ = 0, v_at_ = 0, scores_at_ = 0, y_at_ = 0, mask_at_ = 0;  // in the scratch
   uint64_t bytes_ = 0;
 };

@@ -18,10 +18,6 @@ constexpr int64_t kColumns = 64;
 template <typename T>
 constexpr T kNothing = -std::numeric_limits<T>::infinity();
 
-// Adding a score of any sensible size to this number does not change it.
-template <typename T>
-constexpr T kVanishes = static_cast<T>(-1e30);
-
 // Sums of products of elements below this are finite.
 constexpr float kTame = 1e30f;
 
@@ -156,8 +152,7 @@ void add_hidden(const Run& run, const AttentionForm& f, int64_t batch, int64_t k
 template <typename T>
 bool add_mask(const Run& run, const AttentionMask& m, const LineMath& math, const ScoreRow& row,
               T* x, int64_t n, T* scratch) {
-  const int64_t start =
-      row.batch * m.batch + row.head * m.head + row.query * m.row + row.first_key * m.column;
+  const int64_t start = m.at(row.batch, row.head, row.query) + row.first_key * m.column;
   if constexpr (std::is_same_v<T, float>)
     if (m.dtype == PFRT_DTYPE_FLOAT32 && m.column == 1)
       return math.add_mask(run.input<float>(m.input) + start, x, n,

@@ -13,6 +13,10 @@
 
 namespace pfrt::cpu {
 
+// Adding a score of any sensible size to this number does not change it.
+template <typename T>
+constexpr T kVanishes = static_cast<T>(-1e30);
+
 // Whether join_past has something to write.
 bool joins_past(const AttentionForm& form);
 // Writes outputs 1 and 2: the past, then new positions, then zeros.

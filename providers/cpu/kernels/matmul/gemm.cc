@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "providers/cpu/elements/ceil_div.h"
+#include "providers/cpu/jit/panel_microkernel.h"
 #include "providers/cpu/kernels/matmul/split_matmul.h"
 #include "providers/cpu/kernels/matmul/transpose.h"
 
@@ -21,6 +22,10 @@ constexpr int64_t kWideTileCols = 2048;  // for a few rows, which read lines of 
 // other pages, and shorter parts of them cost more than the memory's rate (2,048 of 4,096 columns:
 // 25 ms; 256: 80).
 constexpr int64_t kFarTileCols = 1024, kFarElements = 2 << 20, kWantedFarTiles = 4;
+constexpr int64_t kRowsTogether = 96;
+constexpr int64_t kLeastDepthOfRows = 16;  // with less, a call takes longer than its products
+// Writing takes longer than multiplying there, and goes faster row by row.
+constexpr int64_t kFarRow = 512, kLeastDepthOfFarRows = 192;
 constexpr int64_t kTransposed = 4;  // lines of k at a time
 constexpr int64_t kMinTileWork =
     1 << 20;  // multiply-adds below which a tile is not cut for parallelism
@@ -124,9 +129,20 @@ void StridedSource<T>::pack(T* out, int64_t width, int64_t first, int64_t count,
   }
 }
 
+const PanelMicrokernel* rows_microkernel() {
+  const PanelMicrokernel* const microkernel = PanelMicrokernel::get();
+  return microkernel != nullptr && microkernel->takes_plain() ? microkernel : nullptr;
+}
+
 template <typename T>
 Gemm<T>::Gemm(const Gemm& like, int64_t m, int64_t n, int64_t k, int64_t batch)
-    : micro_(like.micro_), dots_(like.dots_), lines_(like.lines_), m_(m), n_(n), k_(k) {
+    : micro_(like.micro_),
+      dots_(like.dots_),
+      lines_(like.lines_),
+      panels_(like.panels_),
+      m_(m),
+      n_(n),
+      k_(k) {
   if (m <= 0 || n <= 0) return;
   // Sizes that fit as they are, as in small matmuls, need no divisions.
   const auto fit = [](int64_t size, int64_t most, int64_t unit) {
@@ -257,9 +273,57 @@ bool Gemm<T>::multiply_columns(const Run& run, const GemmTile& t, const PanelSou
 }
 
 template <typename T>
+bool Gemm<T>::multiply_rows(const Run& run, const GemmTile& t, int64_t k0, int64_t kn,
+                            const PanelSource<float>& a, const PanelSource<float>& b, float* c,
+                            int64_t ldc, float* scratch) const {
+  constexpr float kZeros[PanelMicrokernel::kPanel] = {};
+  const int64_t panel = micro_->cols, half_panel = micro_->half_cols;
+  PanelMicrokernel::Blocks p{};
+  if (panels_ == nullptr || t.cols < half_panel || k_ < kLeastDepthOfRows) return false;
+  if (ldc >= kFarRow && k_ < kLeastDepthOfFarRows) return false;
+  const float* const rows = a.lines_in_place(t.row, 0, &p.a_row);
+  if (rows == nullptr) return false;
+  const float* const lines = b.in_place(t.col, 0, &p.b_row);
+  const bool packs =
+      lines == nullptr ||
+      (t.rows > micro_->rows && !PanelMicrokernel::stays_near(p.b_row, std::min(kDepth, k_)));
+  const int64_t parts = ceil_div(t.rows, kRowsTogether);
+  const int64_t together = ceil_div(ceil_div(t.rows, parts), micro_->rows) * micro_->rows;
+  for (int64_t i = 0; i < t.rows; i += together) {
+    for (int64_t j = 0; j < t.cols && !run.stopped();) {
+      const bool half = t.cols - j <= half_panel || t.cols < panel;
+      const int64_t width = half ? half_panel : panel, first = std::min(j, t.cols - width);
+      // The last columns are taken together with some before them, which get the same sums again:
+      // with the last pass, since that is when those are complete.
+      const bool again = first != j;
+      const int64_t count = std::min(panel, t.cols), from = std::min(j, t.cols - count);
+      float* const packed = scratch + (k_ > kDepth || count < panel ? 0 : j * kn);
+      for (int64_t k = again ? 0 : k0; k < k0 + kn && (!again || k0 + kn == k_); k += kDepth) {
+        PanelMicrokernel::Blocks part = p;
+        part.depth = std::min(kDepth, k_ - k);
+        if (!packs) {
+          part.b = lines + first + k * p.b_row;
+        } else {
+          if (i == 0 || k_ > kDepth) b.pack(packed, panel, t.col + from, count, k, part.depth);
+          part.b = packed + first - from, part.b_row = panel;
+        }
+        part.a = rows + i * p.a_row + k;
+        part.c = c + i * ldc + first, part.c_row = ldc;
+        part.start = k == 0 ? kZeros : nullptr;
+        panels_->run_plain(std::min(together, t.rows - i), half, part);
+      }
+      j = first + width;
+    }
+  }
+  return true;
+}
+
+template <typename T>
 void Gemm<T>::multiply(const Run& run, const GemmTile& t, int64_t k0, int64_t kn,
                        const PanelSource<T>& a, const PanelSource<T>& b, T* c, int64_t ldc,
                        T* scratch) const {
+  if constexpr (std::is_same_v<T, float>)
+    if (multiply_rows(run, t, k0, kn, a, b, c, ldc, scratch)) return;
   const bool accumulate = k0 > 0;
   T* const packed_b = scratch;
   T* const packed_a = packed_b + kn * std::min(tile_cols_, kTileCols);

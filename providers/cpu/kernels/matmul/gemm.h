@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "providers/cpu/elements/float_16bit.h"
 #include "providers/cpu/elements/load.h"
@@ -16,6 +17,10 @@
 #include "providers/cpu/kernels/matmul/panel_source.h"
 
 namespace pfrt::cpu {
+
+class PanelMicrokernel;
+// The microkernel that multiplies rows where they lie; null where there is none.
+const PanelMicrokernel* rows_microkernel();
 
 // A tensor with strides; 16-bit floats and small integers are widened on the way, zero points
 // subtracted.
@@ -45,7 +50,9 @@ template <typename T>
 class Gemm {
  public:
   // An empty matmul.
-  Gemm() : micro_(&micro_kernels<T>()), dots_(&dot_kernels()), lines_(&line_kernels()) {}
+  Gemm() : micro_(&micro_kernels<T>()), dots_(&dot_kernels()), lines_(&line_kernels()) {
+    if constexpr (std::is_same_v<T, float>) panels_ = rows_microkernel();
+  }
   // |batch| such matmuls run in parallel; only the tile size depends on that.
   Gemm(int64_t m, int64_t n, int64_t k, int64_t batch = 1) : Gemm(Gemm(), m, n, k, batch) {}
   // Takes the microkernels of |like|: choosing them takes longer than a small matmul, where only
@@ -81,9 +88,15 @@ class Gemm {
   // Computes a few rows where columns are contiguous; returns false where they are not.
   bool multiply_columns(const Run& run, const GemmTile& tile, const PanelSource<float>& a,
                         const PanelSource<float>& b, float* c, int64_t ldc, float* scratch) const;
+  // Multiplies rows that are read where they lie, to the bits of multiply; returns false where that
+  // does not pay.
+  bool multiply_rows(const Run& run, const GemmTile& tile, int64_t k0, int64_t kn,
+                     const PanelSource<float>& a, const PanelSource<float>& b, float* c,
+                     int64_t ldc, float* scratch) const;
   const MicroKernels<T>* micro_;
   const DotKernels* dots_;
   const LineKernels* lines_;
+  const PanelMicrokernel* panels_ = nullptr;  // of multiply_rows, or null
   int64_t m_ = 0, n_ = 0, k_ = 0;
   int64_t tile_rows_ = 0, tile_cols_ = 0, row_tiles_ = 0, col_tiles_ = 0;
   int64_t scratch_ = 0;  // elements

@@ -115,6 +115,12 @@ PFRT_AVX2_FMA inline __m256i first_lanes(int64_t n) {
                             _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
 
+PFRT_AVX2_FMA inline float greatest_lane_256(__m256 x) {
+  __m128 most = _mm_max_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+  most = _mm_max_ps(most, _mm_movehl_ps(most, most));
+  return _mm_cvtss_f32(_mm_max_ss(most, _mm_movehdup_ps(most)));
+}
+
 PFRT_AVX2_FMA float greatest_256(const float* x, int64_t n, float floor) {
   __m256 best = _mm256_set1_ps(floor), odd = _mm256_cmp_ps(best, best, _CMP_UNORD_Q);
   __m256 other = best;
@@ -134,11 +140,7 @@ PFRT_AVX2_FMA float greatest_256(const float* x, int64_t n, float floor) {
     best = _mm256_max_ps(best, v);
   }
   if (_mm256_movemask_ps(odd) != 0) return __builtin_nanf("");
-  alignas(32) float lanes[8];
-  _mm256_store_ps(lanes, best);
-  float most = lanes[0];
-  for (const float lane : lanes) most = most > lane ? most : lane;
-  return most;
+  return greatest_lane_256(best);
 }
 
 PFRT_AVX2_FMA inline __m256 power_of_two(__m256i e) {
@@ -202,69 +204,134 @@ PFRT_AVX2_FMA inline void add_256(Sums256& sums, __m256 v) {
   sums.high = _mm256_add_pd(sums.high, _mm256_cvtps_pd(_mm256_extractf128_ps(v, 1)));
 }
 
+PFRT_AVX2_FMA __attribute__((noinline)) void exp_each_256(__m256* e) {
+  for (int v = 0; v < kTogether; ++v) e[v] = exp_256(e[v]);
+}
+
 PFRT_AVX2_FMA inline void exp_together_256(__m256* e) {
   __m256 normal = _mm256_cmp_ps(e[0], _mm256_set1_ps(kNormal), _CMP_GE_OQ);
 #pragma GCC unroll 4
   for (int v = 1; v < kTogether; ++v)
     normal = _mm256_and_ps(normal, _mm256_cmp_ps(e[v], _mm256_set1_ps(kNormal), _CMP_GE_OQ));
   if (_mm256_movemask_ps(normal) == 0xff) return exp_normal_256(e);
-  for (int v = 0; v < kTogether; ++v) e[v] = exp_256(e[v]);
+  exp_each_256(e);
 }
 
-// The last |n| elements, fewer than are computed together.
-PFRT_AVX2_FMA void exp_rest_256(const float* x, float* y, int64_t n, float shift, Sums256& sums) {
-  const __m256 by = _mm256_set1_ps(shift);
+// Adds exponentials in float32, a few, and the sum in double.
+PFRT_AVX2_FMA inline void add_together_256(Sums256& sums, const __m256* e) {
+  add_256(sums, _mm256_add_ps(_mm256_add_ps(e[0], e[1]), _mm256_add_ps(e[2], e[3])));
+}
+
+// Computes as many elements as are computed together.
+PFRT_AVX2_FMA inline void exp_next_256(const float* x, float* y, __m256 by, Sums256& sums) {
   __m256 e[kTogether];
 #pragma GCC unroll 4
+  for (int v = 0; v < kTogether; ++v) e[v] = _mm256_sub_ps(_mm256_loadu_ps(x + 8 * v), by);
+  exp_together_256(e);
+#pragma GCC unroll 4
+  for (int v = 0; v < kTogether; ++v) _mm256_storeu_ps(y + 8 * v, e[v]);
+  add_together_256(sums, e);
+}
+
+PFRT_AVX2_FMA inline double total_256(const Sums256& sums) {
+  const __m256d both = _mm256_add_pd(sums.low, sums.high);
+  const __m128d two = _mm_add_pd(_mm256_castpd256_pd128(both), _mm256_extractf128_pd(both, 1));
+  return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
+}
+
+// The last |n| elements, fewer than are computed together. |last| holds the last vector of the
+// line, at |last_y|, some of which may belong to those before; where the line is shorter than a
+// vector, |last| holds its first elements.
+PFRT_AVX2_FMA void exp_rest_256(const float* x, float* y, int64_t n, float shift, __m256 last,
+                                float* last_y, int64_t line, Sums256& sums) {
+  const __m256 by = _mm256_set1_ps(shift);
+  __m256 e[kTogether];
+  const int64_t whole = n / 8, rest = n % 8;
+#pragma GCC unroll 4
   for (int v = 0; v < kTogether; ++v) {
-    const int64_t left = n - 8 * v;
     e[v] = _mm256_setzero_ps();
-    if (left >= 8) {
+    if (v < whole) {
       e[v] = _mm256_sub_ps(_mm256_loadu_ps(x + 8 * v), by);
-    } else if (left > 0) {
-      const __m256i here = first_lanes(left);
-      const __m256 last = _mm256_sub_ps(_mm256_maskload_ps(x + 8 * v, here), by);
-      e[v] = _mm256_and_ps(last, _mm256_castsi256_ps(here));
+    } else if (v == whole && rest > 0) {
+      e[v] = _mm256_sub_ps(last, by);
     }
   }
   exp_together_256(e);
 #pragma GCC unroll 4
   for (int v = 0; v < kTogether; ++v) {
-    const int64_t left = n - 8 * v;
-    if (left >= 8) {
+    if (v < whole) {
       _mm256_storeu_ps(y + 8 * v, e[v]);
-      add_256(sums, e[v]);
-    } else if (left > 0) {
-      const __m256i here = first_lanes(left);
-      _mm256_maskstore_ps(y + 8 * v, here, e[v]);
-      add_256(sums, _mm256_and_ps(e[v], _mm256_castsi256_ps(here)));
+    } else if (v == whole && rest > 0) {
+      if (line >= 8) {
+        _mm256_storeu_ps(last_y, e[v]);
+        // What belongs to those before has been counted.
+        e[v] = _mm256_andnot_ps(_mm256_castsi256_ps(first_lanes(8 - rest)), e[v]);
+      } else {
+        _mm256_maskstore_ps(last_y, first_lanes(rest), e[v]);
+        e[v] = _mm256_and_ps(e[v], _mm256_castsi256_ps(first_lanes(rest)));
+      }
+    } else {
+      e[v] = _mm256_setzero_ps();
     }
   }
+  add_together_256(sums, e);
 }
 
 PFRT_AVX2_FMA double exp_line_256(const float* x, float* y, int64_t n, float shift) {
   const __m256 by = _mm256_set1_ps(shift);
   Sums256 sums{_mm256_setzero_pd(), _mm256_setzero_pd()};
+  // It is read before |y| is written, which may be |x|.
+  const int64_t at = n < 8 ? 0 : n - 8;
+  const __m256 last = n < 8 ? _mm256_maskload_ps(x, first_lanes(n)) : _mm256_loadu_ps(x + at);
   int64_t i = 0;
-  for (; i + 8 * kTogether <= n; i += 8 * kTogether) {
-    __m256 e[kTogether];
-#pragma GCC unroll 4
-    for (int v = 0; v < kTogether; ++v) e[v] = _mm256_sub_ps(_mm256_loadu_ps(x + i + 8 * v), by);
-    exp_together_256(e);
-#pragma GCC unroll 4
-    for (int v = 0; v < kTogether; ++v) {
-      _mm256_storeu_ps(y + i + 8 * v, e[v]);
-      add_256(sums, e[v]);
+  for (; i + 8 * kTogether <= n; i += 8 * kTogether) exp_next_256(x + i, y + i, by, sums);
+  if (i < n) exp_rest_256(x + i, y + i, n - i, shift, last, y + at, n, sums);
+  return total_256(sums);
+}
+
+PFRT_AVX2_FMA inline __m256 masked_256(__m256 x, __m256 mask, __m256 vanishes) {
+  return _mm256_blendv_ps(_mm256_add_ps(x, mask), mask, _mm256_cmp_ps(mask, vanishes, _CMP_LE_OQ));
+}
+
+// Adds the mask and finds the greatest score. NaN is passed over, because |best| is the second
+// operand.
+PFRT_AVX2_FMA inline void add_mask_and_find_most_256(LineMath::Scores& row, __m256 vanishes) {
+  const float* const mask = row.mask;
+  float* const x = row.x;
+  __m256 best = _mm256_set1_ps(row.most);
+  int64_t i = 0;
+  for (; i + 8 <= row.n; i += 8) {
+    __m256 v = _mm256_loadu_ps(x + i);
+    if (mask != nullptr) {
+      v = masked_256(v, _mm256_loadu_ps(mask + i), vanishes);
+      _mm256_storeu_ps(x + i, v);
     }
+    best = _mm256_max_ps(v, best);
   }
-  if (i < n) exp_rest_256(x + i, y + i, n - i, shift, sums);
-  alignas(32) double lanes[4];
-  _mm256_store_pd(lanes, _mm256_add_pd(sums.low, sums.high));
-  return (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]);
+  if (i < row.n) {
+    const __m256i here = first_lanes(row.n - i);
+    __m256 v = _mm256_loadu_ps(x + i);
+    if (mask != nullptr) v = masked_256(v, _mm256_maskload_ps(mask + i, here), vanishes);
+    _mm256_storeu_ps(x + i, v);
+    best = _mm256_max_ps(_mm256_blendv_ps(best, v, _mm256_castsi256_ps(here)), best);
+  }
+  row.most = greatest_lane_256(best);
+}
+
+// All rows are gone through twice, because finding the greatest score takes long to come.
+PFRT_AVX2_FMA void weigh_256(LineMath::Scores* rows, int64_t count, float vanishes) {
+  for (int64_t r = 0; r < count; ++r) add_mask_and_find_most_256(rows[r], _mm256_set1_ps(vanishes));
+  for (int64_t r = 0; r < count; ++r)
+    if (rows[r].most != -__builtin_inff())
+      rows[r].sum = exp_line_256(rows[r].x, rows[r].x, rows[r].n, rows[r].most);
 }
 
 PFRT_AVX2_FMA void scale_line_256(const float* x, float* y, int64_t n, double factor) {
-  for (int64_t i = 0; i < n; ++i) y[i] = static_cast<float>(static_cast<double>(x[i]) * factor);
+  const __m256 by = _mm256_set1_ps(static_cast<float>(factor));
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8) _mm256_storeu_ps(y + i, _mm256_mul_ps(_mm256_loadu_ps(x + i), by));
+#pragma GCC unroll 1
+  for (; i < n; ++i) y[i] = x[i] * _mm256_cvtss_f32(by);
 }
 
 PFRT_AVX2_FMA void subtract_line_256(const float* x, float* y, int64_t n, float first,
@@ -330,11 +397,11 @@ void subtract_line_reference(const float* x, float* y, int64_t n, float first, f
 
 LineMath LineMath::here() {
   if (isa() >= Isa::kAvx512)
-    return {greatest_512, exp_line_512, scale_line_512, subtract_line_512, add_mask_256};
+    return {greatest_512, exp_line_512, scale_line_512, subtract_line_512, add_mask_256, nullptr};
   if (isa() >= Isa::kAvx2)
-    return {greatest_256, exp_line_256, scale_line_256, subtract_line_256, add_mask_256};
-  return {greatest_reference, exp_line_reference, scale_line_reference, subtract_line_reference,
-          add_mask_reference};
+    return {greatest_256, exp_line_256, scale_line_256, subtract_line_256, add_mask_256, weigh_256};
+  return {greatest_reference,      exp_line_reference, scale_line_reference,
+          subtract_line_reference, add_mask_reference, nullptr};
 }
 
 }  // namespace pfrt::cpu

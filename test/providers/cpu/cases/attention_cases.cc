@@ -146,6 +146,10 @@ Shape random_shape(Random& r, int64_t size) {
                           : r.from_to(r.once_in(12) ? 0 : 1, 9);
   s.keys = long_one ? r.from_to(100, 600) : large ? 80 : r.from_to(r.once_in(12) ? 0 : 1, 14);
   s.head = r.from_to(r.once_in(12) ? 0 : 1, 9), s.v_head = r.from_to(r.once_in(12) ? 0 : 1, 9);
+  if (!large && r.once_in(6)) {  // windows of an image
+    s.q_len = r.from_to(5, 70), s.keys = r.from_to(8, 64);
+    s.head = r.from_to(1, 40), s.v_head = 8 * r.from_to(1, 5);
+  }
   return s;
 }
 

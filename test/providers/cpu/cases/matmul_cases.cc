@@ -227,6 +227,16 @@ Dims joined(int64_t a, int64_t b, const Dims& rest) {
   return out;
 }
 
+// Elements of one place in planes of |dims| that follow each other, from (a, b) on. The loops over
+// them are the innermost ones here.
+struct Through {
+  Through(int64_t a, int64_t b, const Dims& place, const Dims& dims)
+      : first(position(joined(a, b, place), dims)),
+        plane(static_cast<size_t>(count(Dims(dims.begin() + 2, dims.end())))) {}
+  size_t operator[](int64_t i) const { return first + static_cast<size_t>(i) * plane; }
+  const size_t first, plane;
+};
+
 // Calls fn(batch, group, position, tap, pixel) for every tap of a window that falls on a pixel.
 using Tap = std::function<void(int64_t, int64_t, const Dims&, const Dims&, const Dims&)>;
 void for_each_tap(const Form& f, const Dims& positions, const Tap& fn) {
@@ -262,11 +272,13 @@ Case conv_of(Random& r, pfrt_dtype x_type, pfrt_dtype w_type, pfrt_dtype y_type,
   Values y(static_cast<size_t>(count(y_dims)), 0);
   for_each_tap(f, positions,
                [&](int64_t n, int64_t g, const Dims& at, const Dims& tap, const Dims& pixel) {
-                 for (int64_t o = 0; o < f.out; ++o)
+                 const Through sums(n, g * f.out, at, y_dims), from(n, g * f.in, pixel, x.dims);
+                 for (int64_t o = 0; o < f.out; ++o) {
+                   const Through by(g * f.out + o, 0, tap, w.dims);
+                   double& sum = y[sums[o]];
                    for (int64_t i = 0; i < f.in; ++i)
-                     y[position(joined(n, g * f.out + o, at), y_dims)] +=
-                         (x.values[position(joined(n, g * f.in + i, pixel), x.dims)] - zero_x) *
-                         (w.values[position(joined(g * f.out + o, i, tap), w.dims)] - zero_w);
+                     sum += (x.values[from[i]] - zero_x) * (w.values[by[i]] - zero_w);
+                 }
                });
   if (has_bias)
     for_each_index(y_dims, [&](const Dims& index) {
@@ -389,11 +401,12 @@ Case conv_transpose_case(Random& r, pfrt_dtype dtype, int64_t size) {
     });
   for_each_tap(f, positions,
                [&](int64_t n, int64_t g, const Dims& at, const Dims& tap, const Dims& pixel) {
-                 for (int64_t o = 0; o < f.out; ++o)
-                   for (int64_t i = 0; i < f.in; ++i)
-                     y[position(joined(n, g * f.out + o, pixel), y_dims)] +=
-                         x.values[position(joined(n, g * f.in + i, at), x.dims)] *
-                         w.values[position(joined(g * f.in + i, o, tap), w.dims)];
+                 const Through sums(n, g * f.out, pixel, y_dims), from(n, g * f.in, at, x.dims);
+                 for (int64_t i = 0; i < f.in; ++i) {
+                   const Through by(g * f.in + i, 0, tap, w.dims);
+                   const double factor = x.values[from[i]];
+                   for (int64_t o = 0; o < f.out; ++o) y[sums[o]] += factor * w.values[by[o]];
+                 }
                });
   Case c;
   c.inputs = {x, w};

@@ -155,7 +155,7 @@ TEST(LineMath, exp_within_its_units) {
       worst = std::max(worst, std::fabs(static_cast<double>(y[i]) - exact) / unit);
       expected += static_cast<double>(y[i]);
     }
-    EXPECT_NEAR(sum, expected, 1e-12 * expected);
+    EXPECT_NEAR(sum, expected, 0x1p-22 * expected);
   }
   EXPECT_LE(worst, 1.2);
 }

@@ -86,6 +86,25 @@ struct Product {
 constexpr std::array<int64_t, 2> kSizes[] = {{7013, 300}, {33001, 9}, {2050, 513},
                                              {31, 700},   {5, 257},   {400, 1}};
 
+// The columns are read where they lie or packed; the last ones are no whole panel, and there may be
+// several passes of k.
+TEST(ManyRows, are_exact_and_have_the_same_bits_for_any_layout_and_any_other_rows) {
+  for (const int64_t n : {8, 9, 15, 16, 17, 24, 31, 130, 520})
+    for (const int64_t k : {16, 49, 257, 600}) {
+      const Product most(100, n, k);
+      const std::vector<float> all = most.compute();
+      most.expect_near(all);
+      for (const int64_t m : {5, 13, 50}) {
+        const Product p(m, n, k);
+        for (const int64_t step : {1, 3}) {
+          const std::vector<float> got = p.compute(step);
+          EXPECT_EQ(std::memcmp(got.data(), all.data(), got.size() * sizeof(float)), 0)
+              << m << " x " << n << " x " << k << " by columns " << step << " apart";
+        }
+      }
+    }
+}
+
 TEST(FewRows, match_double_precision) {
   for (const auto& [n, k] : kSizes)
     for (int64_t m = 1; m <= 5; ++m) {
