@@ -464,15 +464,15 @@ class PanelMicrokernelSet {
     return write(m, PanelMicrokernel::kOne, 1) &&
            (m.half_rows_ == 0 || write(m, PanelMicrokernel::kHalf, 1)) &&
            (m.packed_rows_ == 0 || write(m, PanelMicrokernel::kPacked, 1)) &&
-           (!m.takes_plain() ||
-            (write(m, PanelMicrokernel::kPlain, 1) && write(m, PanelMicrokernel::kPlainHalf, 1)));
+           (!m.takes_plain() || (write(m, PanelMicrokernel::kUnpacked, 1) &&
+                                 write(m, PanelMicrokernel::kUnpackedHalf, 1)));
   }
 
   static PanelMicrokernel::Form of_one_row(PanelMicrokernel::Form form) {
     switch (form) {
       case PanelMicrokernel::kHalf:
-      case PanelMicrokernel::kPlain:
-      case PanelMicrokernel::kPlainHalf:
+      case PanelMicrokernel::kUnpacked:
+      case PanelMicrokernel::kUnpackedHalf:
         return form;
       case PanelMicrokernel::kPacked:
       case PanelMicrokernel::kTwoPacked:
@@ -497,11 +497,11 @@ class PanelMicrokernelSet {
                                       [kCapacity];
     using Kind = Generator::Kind;
     const bool packed = of_one_row(form) == PanelMicrokernel::kPacked;
-    const bool plain_half = form == PanelMicrokernel::kPlainHalf;
-    const Kind kind = packed                                           ? Kind::kPackedRows
-                      : form == PanelMicrokernel::kStreamed            ? Kind::kStreams
-                      : plain_half || form == PanelMicrokernel::kPlain ? Kind::kPlain
-                                                                       : Kind::kRows;
+    const bool plain_half = form == PanelMicrokernel::kUnpackedHalf;
+    const Kind kind = packed                                              ? Kind::kPackedRows
+                      : form == PanelMicrokernel::kStreamed               ? Kind::kStreams
+                      : plain_half || form == PanelMicrokernel::kUnpacked ? Kind::kPlain
+                                                                          : Kind::kRows;
     const int64_t vectors = form == PanelMicrokernel::kHalf || plain_half
                                 ? 1
                                 : panels(m, form, rows) * (m.wide_ ? 1 : 2);
@@ -522,7 +522,7 @@ class PanelMicrokernelSet {
 };
 
 void PanelMicrokernel::run_plain(int64_t rows, bool half, Blocks& blocks) const {
-  run_form(half ? kPlainHalf : kPlain, row_blocks(rows, half ? half_rows_ : rows_), blocks);
+  run_form(half ? kUnpackedHalf : kUnpacked, row_blocks(rows, half ? half_rows_ : rows_), blocks);
 }
 
 void PanelMicrokernel::run_first(Form form, int64_t rows, Blocks& blocks) const {

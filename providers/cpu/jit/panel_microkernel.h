@@ -134,8 +134,8 @@ class PanelMicrokernel {
     kStreamed,
     kPacked,
     kTwoPacked,
-    kPlain,
-    kPlainHalf,
+    kUnpacked,
+    kUnpackedHalf,
     kForms
   };
   static constexpr int64_t kMostPackedRows = 8;

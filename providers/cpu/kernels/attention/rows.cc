@@ -64,7 +64,7 @@ void join_past(const Run& run, const AttentionForm& f, std::span<const Reach> re
     const char* const cache =
         f.past_room > 0 ? run.input<char>(f.past_input + (value ? 1 : 0)) : nullptr;
     const bool in_place = cache == run.output<char>(value ? 2 : 1);
-    if (past > 0 && !in_place)
+    if (past > 0 && cache != nullptr && !in_place)
       std::memcpy(to, cache + (b * f.kv_heads + h) * f.past_room * line,
                   static_cast<size_t>(past * line));
     const char* const rows = run.input<char>(value ? 2 : 1);

@@ -31,6 +31,11 @@ struct Result {
 
 double& at(Values& v, const Dims& dims, const Dims& index) { return v[position(index, dims)]; }
 double at(const Values& v, const Dims& dims, const Dims& index) { return v[position(index, dims)]; }
+// The row of |v| that begins at |index|.
+template <typename V>
+auto row_at(V& v, const Dims& dims, const Dims& index) {
+  return v.begin() + static_cast<int64_t>(position(index, dims));
+}
 
 // |q|, |k| and |v| are dense, in the order of Shape. |bias| is added to the scores and has their
 // shape.
@@ -48,32 +53,36 @@ Result attend(const Shape& s, const Rules& rules, const Values& q, const Values&
     const auto batch = static_cast<size_t>(b);
     double most = rules.sinks.empty() ? -kInf : rules.sinks[static_cast<size_t>(h)], sum = 0;
     bool sees = false;
+    const auto query = row_at(q, qd, {b, h, i, 0}), biases = row_at(bias, sd, {b, h, i, 0});
+    const auto raw = row_at(out.raw, sd, {b, h, i, 0}),
+               capped = row_at(out.capped, sd, {b, h, i, 0}),
+               biased = row_at(out.biased, sd, {b, h, i, 0}),
+               weights = row_at(out.weights, sd, {b, h, i, 0}), y = row_at(out.y, yd, {b, h, i, 0});
     for (int64_t j = 0; j < s.keys; ++j) {
-      const Dims score{b, h, i, j};
+      const auto key = row_at(k, kd, {b, g, j, 0});
       double x = 0;
-      for (int64_t c = 0; c < s.head; ++c) x += at(q, qd, {b, h, i, c}) * at(k, kd, {b, g, j, c});
+      for (int64_t c = 0; c < s.head; ++c) x += query[c] * key[c];
       x *= rules.scale;
-      at(out.raw, sd, score) = x;
+      raw[j] = x;
       if (rules.softcap > 0) x = rules.softcap * std::tanh(x / rules.softcap);
-      at(out.capped, sd, score) = x;
+      capped[j] = x;
       const int64_t p = rules.offset[batch] + i;
       const bool hidden = j >= rules.limit[batch] || (rules.causal && j > p) ||
                           (rules.left >= 0 && j < p - rules.left) ||
                           (rules.right >= 0 && j > p + rules.right);
-      const double added = hidden ? -kInf : at(bias, sd, score);
+      const double added = hidden ? -kInf : biases[j];
       sees |= added != -kInf;
       x = added == -kInf ? -kInf : x + added;
-      at(out.biased, sd, score) = x;
+      biased[j] = x;
       most = std::max(most, x);
     }
     if (!sees) return;
-    for (int64_t j = 0; j < s.keys; ++j)
-      sum += at(out.weights, sd, {b, h, i, j}) = std::exp(at(out.biased, sd, {b, h, i, j}) - most);
+    for (int64_t j = 0; j < s.keys; ++j) sum += weights[j] = std::exp(biased[j] - most);
     if (!rules.sinks.empty()) sum += std::exp(rules.sinks[static_cast<size_t>(h)] - most);
     for (int64_t j = 0; j < s.keys; ++j) {
-      const double weight = at(out.weights, sd, {b, h, i, j}) /= sum;
-      for (int64_t c = 0; c < s.v_head; ++c)
-        at(out.y, yd, {b, h, i, c}) += weight * at(v, vd, {b, g, j, c});
+      const double weight = weights[j] /= sum;
+      const auto value = row_at(v, vd, {b, g, j, 0});
+      for (int64_t c = 0; c < s.v_head; ++c) y[c] += weight * value[c];
     }
   });
   return out;
