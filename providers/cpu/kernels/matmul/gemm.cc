@@ -13,7 +13,7 @@
 namespace pfrt::cpu {
 namespace {
 
-constexpr int64_t kDepth = 256;              // k of a pass
+constexpr int64_t kDepth = Gemm<float>::kDepth;
 constexpr int64_t kLookDepth = 64 * kDepth;  // k of lines between looks at the run
 constexpr int64_t kTileRows = 480;           // at most
 constexpr int64_t kTileCols = 384;
@@ -201,8 +201,7 @@ template <typename T>
 void Gemm<T>::compute(const Run& run, const GemmTile& t, const PanelSource<T>& a,
                       const PanelSource<T>& b, T* c, int64_t ldc, T* scratch) const {
   if constexpr (std::is_same_v<T, float>) {
-    if (split_ && !is_plain(run.precision()) && split_matmul(run, t, k_, a, b, c, ldc, scratch))
-      return;
+    if (splits(run.precision()) && split_matmul(run, t, k_, a, b, c, ldc, scratch)) return;
   }
   compute_reference(run, t, a, b, c, ldc, scratch);
 }

@@ -49,6 +49,8 @@ class StridedSource : public PanelSource<T> {
 template <typename T>
 class Gemm {
  public:
+  static constexpr int64_t kDepth = 256;  // k of a pass, whose products are added up apart
+
   // An empty matmul.
   Gemm() : micro_(&micro_kernels<T>()), dots_(&dot_kernels()), lines_(&line_kernels()) {
     if constexpr (std::is_same_v<T, float>) panels_ = rows_microkernel();
@@ -77,6 +79,9 @@ class Gemm {
   // Computes in arithmetic of T, whatever the run says; otherwise as compute.
   void compute_reference(const Run& run, const GemmTile& tile, const PanelSource<T>& a,
                          const PanelSource<T>& b, T* c, int64_t ldc, T* scratch) const;
+
+  // Whether factors are split to terms of bfloat16.
+  bool splits(Precision precision) const { return split_ && !is_plain(precision); }
 
  private:
   void multiply(const Run& run, const GemmTile& tile, int64_t k0, int64_t kn,

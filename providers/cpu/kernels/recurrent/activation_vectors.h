@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Sigmoid and Tanh of float32 in vectors, in place: within 2 and 1 units in the last place
-// (test/providers/cpu/recurrent_activations_test.cc), and a result does not depend on its
+// (test/providers/cpu/recurrent_test.cc), and a result does not depend on its
 // neighbours. Pure functions; thread-safe.
 #pragma once
 

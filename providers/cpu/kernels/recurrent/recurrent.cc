@@ -10,7 +10,7 @@ namespace pfrt::cpu {
 namespace {
 
 template <typename T>
-Kernel sweep_kernel(Layer layer, bool packed = false) {
+Kernel sweep_kernel(Layer layer, typename Sweep<T>::Packed packed = Sweep<T>::Packed::kNone) {
   Kernel kernel;
   const double units = static_cast<double>(layer.directions * layer.gates() * layer.hidden);
   kernel.flops = 2.0 * static_cast<double>(layer.time) * static_cast<double>(layer.batch) * units *
@@ -32,14 +32,21 @@ std::optional<PackedInput> pack_recurrent(const SnapshotNode& node) {
   if (node.input_dtype(kInputX) != PFRT_DTYPE_FLOAT32 || !node.is_constant(kInputR) ||
       r.size() != 3 || r[2] < 1 || r[1] % r[2] != 0)
     return std::nullopt;
-  return pack_recurrent_weights(r[0], r[1] / r[2], r[2]);
+  const auto w = node.input_dims(kInputW);
+  const bool both = takes_packed_projection() && node.is_constant(kInputW) && w.size() == 3 &&
+                    w[0] == r[0] && w[1] == r[1] && w[2] > 0;
+  return pack_recurrent_weights(r[0], r[1] / r[2], r[2], both ? w[2] : 0);
 }
 
 Result<Kernel> make_packed_recurrent(const KernelRequest& node, const PackedInput& packed) {
   PFRT_ASSIGN(Layer layer, Layer::make(node));
-  if (packed.recipe != pack_recurrent_weights(layer.directions, layer.gates(), layer.hidden).recipe)
+  const bool both = packed.has(kInputW);
+  if (packed.recipe != pack_recurrent_weights(layer.directions, layer.gates(), layer.hidden,
+                                              both ? layer.features : 0)
+                           .recipe)
     return make_recurrent(node);
-  Kernel kernel = sweep_kernel<float>(std::move(layer), true);
+  using Packed = Sweep<float>::Packed;
+  Kernel kernel = sweep_kernel<float>(std::move(layer), both ? Packed::kBoth : Packed::kRecurrent);
   kernel.packed_alone = true;
   return kernel;
 }

@@ -7,16 +7,24 @@
 
 #include "providers/cpu/elements/ceil_div.h"
 #include "providers/cpu/elements/convert.h"
+#include "providers/cpu/jit/panel_microkernel.h"
+#include "providers/cpu/kernels/matmul/panels.h"
 #include "providers/cpu/kernels/recurrent/sources.h"
 
 namespace pfrt::cpu {
 namespace {
 
-constexpr int64_t kLanePanels = 4;       // panels of rows of a lane
+constexpr int64_t kLanePanels = 4;  // panels of rows of a lane
+// An R beyond the second-level cache is read once a step and lane: fewer lanes have more rows.
+constexpr int64_t kFarLanePanels = 12, kFarElements = 1 << 18;
 constexpr int64_t kManyLanes = 8;        // enough to keep workers busy
 constexpr int64_t kChunkRows = 192;      // rows of a matmul with W
 constexpr int64_t kBlockWork = 1 << 17;  // multiply-adds of a block of units, at least
 constexpr int64_t kMostBlocks = 32;
+
+int64_t lane_panels(const Layer& layer) {
+  return layer.gates() * layer.hidden * layer.hidden > kFarElements ? kFarLanePanels : kLanePanels;
+}
 
 // Columns of a row of gates for a unit: one a gate. A GRU that keeps the recurrent part of its
 // candidate apart has one more.
@@ -32,7 +40,7 @@ std::unique_ptr<T[]> array(int64_t n) {
 }  // namespace
 
 template <typename T>
-Sweep<T>::Sweep(Layer layer, bool packed)
+Sweep<T>::Sweep(Layer layer, Packed packed)
     : layer_(std::move(layer)),
       packed_(packed),
       micro_(micro_kernels<T>()),
@@ -41,7 +49,7 @@ Sweep<T>::Sweep(Layer layer, bool packed)
       panels_(ceil_div(layer_.hidden, width_)),
       stride_(panels_ * width_),
       columns_(columns_a_unit(layer_) * stride_),
-      lane_rows_(std::clamp<int64_t>(layer_.batch, 1, kLanePanels * micro_.rows)),
+      lane_rows_(std::clamp<int64_t>(layer_.batch, 1, lane_panels(layer_) * micro_.rows)),
       lanes_(layer_.directions * ceil_div(layer_.batch, lane_rows_)),
       chunk_(std::clamp<int64_t>(layer_.time, 1, ceil_div(kChunkRows, lane_rows_))),
       block_(panels_),
@@ -58,7 +66,8 @@ template <typename T>
 typename Sweep<T>::Lane Sweep<T>::lane(int64_t index) const {
   const int64_t each = lanes_ / layer_.directions;
   const int64_t row = index % each * lane_rows_;
-  return {index, index / each, row, std::min(lane_rows_, layer_.batch - row)};
+  const int64_t rows = std::min(lane_rows_, layer_.batch - row);
+  return {index, index / each, row, rows, ceil_div(rows, ceil_div(rows, micro_.rows))};
 }
 
 template <typename T>
@@ -109,9 +118,11 @@ typename Sweep<T>::Memory Sweep<T>::allocate(const Run& run) const {
 
 template <typename T>
 void Sweep<T>::pack_recurrent(const Run& run, Memory& memory) const {
-  memory.recurrent = packed_ ? run.packed<T>() : nullptr;
-  if (memory.recurrent != nullptr) return;
   const int64_t hidden = layer_.hidden, gates = layer_.gates(), panels = gates * panels_;
+  memory.recurrent = packed_ != Packed::kNone ? run.packed<T>() : nullptr;
+  if (packed_ == Packed::kBoth)
+    memory.projection = memory.recurrent + layer_.directions * gates * stride_ * hidden;
+  if (memory.recurrent != nullptr) return;
   memory.packed = array<T>(layer_.directions * gates * stride_ * hidden);
   memory.recurrent = memory.packed.get();
   run.parallel(layer_.directions * panels, [&](int64_t i, uint32_t) {
@@ -122,21 +133,40 @@ void Sweep<T>::pack_recurrent(const Run& run, Memory& memory) const {
   });
 }
 
-PackedInput pack_recurrent_weights(int64_t directions, int64_t gates, int64_t hidden) {
-  const int64_t width = micro_kernels<float>().cols, panels = gates * ceil_div(hidden, width);
+bool takes_packed_projection() {
+  return rows_microkernel() != nullptr &&
+         micro_kernels<float>().cols % PanelMicrokernel::kPanel == 0;
+}
+
+PackedInput pack_recurrent_weights(int64_t directions, int64_t gates, int64_t hidden,
+                                   int64_t features) {
+  const int64_t width = micro_kernels<float>().cols, stride = ceil_div(hidden, width) * width;
   PackedInput packed;
   packed.input = kInputR;
   packed.recipe = message("recurrent_panels/", directions, "/", gates, "/", hidden, "/", width);
-  packed.bytes = static_cast<uint64_t>(directions * panels * width * hidden) * sizeof(float);
-  packed.pack = [=](const void* source, void* memory) {
-    float* to = static_cast<float*>(memory);
+  packed.bytes =
+      static_cast<uint64_t>(directions * gates * stride * (hidden + features)) * sizeof(float);
+  const auto pack = [=](const void* source, int64_t depth, int64_t panel, float* to) {
     for (int64_t d = 0; d < directions; ++d) {
-      const GateRows<float> r(source, PFRT_DTYPE_FLOAT32, d * gates * hidden * hidden, hidden,
-                              hidden, panels / gates * width);
-      for (int64_t p = 0; p < panels; ++p, to += width * hidden)
-        r.pack(to, width, p * width, width, 0, hidden);
+      const GateRows<float> rows(source, PFRT_DTYPE_FLOAT32, d * gates * hidden * depth, depth,
+                                 hidden, stride);
+      for (int64_t at = 0; at < gates * stride; at += panel, to += panel * depth)
+        rows.pack(to, panel, at, panel, 0, depth);
     }
+    return to;
   };
+  if (features > 0) {
+    packed.recipe += message("/", features);
+    packed.others = {kInputW};
+    packed.pack_all = [=](const void* const* sources, void* memory) {
+      float* const to = pack(sources[0], hidden, width, static_cast<float*>(memory));
+      pack(sources[1], features, PanelMicrokernel::kPanel, to);
+    };
+  } else {
+    packed.pack = [=](const void* source, void* memory) {
+      pack(source, hidden, width, static_cast<float*>(memory));
+    };
+  }
   return packed;
 }
 
@@ -148,8 +178,8 @@ void Sweep<T>::load_states(const Run& run, Memory& memory) const {
     T block[kBlock] = {};
     for (int64_t b = 0; b < l.rows; ++b) {
       const int64_t from = layer_.state_row(l.direction, l.row + b);
-      const int64_t panel = b / micro_.rows * micro_.rows;
-      const int64_t rows = std::min(micro_.rows, l.rows - panel);
+      const int64_t panel = b / l.together * l.together;
+      const int64_t rows = std::min(l.together, l.rows - panel);
       const int64_t lane_start = (l.direction * layer_.batch + l.row) * hidden;
       T* to = memory.states[0].get() + lane_start + panel * hidden + (b - panel);
       T* cells = memory.cells ? memory.cells.get() + lane_start + b * hidden : nullptr;
@@ -178,8 +208,8 @@ void Sweep<T>::store_states(const Run& run, const Memory& memory) const {
     T block[kBlock];
     for (int64_t b = 0; b < l.rows; ++b) {
       const int64_t to = layer_.state_row(l.direction, l.row + b);
-      const int64_t panel = b / micro_.rows * micro_.rows;
-      const int64_t rows = std::min(micro_.rows, l.rows - panel);
+      const int64_t panel = b / l.together * l.together;
+      const int64_t rows = std::min(l.together, l.rows - panel);
       const int64_t lane_start = (l.direction * layer_.batch + l.row) * hidden;
       const T* from = last + lane_start + panel * hidden + (b - panel);
       for (int64_t u = 0; layer_.wanted[1] && u < hidden; u += kBlock) {
@@ -201,13 +231,21 @@ void Sweep<T>::project(const Run& run, const Memory& memory, const Lane& l, int6
   GemmTile t = gemm_.tile(tile);
   t.rows = std::min(t.rows, steps * l.rows - t.row);
   if (t.rows <= 0) return;
-  const SequenceRows<T> x(layer_, run.input(kInputX), memory.lengths.data(),
-                          layer_.reversed(l.direction), first, l.row, l.rows);
-  const GateRows<T> w(run.input(kInputW), layer_.dtype,
-                      l.direction * layer_.gates() * hidden * layer_.features, layer_.features,
-                      hidden, stride_);
   T* to = gates(memory, l) + t.row * columns_ + t.col;
-  gemm_.compute(run, t, x, w, to, columns_, scratch);
+  if (!multiply_in_place(run, memory, l, first, t, to)) {
+    const SequenceRows<T> x(layer_, run.input(kInputX), memory.lengths.data(),
+                            layer_.reversed(l.direction), first, l.row, l.rows);
+    const auto multiply_by = [&](const PanelSource<T>& w) {
+      gemm_.compute(run, t, x, w, to, columns_, scratch);
+    };
+    const int64_t before = l.direction * layer_.gates();  // gates of other directions
+    if (memory.projection == nullptr)
+      multiply_by(GateRows<T>(run.input(kInputW), layer_.dtype, before * hidden * layer_.features,
+                              layer_.features, hidden, stride_));
+    else if constexpr (std::is_same_v<T, float>)
+      multiply_by(
+          PackedPanels(memory.projection + before * stride_ * layer_.features, layer_.features));
+  }
   const T* bias = memory.bias.data() + l.direction * columns_ + t.col;
   // The tile of the last columns also holds columns that this matmul does not compute.
   const int64_t projected = layer_.gates() * stride_;
@@ -216,6 +254,47 @@ void Sweep<T>::project(const Run& run, const Memory& memory, const Lane& l, int6
     for (int64_t j = 0; j < t.cols; ++j) to[j] += bias[j];
     std::copy_n(bias + t.cols, extra, to + t.cols);
   }
+}
+
+template <typename T>
+bool Sweep<T>::multiply_in_place(const Run& run, const Memory& memory, const Lane& l, int64_t first,
+                                 const GemmTile& t, T* to) const {
+  if constexpr (std::is_same_v<T, float>) {
+    constexpr int64_t kPanel = PanelMicrokernel::kPanel;
+    constexpr float kZeros[kPanel] = {};
+    if (memory.projection == nullptr || layer_.features == 0 || gemm_.splits(run.precision()) ||
+        std::any_of(memory.lengths.begin() + l.row, memory.lengths.begin() + l.row + l.rows,
+                    [&](int64_t length) { return length != layer_.time; }))
+      return false;
+    const PanelMicrokernel& microkernel = *rows_microkernel();
+    const int64_t features = layer_.features;
+    const bool reversed = layer_.reversed(l.direction);
+    const auto row_of = [&](int64_t r) {
+      const int64_t s = first + r / l.rows;
+      return layer_.x_row(reversed ? layer_.time - 1 - s : s, l.row + r % l.rows);
+    };
+    PanelMicrokernel::Blocks p{};
+    p.a_row = l.rows > 1 ? row_of(1) - row_of(0)
+                         : (reversed ? -1 : 1) * (layer_.x_row(1, 0) - layer_.x_row(0, 0));
+    p.b_row = kPanel, p.c_row = columns_;
+    const float* panel =
+        memory.projection + (l.direction * layer_.gates() * stride_ + t.col) * features;
+    for (int64_t j = 0; j < t.cols; j += kPanel, panel += kPanel * features)
+      for (int64_t k = 0; k < features && !run.stopped(); k += Gemm<T>::kDepth)
+        for (int64_t r = t.row, n = 0; r < t.row + t.rows; r += n) {
+          n = t.row + t.rows - r;
+          if (l.rows > 1) n = std::min(n, l.rows - r % l.rows);
+          PanelMicrokernel::Blocks part = p;
+          part.depth = std::min(Gemm<T>::kDepth, features - k);
+          part.a = run.input<float>(kInputX) + row_of(r) + k;
+          part.b = panel + k * kPanel;
+          part.c = to + (r - t.row) * columns_ + j;
+          part.start = k == 0 ? kZeros : nullptr;
+          microkernel.run_plain(n, false, part);
+        }
+    return true;
+  }
+  return false;
 }
 
 template <typename T>
@@ -247,8 +326,8 @@ void Sweep<T>::multiply(const Run& run, const Memory& memory, const Step& step, 
       const T* panel =
           memory.recurrent + (l.direction * gate_panels + g * panels_ + p) * hidden * width_;
       T* const to = rows + (apart ? 3 : g) * stride_ + p * width_;
-      for (int64_t b = 0; b < l.rows; b += micro_.rows) {
-        const int64_t n = std::min(micro_.rows, l.rows - b);
+      for (int64_t b = 0; b < l.rows; b += l.together) {
+        const int64_t n = std::min(l.together, l.rows - b);
         micro_.full[n - 1](hidden, state + b * hidden, panel, width_, to + b * columns_, columns_,
                            true);
       }
@@ -287,8 +366,8 @@ void Sweep<T>::finish(const Run& run, const Memory& memory, const Step& step, in
     const bool over = step.s >= length;
     const int64_t t = layer_.reversed(l.direction) && !over ? length - 1 - step.s : step.s;
     const int64_t y = layer_.y_row(t, l.direction, l.row + b);
-    const int64_t panel = b / micro_.rows * micro_.rows;
-    const int64_t rows = std::min(micro_.rows, l.rows - panel);
+    const int64_t panel = b / l.together * l.together;
+    const int64_t rows = std::min(l.together, l.rows - panel);
     const int64_t packed = lane_start + panel * hidden + (b - panel);
     T* const row = gates(memory, l) + ((step.s - step.first) * l.rows + b) * columns_;
     for (int64_t u = begin; u < end; u += kUnits) {

@@ -6,9 +6,9 @@
 // hidden units of a step are shared between workers too, which changes no result: an element
 // depends on its row, its column and the depth of its products alone.
 //
-// R is packed, once if it is a constant, else at the beginning of a run. The state is kept packed,
-// so that a step calls the innermost loops of the matmul directly. Immutable once made;
-// thread-safe.
+// R is packed, once if it is a constant, else at the beginning of a run; W where both are constants
+// and rows of X can be multiplied where they lie. The state is kept packed, so that a step calls
+// the innermost loops of the matmul directly. Immutable once made; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -25,14 +25,16 @@ namespace pfrt::cpu {
 template <typename T>
 class Sweep {
  public:
-  // With |packed|, R is a constant that the host packed as pack_recurrent_weights says.
-  Sweep(Layer layer, bool packed);
+  // The host has packed constants as pack_recurrent_weights says.
+  enum class Packed : uint8_t { kNone, kRecurrent, kBoth };
+  Sweep(Layer layer, Packed packed);
   uint64_t scratch_bytes() const { return gemm_.scratch_bytes(); }
   pfrt_code run(const Run& run) const;
 
  private:
   struct Lane {
     int64_t index, direction, row, rows;
+    int64_t together;  // rows of a call of a microkernel, as equal as possible
   };
   struct Memory {
     std::vector<int64_t> lengths;
@@ -41,6 +43,7 @@ class Sweep {
     // R in panels: [directions, gates, panels, hidden, width], packed by the host or here.
     const T* recurrent = nullptr;
     std::unique_ptr<T[]> packed;
+    const T* projection = nullptr;  // W in panels of 16 columns, packed by the host, or null
     // [directions, batch, hidden]; hidden states packed by lane and panel of rows.
     std::unique_ptr<T[]> states[2], cells, reset;
     std::unique_ptr<T[]> gates;  // [lanes, steps of a chunk, rows of a lane, columns]
@@ -62,6 +65,10 @@ class Sweep {
   }
   void project(const Run& run, const Memory& memory, const Lane& lane, int64_t first, int64_t tile,
                T* scratch) const;
+  // Does as much as gemm_, to the same bits, where rows of X lie at equal distances; returns false
+  // where they do not.
+  bool multiply_in_place(const Run& run, const Memory& memory, const Lane& lane, int64_t first,
+                         const GemmTile& tile, T* to) const;
   // Adds |state| times the units of block |block| of gates [begin, end).
   void multiply(const Run& run, const Memory& memory, const Step& step, int64_t block,
                 int64_t begin, int64_t end, const T* state) const;
@@ -71,7 +78,7 @@ class Sweep {
               int64_t block) const;
 
   Layer layer_;
-  bool packed_;
+  Packed packed_;
   const MicroKernels<T>& micro_;
   GemvFn gemv_;                        // of float32; null: there is none
   int64_t width_, panels_;             // of a panel of units; panels of a gate
@@ -82,8 +89,11 @@ class Sweep {
   Gemm<T> gemm_;
 };
 
-// Packs R for Sweep<float>.
-PackedInput pack_recurrent_weights(int64_t directions, int64_t gates, int64_t hidden);
+// Packs R for Sweep<float>; with |features| above 0, W too.
+PackedInput pack_recurrent_weights(int64_t directions, int64_t gates, int64_t hidden,
+                                   int64_t features);
+// Whether Sweep<float> gains by a W that is packed.
+bool takes_packed_projection();
 
 extern template class Sweep<float>;
 extern template class Sweep<double>;

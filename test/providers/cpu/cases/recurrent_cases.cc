@@ -165,6 +165,7 @@ Case recurrent(Random& r, const std::string& op, pfrt_dtype dtype, int64_t size)
   in.w = r.data(dtype, {d, rows, s.features}, -0.5, 0.5);
   in.r = r.data(dtype, {d, rows, s.hidden}, -0.3, 0.3);
   in.r.constant = r.once_in(2);
+  in.w.constant = r.once_in(2);
   in.b = maybe(r.data(dtype, {d, 2 * rows}, -0.5, 0.5));
   in.lengths = maybe(r.data(PFRT_DTYPE_INT32, {s.batch}, 0, static_cast<double>(s.time)));
   in.h = maybe(r.data(dtype, states, -1, 1));

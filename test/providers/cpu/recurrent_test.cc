@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Sigmoid and Tanh of recurrent layers, compared with double precision over the whole range of
-// float32.
+// float32; and rows of a layer, whose bits depend on nothing but themselves.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "providers/cpu/kernels/recurrent/activation_vectors.h"
+#include "test/providers/cpu/cases/cases.h"
+#include "test/providers/cpu/graph.h"
 
 namespace pfrt::test {
 namespace {
@@ -89,6 +91,63 @@ TEST_F(RecurrentActivations, do_not_depend_on_neighbours) {
       for (float& x : apart) activation(&x, 1);
       EXPECT_EQ(std::memcmp(together.data(), apart.data(), apart.size() * sizeof(float)), 0) << n;
     }
+}
+
+// An LSTM in both directions of as many sequences as |lengths|, of which the last ones have other
+// inputs where |other|. Rows are of several passes of the products.
+Graph layer_of(const std::vector<double>& lengths, bool constant, bool other = false) {
+  constexpr int64_t kTime = 5, kFeatures = 300, kHidden = 19;
+  const auto batch = static_cast<int64_t>(lengths.size());
+  Random random(3);
+  Data w = random.data(PFRT_DTYPE_FLOAT32, {2, 4 * kHidden, kFeatures}, -0.2, 0.2);
+  Data r = random.data(PFRT_DTYPE_FLOAT32, {2, 4 * kHidden, kHidden}, -0.2, 0.2);
+  w.constant = r.constant = constant;
+  Data x{PFRT_DTYPE_FLOAT32, {kTime, batch, kFeatures}, {}};
+  for (int64_t i = 0; i < kTime * batch * kFeatures; ++i) {
+    const int64_t time = i / (batch * kFeatures), row = i / kFeatures % batch, at = i % kFeatures;
+    const double value = static_cast<double>((time * 31 + row * 7 + at * 13) % 41 - 20) / 20;
+    x.values.push_back(other && row >= 2 ? -value / 3 : value);
+  }
+  Graph g;
+  const uint32_t n = PFRT_NO_INDEX;
+  g.outputs = {g.add(
+      "LSTM", {g.add(x), g.add(w), g.add(r), n, g.add(Data{PFRT_DTYPE_INT32, {batch}, lengths})},
+      {kTime, 2, batch, kHidden},
+      {{"hidden_size", kHidden},
+       {"layout", int64_t{0}},
+       {"direction", std::string("bidirectional")},
+       {"activations",
+        std::vector<std::string>{"Sigmoid", "Tanh", "Tanh", "Sigmoid", "Tanh", "Tanh"}},
+       {"input_forget", int64_t{0}}})};
+  return g;
+}
+
+// The first two sequences of a layer's output.
+std::vector<float> first_two(const Graph& g) {
+  const GraphOutcome outcome = run(g);
+  EXPECT_EQ(outcome.fault, "");
+  std::vector<float> all(outcome.outputs.at(0).size() / sizeof(float)), out;
+  std::memcpy(all.data(), outcome.outputs.at(0).data(), outcome.outputs.at(0).size());
+  const Dims& dims = g.values.at(g.outputs[0]).dims;
+  const int64_t row = dims[3], rows = dims[2] * row;
+  for (auto at = all.begin(); at != all.end(); at += rows) out.insert(out.end(), at, at + 2 * row);
+  return out;
+}
+
+TEST(Recurrent, sequences_have_the_same_bits_whatever_the_others_are) {
+  for (const bool constant : {false, true}) {
+    const std::vector<float> want = first_two(layer_of({5, 5}, constant));
+    for (const std::vector<double>& lengths : {std::vector<double>{5, 5, 5},
+                                               {5, 5, 2},
+                                               std::vector<double>(9, 5),
+                                               std::vector<double>(40, 5),
+                                               {5, 5, 0, 5, 5, 5, 5, 5}}) {
+      const std::vector<float> got = first_two(layer_of(lengths, constant, true));
+      ASSERT_EQ(got.size(), want.size());
+      EXPECT_EQ(std::memcmp(got.data(), want.data(), got.size() * sizeof(float)), 0)
+          << lengths.size() << " sequences, constant: " << constant;
+    }
+  }
 }
 
 }  // namespace
