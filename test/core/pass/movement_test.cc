@@ -2,7 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <limits>
+#include <string>
+#include <string_view>
 
 #include "test/core/pass/graphs.h"
 
@@ -434,7 +437,14 @@ TEST(Pool, maxima_are_taken_before_activations) {
   EXPECT_EQ(pooled_network(d, "Sigmoid", {}, {0, 0, 0, 0}), "Conv, Sigmoid, MaxPool, Neg");
 }
 
+// The nodes that take others as epilogues here are computed in vectors.
+bool has_vectors() {
+  const char* const isa = std::getenv("PFRT_ISA");
+  return __builtin_cpu_supports("avx2") && (isa == nullptr || std::string_view(isa) != "generic");
+}
+
 TEST(Epilogues, a_convolution_takes_its_pooling_and_what_follows) {
+  if (!has_vectors()) GTEST_SKIP() << "the machine, or PFRT_ISA, has no AVX2";
   PassGraph g;
   pooled_network(g, "Relu", {}, {0, 0, 0, 0});
   const NodeId conv = g.find("Conv")->id;
@@ -444,6 +454,7 @@ TEST(Epilogues, a_convolution_takes_its_pooling_and_what_follows) {
 
 // The sum is normalised, and is also an input of the next layer.
 TEST(Epilogues, a_product_takes_the_normalisation_of_its_rows) {
+  if (!has_vectors()) GTEST_SKIP() << "the machine, or PFRT_ISA, has no AVX2";
   PassGraph g;
   const std::string x = g.input("x", {"N", "6"});
   const std::string sum = g.node("Add", {g.node("MatMul", {x, g.weights({6, 6})}), x});
