@@ -105,6 +105,10 @@ void pack_panels(const void* source, pfrt_dtype dtype, const Columns& c, float* 
 
 void PackedPanels::pack(float* out, int64_t width, int64_t first, int64_t count, int64_t k0,
                         int64_t kn) const {
+  if (width == kPanel && count == kPanel && first % kPanel == 0) {
+    std::copy_n(panels_ + (first / kPanel * k_ + k0) * kPanel, kn * kPanel, out);
+    return;
+  }
   for (int64_t k = 0; k < kn; ++k, out += width) {
     for (int64_t j = 0; j < count; ++j) {
       const int64_t column = first + j, panel = column / kPanel;
