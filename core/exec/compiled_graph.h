@@ -70,7 +70,7 @@ struct CompileOptions {
   pfrt_compile_hints precision = 0;  // the hint of session option "precision"
   // The hint of each node of the graph, by its id; null = |precision| for all.
   const std::vector<NodePrecision>* node_precision = nullptr;
-  // Those of bodies, by body; one that is not there, or null, has |precision|.
+  // The hints of the bodies' nodes, by body; a body that is not there, or null, has |precision|.
   const GraphPrecisions* body_precision = nullptr;
 };
 

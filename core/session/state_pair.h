@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a state is made by: which output of a run is which input of the next.
+// A state is made by pairs: each says which output of a run is which input of the next.
 #pragma once
 
 #include <cstddef>
