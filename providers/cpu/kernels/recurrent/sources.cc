@@ -35,6 +35,16 @@ template <typename T>
 void GateRows<T>::pack(T* out, int64_t width, int64_t first, int64_t count, int64_t k0,
                        int64_t kn) const {
   const int64_t gate = first / stride_, unit = first % stride_;
+  if (unit + count > stride_) {  // columns of several gates
+    const LoadFn<T> load = load_fn<T>(dtype_);
+    for (int64_t j = 0; j < width; ++j) {
+      const int64_t g = (first + j) / stride_, u = (first + j) % stride_;
+      const bool inside = j < count && u < hidden_;
+      pack_column(out, width, j, load, data_,
+                  inside ? offset_ + (g * hidden_ + u) * depth_ + k0 : -1, kn);
+    }
+    return;
+  }
   const StridedSource<T> rows(data_, dtype_, offset_ + gate * hidden_ * depth_, depth_, 1);
   const int64_t inside = std::clamp<int64_t>(hidden_ - unit, 0, count);
   rows.pack(out, width, unit, inside, k0, kn);

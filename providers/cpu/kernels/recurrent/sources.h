@@ -11,8 +11,7 @@
 
 namespace pfrt::cpu {
 
-// W or R of one direction: outer index |gate| * |stride| + unit, zero from unit |hidden| on, so
-// that each gate begins a panel.
+// W or R of one direction: outer index |gate| * |stride| + unit, zero from unit |hidden| on.
 template <typename T>
 class GateRows final : public PanelSource<T> {
  public:

@@ -14,7 +14,7 @@
 namespace pfrt::cpu {
 namespace {
 
-constexpr int64_t kLanePanels = 4;  // panels of rows of a lane
+constexpr int64_t kLanePanels = 4;  // calls' rows of a lane
 // An R beyond the second-level cache is read once a step and lane: fewer lanes have more rows.
 constexpr int64_t kFarLanePanels = 12, kFarElements = 1 << 18;
 constexpr int64_t kManyLanes = 8;        // enough to keep workers busy
@@ -32,6 +32,46 @@ int64_t columns_a_unit(const Layer& layer) {
   return layer.gates() + (layer.cell == Cell::kGru && layer.linear_before_reset ? 1 : 0);
 }
 
+// The microkernel that multiplies rows of T where they lie by packed panels; null: there is none.
+template <typename T>
+const PanelMicrokernel* panel_microkernel() {
+  return std::is_same_v<T, float> ? PanelMicrokernel::get() : nullptr;
+}
+
+template <typename T>
+int64_t panel_width() {
+  return panel_microkernel<T>() != nullptr ? PanelMicrokernel::kPanel : micro_kernels<T>().cols;
+}
+
+template <typename T>
+int64_t rows_of_call() {
+  return panel_microkernel<T>() != nullptr ? panel_microkernel<T>()->rows()
+                                           : micro_kernels<T>().rows;
+}
+
+// Multiplies |rows| rows by |count| panels |b_panel| apart; |p| holds the rest.
+void multiply_panels(const Run& run, const PanelMicrokernel& microkernel, int64_t rows,
+                     int64_t count, const PanelMicrokernel::Blocks& p) {
+  const auto row_blocks = microkernel.row_blocks(rows);
+  for (int64_t i = 0, n = 0; i < count && !run.stopped(); i += n) {
+    n = std::min(count - i, microkernel.panels(row_blocks.first()));
+    PanelMicrokernel::Blocks part = p;
+    part.b += i * p.b_panel;
+    part.c += i * p.c_panel;
+    microkernel.run(row_blocks, n, part);
+  }
+}
+
+// A product of one chunk, to columns that follow each other.
+PanelMicrokernel::Blocks one_chunk(const float* a, int64_t a_row, int64_t depth) {
+  static constexpr int64_t kOffset = 0;
+  PanelMicrokernel::Blocks p{};
+  p.a = a, p.a_row = a_row, p.offsets = &kOffset;
+  p.chunks = p.chain = 1, p.depth = depth;
+  p.c_panel = PanelMicrokernel::kPanel;
+  return p;
+}
+
 template <typename T>
 std::unique_ptr<T[]> array(int64_t n) {
   return std::make_unique_for_overwrite<T[]>(static_cast<size_t>(n));
@@ -44,12 +84,13 @@ Sweep<T>::Sweep(Layer layer, Packed packed)
     : layer_(std::move(layer)),
       packed_(packed),
       micro_(micro_kernels<T>()),
-      gemv_(std::is_same_v<T, float> ? gemv(micro_.cols) : nullptr),
-      width_(micro_.cols),
+      panel_microkernel_(panel_microkernel<T>()),
+      width_(panel_width<T>()),
+      gemv_(std::is_same_v<T, float> ? gemv(width_) : nullptr),
       panels_(ceil_div(layer_.hidden, width_)),
       stride_(panels_ * width_),
       columns_(columns_a_unit(layer_) * stride_),
-      lane_rows_(std::clamp<int64_t>(layer_.batch, 1, lane_panels(layer_) * micro_.rows)),
+      lane_rows_(std::clamp<int64_t>(layer_.batch, 1, lane_panels(layer_) * rows_of_call<T>())),
       lanes_(layer_.directions * ceil_div(layer_.batch, lane_rows_)),
       chunk_(std::clamp<int64_t>(layer_.time, 1, ceil_div(kChunkRows, lane_rows_))),
       block_(panels_),
@@ -67,7 +108,9 @@ typename Sweep<T>::Lane Sweep<T>::lane(int64_t index) const {
   const int64_t each = lanes_ / layer_.directions;
   const int64_t row = index % each * lane_rows_;
   const int64_t rows = std::min(lane_rows_, layer_.batch - row);
-  return {index, index / each, row, rows, ceil_div(rows, ceil_div(rows, micro_.rows))};
+  const int64_t together =
+      panel_microkernel_ != nullptr ? 1 : ceil_div(rows, ceil_div(rows, micro_.rows));
+  return {index, index / each, row, rows, together};
 }
 
 template <typename T>
@@ -133,14 +176,11 @@ void Sweep<T>::pack_recurrent(const Run& run, Memory& memory) const {
   });
 }
 
-bool takes_packed_projection() {
-  return rows_microkernel() != nullptr &&
-         micro_kernels<float>().cols % PanelMicrokernel::kPanel == 0;
-}
+bool takes_packed_projection() { return PanelMicrokernel::get() != nullptr; }
 
 PackedInput pack_recurrent_weights(int64_t directions, int64_t gates, int64_t hidden,
                                    int64_t features) {
-  const int64_t width = micro_kernels<float>().cols, stride = ceil_div(hidden, width) * width;
+  const int64_t width = panel_width<float>(), stride = ceil_div(hidden, width) * width;
   PackedInput packed;
   packed.input = kInputR;
   packed.recipe = message("recurrent_panels/", directions, "/", gates, "/", hidden, "/", width);
@@ -261,36 +301,37 @@ bool Sweep<T>::multiply_in_place(const Run& run, const Memory& memory, const Lan
                                  const GemmTile& t, T* to) const {
   if constexpr (std::is_same_v<T, float>) {
     constexpr int64_t kPanel = PanelMicrokernel::kPanel;
-    constexpr float kZeros[kPanel] = {};
+    constexpr int64_t kCols = PanelMicrokernel::kMostPanels * kPanel;
+    constexpr float kZeros[kCols] = {};
     if (memory.projection == nullptr || layer_.features == 0 || gemm_.splits(run.precision()) ||
         std::any_of(memory.lengths.begin() + l.row, memory.lengths.begin() + l.row + l.rows,
                     [&](int64_t length) { return length != layer_.time; }))
       return false;
-    const PanelMicrokernel& microkernel = *rows_microkernel();
     const int64_t features = layer_.features;
     const bool reversed = layer_.reversed(l.direction);
     const auto row_of = [&](int64_t r) {
       const int64_t s = first + r / l.rows;
       return layer_.x_row(reversed ? layer_.time - 1 - s : s, l.row + r % l.rows);
     };
-    PanelMicrokernel::Blocks p{};
-    p.a_row = l.rows > 1 ? row_of(1) - row_of(0)
-                         : (reversed ? -1 : 1) * (layer_.x_row(1, 0) - layer_.x_row(0, 0));
-    p.b_row = kPanel, p.c_row = columns_;
-    const float* panel =
+    const int64_t a_row = l.rows > 1
+                              ? row_of(1) - row_of(0)
+                              : (reversed ? -1 : 1) * (layer_.x_row(1, 0) - layer_.x_row(0, 0));
+    const float* const panels =
         memory.projection + (l.direction * layer_.gates() * stride_ + t.col) * features;
-    for (int64_t j = 0; j < t.cols; j += kPanel, panel += kPanel * features)
+    // Panels are taken a few at a time, which stay in the cache while rows go by.
+    for (int64_t j = 0; j < t.cols; j += kCols)
       for (int64_t k = 0; k < features && !run.stopped(); k += Gemm<T>::kDepth)
-        for (int64_t r = t.row, n = 0; r < t.row + t.rows; r += n) {
-          n = t.row + t.rows - r;
-          if (l.rows > 1) n = std::min(n, l.rows - r % l.rows);
-          PanelMicrokernel::Blocks part = p;
-          part.depth = std::min(Gemm<T>::kDepth, features - k);
-          part.a = run.input<float>(kInputX) + row_of(r) + k;
-          part.b = panel + k * kPanel;
-          part.c = to + (r - t.row) * columns_ + j;
-          part.start = k == 0 ? kZeros : nullptr;
-          microkernel.run_plain(n, false, part);
+        for (int64_t r = t.row, rows = 0; r < t.row + t.rows; r += rows) {
+          rows = t.row + t.rows - r;
+          if (l.rows > 1) rows = std::min(rows, l.rows - r % l.rows);
+          PanelMicrokernel::Blocks p = one_chunk(run.input<float>(kInputX) + row_of(r) + k, a_row,
+                                                 std::min(Gemm<T>::kDepth, features - k));
+          p.b = panels + j * features + k * kPanel;
+          p.b_panel = kPanel * features;
+          p.c = to + (r - t.row) * columns_ + j;
+          p.c_row = columns_;
+          p.start = k == 0 ? kZeros : nullptr;
+          multiply_panels(run, *panel_microkernel_, rows, std::min(kCols, t.cols - j) / kPanel, p);
         }
     return true;
   }
@@ -308,16 +349,25 @@ void Sweep<T>::multiply(const Run& run, const Memory& memory, const Step& step, 
   state += (l.direction * layer_.batch + l.row) * hidden;
   if constexpr (std::is_same_v<T, float>) {
     const int64_t first = block * block_;
-    // Gates whose panels and sums both follow each other are one call.
-    for (int64_t g = begin, next; l.rows == 1 && gemv_ != nullptr && g < end; g = next) {
+    const bool alone = l.rows == 1 && gemv_ != nullptr;
+    // Gates whose panels and sums both follow each other are one product.
+    for (int64_t g = begin, next; (alone || panel_microkernel_ != nullptr) && g < end; g = next) {
       if (run.stopped()) return;
       next = blocks_ > 1 ? g + 1 : gru_apart && g < 2 ? 2 : end;
-      gemv_(hidden, state,
-            memory.recurrent + (l.direction * gate_panels + g * panels_ + first) * hidden * width_,
-            (next - g - 1) * panels_ + last - first,
-            rows + (gru_apart && g == 2 ? 3 : g) * stride_ + first * width_);
+      const int64_t panels = (next - g - 1) * panels_ + last - first;
+      const float* const weights =
+          memory.recurrent + (l.direction * gate_panels + g * panels_ + first) * hidden * width_;
+      float* const to = rows + (gru_apart && g == 2 ? 3 : g) * stride_ + first * width_;
+      if (alone) {
+        gemv_(hidden, state, weights, panels, to);
+        continue;
+      }
+      PanelMicrokernel::Blocks p = one_chunk(state, hidden, hidden);
+      p.b = weights, p.b_panel = hidden * width_;
+      p.c = to, p.c_row = columns_;
+      multiply_panels(run, *panel_microkernel_, l.rows, panels, p);
     }
-    if (l.rows == 1 && gemv_ != nullptr) return;
+    if (alone || panel_microkernel_ != nullptr) return;
   }
   for (int64_t g = begin; g < end; ++g) {
     const bool apart = gru_apart && g == 2;

@@ -7,8 +7,9 @@
 // depends on its row, its column and the depth of its products alone.
 //
 // R is packed, once if it is a constant, else at the beginning of a run; W where both are constants
-// and rows of X can be multiplied where they lie. The state is kept packed, so that a step calls
-// the innermost loops of the matmul directly. Immutable once made; thread-safe.
+// and rows of X can be multiplied where they lie. A step calls innermost loops of the matmul
+// directly: of float32 they read the state where it lies, of float64 it is kept packed. Immutable
+// once made; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +35,7 @@ class Sweep {
  private:
   struct Lane {
     int64_t index, direction, row, rows;
-    int64_t together;  // rows of a call of a microkernel, as equal as possible
+    int64_t together;  // rows of a panel of the state, as equal as possible
   };
   struct Memory {
     std::vector<int64_t> lengths;
@@ -80,8 +81,11 @@ class Sweep {
   Layer layer_;
   Packed packed_;
   const MicroKernels<T>& micro_;
+  // Of float32; null: there is none, and the state is kept in panels of rows for |micro_|.
+  const PanelMicrokernel* panel_microkernel_;
+  int64_t width_;                      // of a panel of units
   GemvFn gemv_;                        // of float32; null: there is none
-  int64_t width_, panels_;             // of a panel of units; panels of a gate
+  int64_t panels_;                     // of a gate
   int64_t stride_, columns_;           // from gate to gate of a row; of a row
   int64_t lane_rows_, lanes_, chunk_;  // sequences of a lane; lanes; steps of a chunk
   int64_t block_, blocks_;             // panels of a block of units; blocks
