@@ -3,8 +3,8 @@
 //   rdi  the arguments, then nothing     rsi, rdx  pixels and positions of the band's first row
 //   rcx  weights     r8  bias            r9  bands left in the middle
 //   rax, r10  pixels and positions in a loop over columns     r11  its turns left
-//   ymm0 and on  weights, where all of them have room; then the sums, rows x vectors of them, the
-//   pixels of those vectors, and a weight
+//   vectors 0 and on  weights, where all of them have room; then the sums, rows x vectors of them,
+//   the pixels of those vectors, and a weight
 //
 // A band is |rows| rows of positions. For each row of pixels that they see, and each tap along it,
 // the pixels are loaded once, and multiplied by the weights of all rows that see them.
@@ -22,8 +22,9 @@
 namespace pfrt::cpu {
 namespace {
 
-constexpr int kRegisters = 16, kLanes = 8, kBlock = 16;
-constexpr int kFewTaps = 9;  // which stay in registers
+constexpr int kLanes = 8, kBlock = 16;
+constexpr int kRegisters = 16, kFewTaps = 9;  // so few taps stay in registers
+constexpr int kWideRegisters = 32, kWideFewTaps = 25;
 constexpr int64_t kMostRows = 7;
 constexpr size_t kCapacity = 192 << 10;
 constexpr int64_t kMostReach = 1 << 28;  // bytes that an instruction reaches
@@ -35,13 +36,14 @@ class Generator final : public DepthwiseLoop, HasCodePages, Xbyak::CodeGenerator
         s_(shape),
         unit_(shape.nchw16c ? kBlock : 1),
         taps_(shape.taps[0] * shape.taps[1]),
-        held_(taps_ <= kFewTaps) {
+        held_(taps_ <= (shape.wide ? kWideFewTaps : kFewTaps)) {
     shape_ = shape;
     const int64_t height = s_.positions[0];
     const bool one = !s_.nchw16c && s_.positions[1] <= kLanes;
     vectors_ = held_ || one ? 1 : 2;
-    const int64_t most = held_ ? std::min<int64_t>(kRegisters - taps_ - others(), kMostRows)
-                               : std::min((kRegisters - others() - 1) / vectors_, kMostRows);
+    const int64_t registers = s_.wide ? kWideRegisters : kRegisters;
+    const int64_t most = held_ ? std::min<int64_t>(registers - taps_ - others(), kMostRows)
+                               : std::min((registers - others() - 1) / vectors_, kMostRows);
     const int64_t bands = (height + most - 1) / most;
     band_rows_ = (height + bands - 1) / bands;
     int64_t row = 0;
@@ -108,21 +110,23 @@ class Generator final : public DepthwiseLoop, HasCodePages, Xbyak::CodeGenerator
     return true;
   }
 
-  Xbyak::Ymm sum(int64_t r, int64_t v) const {
-    return Xbyak::Ymm(static_cast<int>((held_ ? taps_ : 0) + r * vectors_ + v));
+  Xbyak::Xmm vector(int i) const {
+    return s_.wide ? static_cast<Xbyak::Xmm>(Xbyak::Zmm(i))
+                   : static_cast<Xbyak::Xmm>(Xbyak::Ymm(i));
+  }
+  Xbyak::Xmm sum(int64_t r, int64_t v) const {
+    return vector(static_cast<int>((held_ ? taps_ : 0) + r * vectors_ + v));
   }
   // Registers for pixels: of a couple of taps there are two for each vector, and one at hand.
   int64_t others() const { return pairs() ? 2 * vectors_ + 1 : vectors_; }
-  Xbyak::Ymm other(int64_t i) const {
-    return Xbyak::Ymm(static_cast<int>(sum(rows_, 0).getIdx() + i));
-  }
-  Xbyak::Ymm pixels(int64_t v, int64_t second) const { return other(second * vectors_ + v); }
-  Xbyak::Ymm at_hand() const { return other(2 * vectors_); }
-  Xbyak::Ymm weight_register() const { return other(others()); }
+  Xbyak::Xmm other(int64_t i) const { return vector(static_cast<int>(sum(rows_, 0).getIdx() + i)); }
+  Xbyak::Xmm pixels(int64_t v, int64_t second) const { return other(second * vectors_ + v); }
+  Xbyak::Xmm at_hand() const { return other(2 * vectors_); }
+  Xbyak::Xmm weight_register() const { return other(others()); }
   Xbyak::Address weight_at(int64_t tap) const {
     return ptr[rcx + static_cast<size_t>(tap * unit_ * 4)];
   }
-  void load_weight(const Xbyak::Ymm& to, int64_t tap) {
+  void load_weight(const Xbyak::Xmm& to, int64_t tap) {
     if (s_.nchw16c)
       vmovups(to, weight_at(tap));
     else
@@ -135,7 +139,7 @@ class Generator final : public DepthwiseLoop, HasCodePages, Xbyak::CodeGenerator
     return ptr[(lane.moves ? rax : rsi) + static_cast<size_t>(at)];
   }
 
-  void mask_for(const Xbyak::Ymm& to, const Load& load) {
+  void mask_for(const Xbyak::Xmm& to, const Load& load) {
     masks_.push_back({load.first, load.last});
     size_t i = 0;
     while (masks_[i] != masks_.back()) ++i;
@@ -143,9 +147,11 @@ class Generator final : public DepthwiseLoop, HasCodePages, Xbyak::CodeGenerator
     if (labels_.size() < masks_.size()) labels_.emplace_back();
     vmovups(to, ptr[rip + labels_[i]]);
   }
-  void load_pixels(const Xbyak::Ymm& to, const Lane& lane, int64_t q, const Load& load) {
+  void load_pixels(const Xbyak::Xmm& to, const Lane& lane, int64_t q, const Load& load) {
     const Xbyak::Address at = pixel_at(lane, q, load.column);
-    if (load.last == load.first)
+    if (load.last == load.first && s_.wide)
+      vpxord(to, to, to);
+    else if (load.last == load.first)
       vxorps(to, to, to);
     else if (load.last - load.first == kLanes)
       vmovups(to, at);
@@ -154,7 +160,7 @@ class Generator final : public DepthwiseLoop, HasCodePages, Xbyak::CodeGenerator
   }
   // Every second pixel from |column| on, and those between them for |second| where there is one.
   // Lanes are in the order 0, 1, 4, 5, 2, 3, 6, 7 until they are stored.
-  void load_pairs(const Xbyak::Ymm& first, const Xbyak::Ymm* second, const Lane& lane, int64_t q,
+  void load_pairs(const Xbyak::Xmm& first, const Xbyak::Xmm* second, const Lane& lane, int64_t q,
                   int64_t column) {
     constexpr uint8_t kEven = 0b10'00'10'00, kOdd = 0b11'01'11'01, kEvenThenOdd = 0b11'01'10'00;
     const int64_t high = column + kLanes - (second == nullptr);
@@ -174,6 +180,11 @@ class Generator final : public DepthwiseLoop, HasCodePages, Xbyak::CodeGenerator
     return low.last > low.first || (pairs() && high.last > high.first);
   }
 
+  // Exchanges the two pairs in the middle of 8 lanes.
+  void exchange_middle(const Xbyak::Xmm& to, const Xbyak::Operand& from) {
+    vpermpd(Xbyak::Ymm(to.getIdx()), from, 0b11'01'10'00);
+  }
+
   // Writes the sums of |lanes| in all rows of a band; |top| is the row of pixels that it begins at,
   // if it may see an edge.
   void body(const std::vector<Lane>& lanes, const int64_t* top) {
@@ -182,11 +193,10 @@ class Generator final : public DepthwiseLoop, HasCodePages, Xbyak::CodeGenerator
       const int64_t at = r * out_row_bytes() + lane.position * unit_ * 4;
       return ptr[(lane.moves ? r10 : rdx) + static_cast<size_t>(at)];
     };
-    constexpr uint8_t kMiddle = 0b11'01'10'00;  // exchanges the two pairs in the middle
     for (int64_t r = 0; r < rows_; ++r)
       for (int64_t v = 0; v < n; ++v)
         if (s_.adds && pairs())
-          vpermpd(sum(r, v), out_at(r, lanes[static_cast<size_t>(v)]), kMiddle);
+          exchange_middle(sum(r, v), out_at(r, lanes[static_cast<size_t>(v)]));
         else if (s_.adds)
           vmovups(sum(r, v), out_at(r, lanes[static_cast<size_t>(v)]));
         else if (s_.nchw16c)
@@ -201,7 +211,7 @@ class Generator final : public DepthwiseLoop, HasCodePages, Xbyak::CodeGenerator
     for (int64_t r = 0; r < rows_; ++r)
       for (int64_t v = 0; v < n; ++v) {
         const Lane& lane = lanes[static_cast<size_t>(v)];
-        if (pairs()) vpermpd(sum(r, v), sum(r, v), kMiddle);
+        if (pairs()) exchange_middle(sum(r, v), sum(r, v));
         vmovups(out_at(r, lane), sum(r, v));
       }
   }
@@ -222,7 +232,7 @@ class Generator final : public DepthwiseLoop, HasCodePages, Xbyak::CodeGenerator
       const int64_t column = column_of(lane.position, x);
       if (!sees(lane, x) && !sees(lane, end - 1)) continue;
       if (pairs()) {
-        const Xbyak::Ymm second = pixels(v, 1);
+        const Xbyak::Xmm second = pixels(v, 1);
         load_pairs(pixels(v, 0), end > x + 1 ? &second : nullptr, lane, q, column);
       } else {
         load_pixels(pixels(v, 0), lane, q, load_of(lane, column));
@@ -231,7 +241,7 @@ class Generator final : public DepthwiseLoop, HasCodePages, Xbyak::CodeGenerator
     for (int64_t i = x; i < end; ++i)
       for (const auto& [r, y] : users) {
         const int64_t tap = y * s_.taps[1] + i;
-        const Xbyak::Ymm weight = held_ ? Xbyak::Ymm(static_cast<int>(tap)) : weight_register();
+        const Xbyak::Xmm weight = held_ ? vector(static_cast<int>(tap)) : weight_register();
         if (!held_) load_weight(weight, tap);
         for (int64_t v = 0; v < n; ++v)
           if (sees(lanes[static_cast<size_t>(v)], i))
@@ -298,7 +308,7 @@ class Generator final : public DepthwiseLoop, HasCodePages, Xbyak::CodeGenerator
     mov(rcx, arg(offsetof(Arguments, weights)));
     mov(r8, arg(offsetof(Arguments, bias)));
     L(plane);
-    for (int64_t t = 0; held_ && t < taps_; ++t) load_weight(Xbyak::Ymm(static_cast<int>(t)), t);
+    for (int64_t t = 0; held_ && t < taps_; ++t) load_weight(vector(static_cast<int>(t)), t);
     const int64_t rows = s_.positions[0];
     if (top_rows_ > 0) {
       cmp(qword[rdi + offsetof(Arguments, top)], 0);

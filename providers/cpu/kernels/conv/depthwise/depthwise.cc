@@ -238,7 +238,7 @@ Kernel blocks_kernel(const ConvGeometry& geometry, bool has_bias,
       for (int64_t b = i % parts * plan->task, end; b < last; b = end) {
         if (run.stopped()) return;
         end = std::min(b + plan->bands, last);
-        for (int64_t c = 0; c < kBlockChannels; c += kVectorChannels)
+        for (int64_t c = 0; c < kBlockChannels; c += loop.channels())
           loop.run(image + c, weights + c, bias + c, out + c, b, end);
         run.apply_epilogue(start + loop.first_row(b) * row, start + loop.first_row(end) * row);
       }
@@ -279,14 +279,13 @@ void wide_row(const WindowRows& rows, int64_t row, const float* image, const flo
 }  // namespace
 
 std::shared_ptr<const DepthwiseLoop> depthwise_loop(const Window& w, bool nchw16c, bool adds) {
-  const bool wide = isa() >= Isa::kAvx512;  // then vectors of 16 channels are faster
-  if (isa() < Isa::kAvx2 || w.rank() != 2 || (nchw16c && wide) || w.positions[1] > kMostLength)
-    return nullptr;
+  if (isa() < Isa::kAvx2 || w.rank() != 2 || w.positions[1] > kMostLength) return nullptr;
   // The last planes of a task go to scratch first where rows are shorter than a vector.
   if (!nchw16c && w.positions[1] < kVectorChannels && w.position_count() > kNear) return nullptr;
   const auto pair = [](const std::vector<int64_t>& v) { return DepthwiseLoop::Pair{v[0], v[1]}; };
   return DepthwiseLoop::make({nchw16c, pair(w.image), pair(w.positions), pair(w.kernel),
-                              pair(w.strides), pair(w.dilations), pair(w.pads), adds});
+                              pair(w.strides), pair(w.dilations), pair(w.pads), adds,
+                              nchw16c && isa() >= Isa::kAvx512});
 }
 
 int64_t depthwise_input_plane(const ConvGeometry& g, int64_t shuffle, int64_t p) {
@@ -378,8 +377,7 @@ Result<Kernel> make_conv_depthwise(const KernelRequest& node) {
 static Kernel depthwise_kernel(ConvGeometry g, int64_t shuffle, bool has_bias) {
   if (isa() >= Isa::kAvx2 && g.window.rank() <= 2) {
     g.window = along_rows(std::move(g.window));
-    const bool wide = isa() >= Isa::kAvx512 && SmallPlanes::takes(g.window, g.groups * g.group_out);
-    if (!wide && g.window.position_count() > 0)
+    if (g.window.position_count() > 0)
       if (auto loop = depthwise_loop(g.window, false, false))
         return planes_kernel(g, shuffle, has_bias, std::move(loop));
     if (SmallPlanes::takes(g.window, g.groups * g.group_out))
