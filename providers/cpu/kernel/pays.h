@@ -19,12 +19,9 @@ inline bool pays(bool estimate) {
   return estimate || every_row_pays.load(std::memory_order_relaxed);
 }
 
-// Says whether choices are those fitted to machines with AVX2 alone: to an EPYC of Zen 3, over the
-// nodes of set C. Those of machines with AVX-512 are older, and from fewer shapes.
-inline bool fitted_to_avx2() {
-  const Isa usable = isa();
-  return usable >= Isa::kAvx2 && usable < Isa::kAvx512;
-}
+// Choices are fitted to EPYCs of Zen 3 with AVX2 and of Zen 4 with AVX-512, over the nodes of set
+// C. Says whether they are those of AVX2, where the two differ.
+inline bool fitted_to_avx2() { return isa() < Isa::kAvx512; }
 
 // While it lives no row of this process refuses a node for its speed. For benches and tests: one at
 // a time, and none while another thread chooses rows.

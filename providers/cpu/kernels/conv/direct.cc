@@ -154,8 +154,8 @@ std::string refuse_conv_direct(const KernelRequest& node) {
     return "panels are for constant weights";
   const int64_t groups = node.attr_int("group", 1);
   if (groups < 1 || weights[0] < groups) return "there are fewer outputs than groups";
-  // With AVX2 a few columns of a panel are faster than gathering what each window sees.
-  const bool windows = fitted_to_avx2() && SnapshotNode::elements(weights.subspan(2)) > 1;
+  // A few columns of a panel are faster than gathering what each window sees.
+  const bool windows = SnapshotNode::elements(weights.subspan(2)) > 1;
   if (!pays(windows || weights[0] / groups >= kPanel / 2))
     return message("panels are for many output channels, not ", weights[0], " in ", groups,
                    " groups");

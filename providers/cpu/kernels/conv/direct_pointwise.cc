@@ -218,14 +218,14 @@ bool direct_pointwise_takes(const ConvGeometry& g) {
   if (w.taps() != 1 || !std::ranges::all_of(w.pads, none) || g.group_in % kPanel != 0) return false;
   for (size_t i = 0; i < w.rank(); ++i)  // an end pad, or windows beyond the image
     if ((w.positions[i] - 1) * w.strides[i] >= w.image[i]) return false;
-  // Small images are turned to lines of channels sooner than packed for every few outputs. With
-  // AVX2 that is so where a panel of pixels is not whole, and outputs are many.
+  // Small images are turned to lines of channels sooner than packed for every few outputs,
+  // where a panel of pixels is not whole and outputs are many.
   constexpr int64_t kLeastPositions = 512, kLeastOfFew = 128, kFewOutputs = 96;
   const int64_t positions = w.position_count();
   const bool gains =
       positions % kPanel == 0 || (positions >= kLeastOfFew && g.group_out <= kFewOutputs);
   return PanelMicrokernel::get() != nullptr && g.group_out >= kPanel &&
-         pays(positions >= kLeastPositions || (fitted_to_avx2() && gains));
+         pays(positions >= kLeastPositions || gains);
 }
 
 Kernel direct_pointwise_kernel(const ConvGeometry& geometry, bool has_bias) {

@@ -191,8 +191,8 @@ void run_task(const Run& run, const Plan& plan, const Task& task, float* scratch
 // Whether vectors of pixels are faster than packed weights. Lines of the cache that hold a few
 // pixels of each of many planes do not stay in it.
 bool vectors_gain(int64_t in, int64_t out, int64_t pixels) {
-  constexpr int64_t kFewPixels = 128, kFewOfAvx2 = 256, kDeep = 224, kMany = 96;
-  return pixels > (fitted_to_avx2() ? kFewOfAvx2 : kFewPixels) || in < kDeep || out < kMany;
+  constexpr int64_t kFewPixels = 256, kDeep = 224, kMany = 96;
+  return pixels > kFewPixels || in < kDeep || out < kMany;
 }
 
 }  // namespace

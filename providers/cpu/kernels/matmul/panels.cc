@@ -55,14 +55,12 @@ int64_t pass_of(int64_t k, int64_t chain) {
 
 // Whether a few rows, or many, are multiplied faster by packed columns.
 bool few_rows_gain(const Columns& c) {
-  constexpr int64_t kLarge = 128 << 10;
-  if (!fitted_to_avx2()) return c.n >= kPanel / 2 && c.outer_stride == 1 && c.n * c.k >= kLarge;
   // Contiguous columns are read fast as they are; many of them are not worth the time of packing.
   constexpr int64_t kLeastDepth = 32, kLeastColumns = 64, kMostElements = 4 << 20;
   return c.outer_stride == 1 ? c.k >= kLeastDepth && c.n >= kPanel / 2
                              : c.n >= kLeastColumns && c.n * c.k <= kMostElements;
 }
-bool many_rows_gain(const Columns& c) { return c.n >= (fitted_to_avx2() ? 2 : kPanel / 2); }
+bool many_rows_gain(const Columns& c) { return c.n >= 2; }
 
 }  // namespace
 

@@ -362,9 +362,9 @@ std::string refuse_conv_depthwise(const KernelRequest& node) {
   const int64_t groups = node.attr_int("group", 1);
   if (weights.size() < 3 || weights[1] != 1 || groups < 1 || weights[0] < groups)
     return "not depthwise: groups must have one input channel";
-  constexpr int64_t kMostOutputs = 4, kMostOfAvx2 = 7;
-  if (!pays(fitted_to_avx2() ? weights[0] <= kMostOfAvx2 * groups
-                             : groups > 1 && weights[0] <= kMostOutputs * groups))
+  constexpr int64_t kMostOutputs = 4, kMostOfVectors = 7;
+  if (!pays(isa() >= Isa::kAvx2 ? weights[0] <= kMostOfVectors * groups
+                                : groups > 1 && weights[0] <= kMostOutputs * groups))
     return "many output channels of a group are left to others";
   return "";
 }

@@ -63,7 +63,7 @@ std::string refuse_conv_grouped(const KernelRequest& node) {
   const int64_t groups = node.attr_int("group", 1), taps = weights[2] * weights[3];
   if (groups < 1 || weights[1] * taps > kMostChain)
     return message("an output must have ", kMostChain, " weights at most");
-  const bool grouped = groups > 1 || (fitted_to_avx2() && weights[0] < kPanel / 2);
+  const bool grouped = groups > 1 || weights[0] < kPanel / 2;
   if (!pays(grouped && weights[1] > 1 && weights[1] <= kMostChannels && taps > 1))
     return message("groups must have 2 to ", kMostChannels, " input channels, not ", weights[1],
                    " in ", groups, " groups");

@@ -24,9 +24,9 @@ namespace {
 constexpr int64_t kPanel = WinogradPlan::kPanel;
 constexpr int64_t kPutTiles = 8;  // tiles that are put to the output together
 constexpr int64_t kMostOut = 4;
-// With fewer channels the transforms cost more than they save; those of 3 x 3 taps pay with AVX2
-// for any number of outputs.
-constexpr int64_t kLeastInputs = 32, kLeastInputsOf5 = 16, kLeastOutputs = 24;
+// With fewer channels the transforms cost more than they save; those of 3 x 3 taps pay for any
+// number of outputs.
+constexpr int64_t kLeastInputs = 32, kLeastInputsOf5 = 16, kLeastOutputsOf5 = 24;
 
 // The chains of an exact method are short, four in a pass. With few channels the roundings of the
 // transforms weigh more, and shorter chains make up for it.
@@ -279,7 +279,7 @@ double cost(const F32Method& method, int64_t height, int64_t width) {
 }
 
 // A tile takes 16 products in place of 36, but 16 weights in place of 9, which come from memory:
-// too many for images of up to 5 x 5 positions.
+// too many with AVX2 for images of up to 5 x 5 positions.
 bool tiles_of_2_pay(int64_t height, int64_t width) {
   constexpr int64_t kWeights = 24;  // positions whose products take as long as reading weights
   const int64_t tiles = ceil_div(height, kF32TilesOf2.out) * ceil_div(width, kF32TilesOf2.out);
@@ -311,7 +311,7 @@ std::string refuse(const KernelRequest& node, int64_t side) {
   const int64_t groups = node.attr_int("group", 1);
   const int64_t least = side == 5 ? kLeastInputsOf5 : kLeastInputs;
   if (groups < 1 || weights[0] < groups) return "there are fewer outputs than groups";
-  const int64_t least_outputs = side == 3 && fitted_to_avx2() ? 1 : kLeastOutputs;
+  const int64_t least_outputs = side == 5 ? kLeastOutputsOf5 : 1;
   if (!pays(weights[1] >= least && weights[0] / groups >= least_outputs))
     return message("tiles are for many channels, not ", weights[1], " to ", weights[0]);
   return has_code(weights[1]) ? "" : kNoCode;
