@@ -54,6 +54,7 @@ void plane(const Run& run, const Plan& plan, bool has_bias, int64_t p, float* as
 
 std::string refuse_conv_grouped(const KernelRequest& node) {
   const auto image = node.input_dims(0), weights = node.input_dims(1);
+  const auto is_one = [](int64_t stride) { return stride == 1; };
   const auto known = [](std::span<const int64_t> dims) {
     return std::ranges::all_of(dims, [](int64_t d) { return d > 0; });
   };
@@ -63,13 +64,16 @@ std::string refuse_conv_grouped(const KernelRequest& node) {
   const int64_t groups = node.attr_int("group", 1), taps = weights[2] * weights[3];
   if (groups < 1 || weights[1] * taps > kMostChain)
     return message("an output must have ", kMostChain, " weights at most");
-  const bool grouped = groups > 1 || weights[0] < kPanel / 2;
+  const auto strides = node.attr_ints("strides");
+  // With AVX-512 half a panel takes as long as all of it: longer than whole vectors of pixels.
+  const bool whole = image[3] >= kVectorChannels && std::ranges::all_of(strides, is_one);
+  const int64_t few = !fitted_to_avx2() && whole ? kPanel / 2 : kPanel / 2 - 1;
+  const bool grouped = groups > 1 || weights[0] <= few;
   if (!pays(grouped && weights[1] > 1 && weights[1] <= kMostChannels && taps > 1))
     return message("groups must have 2 to ", kMostChannels, " input channels, not ", weights[1],
                    " in ", groups, " groups");
-  const auto strides = node.attr_ints("strides");
   if (strides.size() == 2 && strides[1] > 2) return "the stride along a row is more than 2";
-  if (!pays(!node.is_constant(1) || weights[0] / groups < kPanel / 2))
+  if (!pays(!node.is_constant(1) || weights[0] / groups <= few))
     return "panels are faster for so many outputs of a group";
   return "";
 }
