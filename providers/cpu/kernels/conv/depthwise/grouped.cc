@@ -67,7 +67,8 @@ std::string refuse_conv_grouped(const KernelRequest& node) {
   const auto strides = node.attr_ints("strides");
   // With AVX-512 half a panel takes as long as all of it: longer than whole vectors of pixels.
   const bool whole = image[3] >= kVectorChannels && std::ranges::all_of(strides, is_one);
-  const int64_t few = !fitted_to_avx2() && whole ? kPanel / 2 : kPanel / 2 - 1;
+  const bool half = !fitted_to_avx2() && whole && node.is_constant(1);
+  const int64_t few = half ? kPanel / 2 : kPanel / 2 - 1;
   const bool grouped = groups > 1 || weights[0] <= few;
   if (!pays(grouped && weights[1] > 1 && weights[1] <= kMostChannels && taps > 1))
     return message("groups must have 2 to ", kMostChannels, " input channels, not ", weights[1],
