@@ -137,7 +137,6 @@ TEST(Pays, choices_are_those_that_were_fitted) {
   const ForSpeed kChosen[] = {
       // Few outputs: no window is gathered.
       {"conv_winograd", shape_of(64, 14, 3, 3, 1)},
-      {"conv_winograd", shape_of(16, 24, 3, 3, 1)},
       {"conv_direct", shape_of(16, 14, 3, 3, 1)},
       {"conv_direct", shape_of(16, 14, 3, 5, 1, 2)},
       {"conv_implicit_gemm", shape_of(16, 14, 3, 1, 1)},

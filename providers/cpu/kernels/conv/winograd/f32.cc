@@ -25,8 +25,8 @@ constexpr int64_t kPanel = WinogradPlan::kPanel;
 constexpr int64_t kPutTiles = 8;  // tiles that are put to the output together
 constexpr int64_t kMostOut = 4;
 // With fewer channels the transforms cost more than they save; those of 3 x 3 taps pay for any
-// number of outputs, and with few inputs where there are many positions.
-constexpr int64_t kFewInputs = 32, kManyPositions = 400, kLeastOutputsOf5 = 24;
+// number of outputs.
+constexpr int64_t kLeastInputs = 32, kLeastInputsOf5 = 16, kLeastOutputsOf5 = 24;
 
 // The chains of an exact method are short, four in a pass. With few channels the roundings of the
 // transforms weigh more, and shorter chains make up for it.
@@ -309,15 +309,11 @@ std::string refuse(const KernelRequest& node, int64_t side) {
     return "tiles are for constant weights";
   if (weights[1] < kPanel) return message("tiles are of ", kPanel, " channels or more");
   const int64_t groups = node.attr_int("group", 1);
+  const int64_t least = side == 5 ? kLeastInputsOf5 : kLeastInputs;
   if (groups < 1 || weights[0] < groups) return "there are fewer outputs than groups";
   const int64_t least_outputs = side == 5 ? kLeastOutputsOf5 : 1;
-  if (!pays(weights[0] / groups >= least_outputs))
-    return message("tiles are for many outputs, not ", weights[0], " in ", groups, " groups");
-  const auto y = node.output_dims(0);
-  const bool few = y.size() == 4 && y[2] > 0 && y[3] > 0 && y[2] * y[3] < kManyPositions;
-  if (!pays(side == 5 || weights[1] >= kFewInputs || !few))
-    return message("tiles are for many positions of ", weights[1], " channels, not ", y[2], " x ",
-                   y[3]);
+  if (!pays(weights[1] >= least && weights[0] / groups >= least_outputs))
+    return message("tiles are for many channels, not ", weights[1], " to ", weights[0]);
   return has_code(weights[1]) ? "" : kNoCode;
 }
 
