@@ -70,7 +70,7 @@ TEST(TopK, lines_with_equal_numbers_and_nan) {
             indices.push_back(static_cast<double>(at));
           }
           c.outputs = {{PFRT_DTYPE_FLOAT32, {k}, values}, {PFRT_DTYPE_INT64, {k}, indices}};
-          const Outcome got = run(row_named("top_k_ref"), c);
+          const Outcome got = run(row_named("top_k_select"), c);
           ASSERT_EQ(got.refused + got.fault, "");
           ASSERT_EQ(load(PFRT_DTYPE_INT64, got.outputs[1].data(), indices.size()), indices)
               << n << " " << k << " " << largest;
@@ -171,7 +171,7 @@ TEST(NonZero, sparse_elements_of_bytes_and_floats) {
                       all,
                       false,
                       true}};
-        const Outcome got = run(row_named("non_zero_ref"), c, {.workers = 3});
+        const Outcome got = run(row_named("non_zero_sets"), c, {.workers = 3});
         ASSERT_EQ(got.refused + got.fault, "") << c.text();
         ASSERT_EQ(difference(c, got), "") << c.text();
       }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <emmintrin.h>
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -19,43 +21,61 @@ namespace {
 
 constexpr int64_t kTask = 16 * kBlock;
 
-// fn(i, n) for each run of n non-zero elements from i on, of [begin, end), in order.
+// Up to eight elements are looked at together; bit j of their set says that the jth is not 0.
+constexpr int64_t kTogether = 8;
+
+// Where in a set its bits lie, in order, and how many there are.
+struct Places {
+  uint8_t at[256][kTogether], count[256];
+};
+constexpr Places kPlaces = [] {
+  Places places{};
+  for (int set = 0; set < 256; ++set)
+    for (uint8_t j = 0; j < kTogether; ++j)
+      if ((set >> j & 1) != 0) places.at[set][places.count[set]++] = j;
+  return places;
+}();
+
+// fn(i, set) for the elements from i on, which ends at |end| or a multiple of eight after |begin|.
 template <typename T, typename Fn>
-void each_non_zero(pfrt_dtype dtype, const void* x, int64_t begin, int64_t end, Fn&& fn) {
+void each_set(pfrt_dtype dtype, const void* x, int64_t begin, int64_t end, Fn&& fn) {
   T block[2 * kBlock];
   const int64_t components = components_of(dtype);
   for (int64_t first = begin; first < end; first += kBlock) {
     const int64_t n = std::min(kBlock, end - first);
     const T* values =
         read_block(component_dtype(dtype), x, first * components, n * components, block);
-    for (int64_t j = 0; j < n; j += 8) {
+    int64_t j = 0;
+    if constexpr (std::is_same_v<T, float>) {
+      const __m128 zero = _mm_setzero_ps();
+      for (; components == 1 && j + kTogether <= n; j += kTogether) {
+        const int low = _mm_movemask_ps(_mm_cmpneq_ps(_mm_loadu_ps(values + j), zero));
+        const int high = _mm_movemask_ps(_mm_cmpneq_ps(_mm_loadu_ps(values + j + 4), zero));
+        fn(first + j, static_cast<uint32_t>(low | high << 4));
+      }
+    }
+    for (; j < n; j += kTogether) {
       uint32_t set = 0;  // without branches
-      for (int64_t k = j; k < std::min(n, j + 8); ++k) {
+      for (int64_t k = j; k < std::min(n, j + kTogether); ++k) {
         const T* const value = values + k * components;
         set |= static_cast<uint32_t>((value[0] != T{0}) | (value[components - 1] != T{0}))
                << (k - j);
       }
-      for (; set != 0; set &= set - 1) fn(first + j + std::countr_zero(set), int64_t{1});
+      fn(first + j, set);
     }
   }
 }
 
-// Does the same for elements of a byte, eight of which are often all zero, or none of them.
+// Does the same for elements of a byte.
 struct Byte {};
 template <typename Fn>
-void each_non_zero_byte(const uint8_t* x, int64_t begin, int64_t end, Fn&& fn) {
-  constexpr uint64_t kTop = 0x8080808080808080;
-  for (int64_t i = begin; i < end;) {
+void each_set_of_bytes(const uint8_t* x, int64_t begin, int64_t end, Fn&& fn) {
+  for (int64_t i = begin; i < end; i += kTogether) {
     uint64_t eight = 0;
-    const int64_t n = std::min<int64_t>(8, end - i);
-    std::memcpy(&eight, x + i, static_cast<size_t>(n));
-    // The top bit of each byte that is not 0.
-    uint64_t set = (((eight & ~kTop) + ~kTop) | eight) & kTop;
-    if (set == kTop)
-      fn(i, n);
-    else
-      for (; set != 0; set &= set - 1) fn(i + std::countr_zero(set) / 8, int64_t{1});
-    i += n;
+    std::memcpy(&eight, x + i, static_cast<size_t>(std::min(kTogether, end - i)));
+    const __m128i bytes = _mm_cvtsi64_si128(static_cast<int64_t>(eight));
+    const int zeros = _mm_movemask_epi8(_mm_cmpeq_epi8(bytes, _mm_setzero_si128()));
+    fn(i, static_cast<uint32_t>(~zeros) & 0xff);
   }
 }
 
@@ -63,42 +83,60 @@ bool is_byte(pfrt_dtype dtype) {
   return dtype == PFRT_DTYPE_BOOL || dtype == PFRT_DTYPE_UINT8 || dtype == PFRT_DTYPE_INT8;
 }
 
-// Writes coordinates of elements, which are called in their order, to columns of |y|.
+// Writes coordinates of elements, which are called in their order, to columns of |y|: those of
+// this writer are |count| from |column| on.
 class Coordinates {
  public:
-  Coordinates(const std::vector<int64_t>& dims, int64_t total, int64_t column, int64_t* y)
-      : dims_(dims), total_(total), y_(y + column) {}
+  Coordinates(const std::vector<int64_t>& dims, int64_t total, int64_t column, int64_t count,
+              int64_t* y)
+      : last_(dims.size() - 1), dims_(dims), total_(total), y_(y + column), room_(count) {
+    row_.resize(last_);
+  }
 
-  void write(int64_t i, int64_t n) {
-    const size_t last = dims_.size() - 1;
-    while (n > 0) {
-      if (i >= end_) {
-        int64_t row = i / dims_[last];
-        start_ = row * dims_[last];
-        end_ = start_ + dims_[last];
-        row_.resize(last);
-        for (size_t d = last; d-- > 0; row /= dims_[d]) row_[d] = row % dims_[d];
+  void write(int64_t i, uint32_t set) {
+    if (set == 0) return;
+    if (i >= end_) find_row(i);
+    if (i + kTogether <= end_ && room_ >= kTogether) {
+      // All eight columns are written, since later elements overwrite those that are too many.
+      for (size_t d = 0; d < last_; ++d) {
+        const int64_t at = row_[d];
+        int64_t* const y = y_ + static_cast<int64_t>(d) * total_;
+        for (int64_t j = 0; j < kTogether; ++j) y[j] = at;
       }
-      const int64_t some = std::min(n, end_ - i);
-      if (some == 1) {
-        for (size_t d = 0; d < last; ++d) y_[static_cast<int64_t>(d) * total_] = row_[d];
-        y_[static_cast<int64_t>(last) * total_] = i - start_;
-      }
-      for (size_t d = 0; d < last && some > 1; ++d)
-        std::fill_n(y_ + static_cast<int64_t>(d) * total_, some, row_[d]);
-      int64_t* const along = y_ + static_cast<int64_t>(last) * total_;
-      if (some > 1) std::iota(along, along + some, i - start_);
-      y_ += some;
-      i += some;
-      n -= some;
+      const int64_t at = i - start_;
+      int64_t* const y = y_ + static_cast<int64_t>(last_) * total_;
+      const uint8_t* const places = kPlaces.at[set];
+      for (int64_t j = 0; j < kTogether; ++j) y[j] = at + places[j];
+      advance(kPlaces.count[set]);
+      return;
+    }
+    for (; set != 0 && room_ > 0; set &= set - 1) {
+      const int64_t element = i + std::countr_zero(set);
+      if (element >= end_) find_row(element);
+      for (size_t d = 0; d < last_; ++d) y_[static_cast<int64_t>(d) * total_] = row_[d];
+      y_[static_cast<int64_t>(last_) * total_] = element - start_;
+      advance(1);
     }
   }
 
  private:
+  void find_row(int64_t i) {
+    int64_t row = i / dims_[last_];
+    start_ = row * dims_[last_];
+    end_ = start_ + dims_[last_];
+    for (size_t d = last_; d-- > 0; row /= dims_[d]) row_[d] = row % dims_[d];
+  }
+  void advance(int64_t n) {
+    y_ += n;
+    room_ -= n;
+  }
+
+  size_t last_;  // dimension
   const std::vector<int64_t>& dims_;
   int64_t total_, start_ = 0, end_ = 0;  // elements of the row that was last written to
   std::vector<int64_t> row_;             // its other coordinates
   int64_t* y_;
+  int64_t room_;
 };
 
 // Row-major order is kept: tasks are counted first, so that each knows where its positions go.
@@ -108,14 +146,14 @@ pfrt_code non_zero(const Run& run, const DataDependentOutput& outlet,
   const void* x = run.input(0);
   const auto each = [&](auto&& fn, int64_t begin, int64_t end) {
     if constexpr (std::is_same_v<T, Byte>)
-      each_non_zero_byte(static_cast<const uint8_t*>(x), begin, end, fn);
+      each_set_of_bytes(static_cast<const uint8_t*>(x), begin, end, fn);
     else
-      each_non_zero<T>(dtype, x, begin, end, fn);
+      each_set<T>(dtype, x, begin, end, fn);
   };
   std::vector<int64_t> starts(static_cast<size_t>((elements + kTask - 1) / kTask) + 1);
   run.blocks(elements, kTask, [&](int64_t begin, int64_t end) {
     int64_t count = 0;
-    each([&](int64_t, int64_t n) { count += n; }, begin, end);
+    each([&](int64_t, uint32_t set) { count += kPlaces.count[set]; }, begin, end);
     starts[static_cast<size_t>(begin / kTask) + 1] = count;
   });
   if (const pfrt_code code = run.stop()) return code;
@@ -127,8 +165,9 @@ pfrt_code non_zero(const Run& run, const DataDependentOutput& outlet,
   if (dims.empty()) return PFRT_CODE_OK;
   int64_t* y = static_cast<int64_t*>(out);
   run.blocks(elements, kTask, [&](int64_t begin, int64_t end) {
-    Coordinates to(dims, total, starts[static_cast<size_t>(begin / kTask)], y);
-    each([&](int64_t i, int64_t n) { to.write(i, n); }, begin, end);
+    const int64_t* const start = &starts[static_cast<size_t>(begin / kTask)];
+    Coordinates to(dims, total, start[0], start[1] - start[0], y);
+    each([&](int64_t i, uint32_t set) { to.write(i, set); }, begin, end);
   });
   return run.stop();
 }
@@ -199,7 +238,8 @@ Result<Kernel> make_compress(const KernelRequest& node) {
 }
 
 constexpr KernelRow kRows[] = {
-    {"", "NonZero", kNumbers | kBool | kComplex, "non_zero_ref", "generic", nullptr, make_non_zero},
+    {"", "NonZero", kNumbers | kBool | kComplex, "non_zero_sets", "generic", nullptr,
+     make_non_zero},
     {"", "Compress", kMovable, "compress_ref", "generic", refuse_compress, make_compress},
 };
 

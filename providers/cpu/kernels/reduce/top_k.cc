@@ -218,7 +218,7 @@ Result<Kernel> make_top_k(const KernelRequest& node) {
 }
 
 constexpr KernelRow kRows[] = {
-    {"", "TopK", kNumbers, "top_k_ref", "generic", nullptr, make_top_k},
+    {"", "TopK", kNumbers, "top_k_select", "generic", nullptr, make_top_k},
 };
 
 }  // namespace
