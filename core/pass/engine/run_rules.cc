@@ -105,7 +105,11 @@ class Driver {
           message(rule.name, " at '", name, "': ", applied.status().message()));
       return false;
     }
-    if (!*applied) return false;
+    if (!*applied) {
+      editor
+          .take_touched();  // It has taken back what it tried, so that nothing is to be seen again.
+      return false;
+    }
     context_.pass.gate.did(rule.name, graph, name);
     result_.modified = true;
     ++result_.stats.rules[std::string(rule.name)];

@@ -103,6 +103,24 @@ TEST(FoldBatchNorm, short_floats_are_folded) {
   EXPECT_EQ(g.optimised(kProductBatches, 2e-2).find("BatchNormalization"), std::string::npos);
 }
 
+// The sum that was tried is taken back, and nothing is tried again for it.
+TEST(FoldBatchNorm, stays_where_scaled_weights_would_vanish) {
+  for (const bool biased : {false, true}) {
+    PassGraph g;
+    const auto f16 = PFRT_DTYPE_FLOAT16;
+    std::string x =
+        g.node("MatMul", {g.input("x", {"N", "4", "3"}, f16), g.weights({3, 6}, 0.5, 1, f16)});
+    if (biased) x = g.node("Add", {x, g.weights({6}, 0.5, 1, f16)});
+    const std::string tiny = g.weights({6}, 1e-7, 1e-6, f16), some = g.weights({6}, 0.5, 1, f16);
+    g.output(g.node("BatchNormalization",
+                    {reshape(g, x, {-1, 6}), tiny, some, some, g.weights({6}, 100, 200, f16)}));
+    EXPECT_EQ(g.optimised(kProductBatches, 2e-2), biased
+                                                      ? "MatMul, Add, Reshape, BatchNormalization"
+                                                      : "MatMul, Reshape, BatchNormalization");
+    EXPECT_EQ(g.applied("FoldBatchNorm"), 0u);
+  }
+}
+
 TEST(FoldBatchNorm, stays_where_its_channels_are_no_columns) {
   const auto left = [](int64_t channels, const std::vector<int64_t>& shape) {
     PassGraph g;
