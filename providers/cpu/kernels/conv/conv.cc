@@ -109,7 +109,7 @@ Result<Kernel> make_gemm(const KernelRequest& request) {
 }
 
 constexpr KernelRow kRows[] = {
-    with_pack(long_step({"", "Conv", kFloat32, "conv_one_position", "generic",
+    with_pack(long_step({"", "Conv", kFloatsTo32, "conv_one_position", "generic",
                          refuse_conv_one_position, make_conv_one_position}),
               pack_conv_one_position, kEpilogue | kPackOptional),
     with_pack(long_step({"", "Conv", kFloat32, "conv_tiles", "amx",
@@ -147,16 +147,16 @@ constexpr KernelRow kRows[] = {
                          refuse_direct<refuse_conv_direct>,
                          make_direct<make_conv_direct, make_conv_direct_nchw16c, false>}),
               pack_conv_direct, kEpilogue | kNchw16c | kPooled),
-    with_pack(long_step({"", "Conv", kFloat32, "conv_volume_winograd_4x4", "avx2",
+    with_pack(long_step({"", "Conv", kFloatsTo32, "conv_volume_winograd_4x4", "avx2",
                          refuse_conv_volume<refuse_conv_winograd_4x4>,
                          make_conv_volume<make_conv_winograd_4x4>}),
               pack_conv_volume<pack_conv_winograd_4x4>, kEpilogue),
     with_pack(
-        long_step({"", "Conv", kFloat32, "conv_volume_winograd", "avx2",
+        long_step({"", "Conv", kFloatsTo32, "conv_volume_winograd", "avx2",
                    refuse_conv_volume<refuse_conv_winograd>, make_conv_volume<make_conv_winograd>}),
         pack_conv_volume<pack_conv_winograd>, kEpilogue),
     with_pack(
-        long_step({"", "Conv", kFloat32, "conv_volume_direct", "avx2",
+        long_step({"", "Conv", kFloatsTo32, "conv_volume_direct", "avx2",
                    refuse_conv_volume<refuse_conv_direct>, make_conv_volume<make_conv_direct>}),
         pack_conv_volume<pack_conv_direct>, kEpilogue),
     with(long_step({"", "Conv", kFloats, "conv_implicit_gemm", "generic", refuse_gemm, make_gemm}),

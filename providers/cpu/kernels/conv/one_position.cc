@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "providers/cpu/epilogue/in_float32.h"
 #include "providers/cpu/kernel/pays.h"
 #include "providers/cpu/kernels/conv/geometry.h"
 #include "providers/cpu/kernels/matmul/columns.h"
@@ -11,13 +12,14 @@
 namespace pfrt::cpu {
 namespace {
 
-Kernel unpacked_kernel(int64_t m, const Columns& columns, bool has_bias) {
+Kernel unpacked_kernel(const SnapshotNode& node, int64_t m, const Columns& columns) {
+  const bool has_bias = node.has_input(2);
   const Gemm<float> gemm(m, columns.n, columns.k);
   Kernel kernel;
   kernel.scratch_bytes = gemm_scratch(gemm, false);
-  kernel.run = [gemm, columns, has_bias](const Run& run) -> pfrt_code {
+  kernel.run = [gemm, columns, has_bias, dtype = node.input_dtype(1)](const Run& run) -> pfrt_code {
     const StridedSource<float> images(run.input(0), PFRT_DTYPE_FLOAT32, 0, columns.k, 1);
-    const StridedSource<float> weights(run.input(1), PFRT_DTYPE_FLOAT32, 0, columns.outer_stride,
+    const StridedSource<float> weights(run.input(1), dtype, 0, columns.outer_stride,
                                        columns.k_stride);
     const GemmOut<float> out{run.output(0), nullptr, 0, columns.n};
     const float* const bias = has_bias ? run.input<float>(2) : nullptr;
@@ -30,7 +32,7 @@ Kernel unpacked_kernel(int64_t m, const Columns& columns, bool has_bias) {
     });
     return run.stop();
   };
-  return kernel;
+  return in_float32(node, {0, 2}, std::move(kernel));
 }
 
 Columns columns_of(const SnapshotNode& node) {
@@ -100,7 +102,7 @@ Result<Kernel> make_conv_one_position(const KernelRequest& node) {
             for (int64_t x = 0; x < n; ++x) row[x] += bias[j + x];
           };
         });
-  Kernel kernel = unpacked_kernel(g.batch, columns, has_bias);
+  Kernel kernel = unpacked_kernel(node, g.batch, columns);
   kernel.flops = g.flops();
   return kernel;
 }

@@ -85,6 +85,7 @@ Kernel by_slices(Slices slices, Kernel kernel) {
         };
         Widened seen;
         seen.inputs[0] = stacked;
+        seen.inputs[2] = run.input<float>(2);
         seen.output = slice;
         seen.take = &put;
         if (const pfrt_code code = inner(Run(run, seen)); code != PFRT_CODE_OK) return code;
@@ -135,9 +136,10 @@ pfrt_snapshot_value value_of(pfrt_dtype dtype, std::span<const int64_t> dims) {
 
 }  // namespace
 
-PlaneNode::PlaneNode(const KernelRequest& volume) : request_(volume) {
+PlaneNode::PlaneNode(const KernelRequest& volume, Use use) : request_(volume) {
   const Axes axes = axes_of(volume);
   sliced_ = axes.sliced;
+  const bool widened = use == Use::kMake && sliced_ && is_16bit_float(volume.input_dtype(0));
   const auto x = volume.input_dims(0), w = volume.input_dims(1), y = volume.output_dims(0);
   const int64_t taps = sliced_ ? w[2] : 1;
   const bool known = x.size() == kRank;
@@ -170,6 +172,11 @@ PlaneNode::PlaneNode(const KernelRequest& volume) : request_(volume) {
       values_[i].data = volume.input_constant(i);
     }
   values_[3].producer = 0;
+  if (widened)
+    for (pfrt_snapshot_value& value : values_) {
+      if (value.dtype == volume.input_dtype(0)) value.dtype = PFRT_DTYPE_FLOAT32;
+      value.data = nullptr;
+    }
 
   node_.name = to_c(volume.name());
   node_.op = to_c(volume.op());
@@ -218,10 +225,19 @@ Result<Kernel> volume_kernel(const KernelRequest& volume, const PlaneNode& plane
     return made;
   }
   const int64_t plane = w.image[1] * w.image[2], out_plane = w.positions[1] * w.positions[2];
-  return by_slices(
-      {g.batch, g.groups * g.group_in, w.image[0], plane, g.groups * g.group_out, w.positions[0],
-       out_plane, w.kernel[0], w.strides[0], w.dilations[0], w.pads[0], 0},
-      std::move(made));
+  const Slices slices{g.batch,
+                      g.groups * g.group_in,
+                      w.image[0],
+                      plane,
+                      g.groups * g.group_out,
+                      w.positions[0],
+                      out_plane,
+                      w.kernel[0],
+                      w.strides[0],
+                      w.dilations[0],
+                      w.pads[0],
+                      0};
+  return in_float32(volume, {0, 2}, by_slices(slices, std::move(made)));
 }
 
 }  // namespace pfrt::cpu

@@ -19,7 +19,10 @@ namespace pfrt::cpu {
 // one thread. Sizes that are not known are negative.
 class PlaneNode {
  public:
-  explicit PlaneNode(const KernelRequest& volume);
+  // What the node is for: a kernel for slices is made for float32, which 16-bit slices are widened
+  // to, and reads no weights but the packed ones.
+  enum class Use : uint8_t { kAsk, kMake };
+  explicit PlaneNode(const KernelRequest& volume, Use use = Use::kAsk);
   PlaneNode(const PlaneNode&) = delete;
   PlaneNode& operator=(const PlaneNode&) = delete;
 
@@ -57,7 +60,7 @@ std::string refuse_conv_volume(const KernelRequest& node) {
 }
 template <auto make>
 Result<Kernel> make_conv_volume(const KernelRequest& node) {
-  const PlaneNode planes(node);
+  const PlaneNode planes(node, PlaneNode::Use::kMake);
   PFRT_ASSIGN(Kernel made, make(planes.request()));
   return volume_kernel(node, planes, std::move(made));
 }
