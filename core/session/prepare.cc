@@ -68,6 +68,7 @@ Result<OptimisedGraph> Preparation::optimise(const Call& call, const Graph& cano
     PFRT_ASSIGN(CompileServices own, services_(call.candidates, *graph, call.progress));
     PassServices services(std::move(own), verifier);
     PassContext context = services.context();
+    context.in_session = true;
     PipelineConfig config;
     config.level = level;
     config.verbose = config_.verbose;

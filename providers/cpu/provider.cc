@@ -87,6 +87,16 @@ uint64_t typical_bytes(pfrt_dtype dtype, std::span<const int64_t> dims) {
   return static_cast<uint64_t>(std::min(bytes, 1e15));
 }
 
+// Bytes that convolutions of 16 bits move besides their values: these are widened to memory of the
+// step, and results rounded from there.
+uint64_t widening_bytes(const SnapshotNode& node) {
+  if ((node.op() != "Conv" && node.op() != "ConvTranspose") ||
+      node.input_dtype(0) != PFRT_DTYPE_FLOAT16)
+    return 0;
+  return 2 * (typical_bytes(PFRT_DTYPE_FLOAT32, node.input_dims(0)) +
+              typical_bytes(PFRT_DTYPE_FLOAT32, node.output_dims(0)));
+}
+
 // Operations of a node: two for each product of an output element in matrix products and
 // convolutions; else one an element.
 double typical_flops(const SnapshotNode& node, uint64_t output_bytes) {
@@ -129,7 +139,9 @@ pfrt_code claim(pfrt_provider*, const pfrt_snapshot* snapshot, const pfrt_claims
         if (node.has_output(i)) bytes += typical_bytes(node.output_dtype(i), node.output_dims(i));
       const uint64_t written =
           node.has_output(0) ? typical_bytes(node.output_dtype(0), node.output_dims(0)) : 0;
-      claims->accept(claims, n, estimate_ns(typical_flops(node, written), bytes), bytes);
+      claims->accept(claims, n,
+                     estimate_ns(typical_flops(node, written), bytes + widening_bytes(node)),
+                     bytes);
     }
     return pfrt_code{PFRT_CODE_OK};
   });

@@ -16,6 +16,7 @@ std::span<const RuleFamily> rule_families() {
       {RulePass::kFusion, "expand", expand_rules},
       {RulePass::kFusion, "einsum", einsum_rules},
       {RulePass::kFusion, "cast", cast_rules},
+      {RulePass::kFusion, "widen", widen_rules},
       {RulePass::kFusion, "quantized_moves", quantized_move_rules},
       {RulePass::kFusion, "quantized_matmuls", quantized_matmul_rules},
       {RulePass::kFusion, "quantized_transposed", quantized_transposed_rules},

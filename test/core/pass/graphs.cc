@@ -168,6 +168,7 @@ std::string PassGraph::optimised(const std::vector<std::map<std::string, int64_t
   Logger logger;
   PassServices services({providers, &packed, &logger, Progress()});
   PassContext context = services.context();
+  context.in_session = in_session;
   PipelineConfig config;
   config.level = level;
   config.validate_after_pass = true;

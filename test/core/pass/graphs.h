@@ -51,6 +51,7 @@ class PassGraph {
   const Graph& graph() const { return *after_; }
   const Node* find(const std::string& op) const;  // the first of them, or nullptr
   uint64_t applied(const std::string& rule) const;
+  bool in_session = false;  // PassContext::in_session
 
  private:
   std::string fresh(const std::string& stem);

@@ -51,3 +51,36 @@ def test_max_error_belongs_to_auto():
     options.max_error = 0.01
     with pytest.raises(pyflame_rt.InvalidArgumentError, match="max_error.*auto.*fp32"):
         pyflame_rt.InferenceSession(product_model(), options)
+
+
+def convolutions(dtype, weights):
+    """A chain of residual 3 x 3 convolutions of 24 channels; the result of each layer is added to what it read."""
+    graph = pyflame_rt.Graph()
+    graph.add_input("x", ["N", 24, 10, 10], dtype)
+    last = "x"
+    for i, w in enumerate(weights):
+        graph.add_initializer(f"w{i}", w)
+        graph.add_node(f"conv{i}", "Conv", inputs=[last, f"w{i}"], outputs=[f"c{i}"], attrs={"pads": [1, 1, 1, 1]})
+        graph.add_node(f"act{i}", "HardSwish", inputs=[f"c{i}"], outputs=[f"a{i}"])
+        graph.add_node(f"sum{i}", "Add", inputs=[f"a{i}", last], outputs=[f"s{i}"])
+        last = f"s{i}"
+    graph.add_output(last)
+    return graph
+
+
+def test_a_network_of_float16_is_rounded_at_its_end():
+    random = np.random.default_rng(5)
+    weights = [(0.1 * random.standard_normal((24, 24, 3, 3))).astype(np.float16) for _ in range(12)]
+    x = random.standard_normal((2, 24, 10, 10)).astype(np.float16)
+    (exact,) = pyflame_rt.InferenceSession(
+        convolutions(pyflame_rt.DType.Float64, [w.astype(np.float64) for w in weights])).run(
+            None, {"x": x.astype(np.float64)})
+    error = {}
+    for level in (pyflame_rt.OptLevel.NONE, pyflame_rt.OptLevel.EXTENDED):
+        options = pyflame_rt.SessionOptions()
+        options.optimization_level = level
+        (got,) = pyflame_rt.InferenceSession(convolutions(pyflame_rt.DType.Float16, weights), options).run(None, {"x": x})
+        assert got.dtype == np.float16
+        error[level] = np.sqrt(np.mean((got.astype(np.float64) - exact)**2) / np.mean(exact**2))
+    assert error[pyflame_rt.OptLevel.EXTENDED] < 2.5e-4  # of one rounding to 11 bits: 2.0e-4
+    assert error[pyflame_rt.OptLevel.NONE] < 2e-3
