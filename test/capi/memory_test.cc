@@ -240,10 +240,12 @@ TEST(SessionMemory, phases_tell_a_failed_run) {
   EXPECT_EQ(session_phase_of(session.get()), "Ready");
 }
 
-// Makes a folder whose proc gives the numbers of the system's memory.
+// Makes a folder of this test's whose proc gives the numbers of the system's memory.
 std::string system_with(const std::string& name, const std::string& kilobytes,
                         const std::string& stalled) {
-  const std::filesystem::path root = std::filesystem::path(testing::TempDir()) / name;
+  const std::filesystem::path root =
+      std::filesystem::path(testing::TempDir()) /
+      (name + "_" + testing::UnitTest::GetInstance()->current_test_info()->name());
   std::filesystem::create_directories(root / "proc/pressure");
   std::ofstream(root / "proc/meminfo") << "MemAvailable: " << kilobytes << " kB\n";
   std::ofstream(root / "proc/pressure/memory") << "some avg10=" << stalled << " avg60=0.00\n";

@@ -100,8 +100,8 @@ struct PassContext {
                                     const std::shared_ptr<const Graph>& after)>
       difference;
   const Progress* progress = nullptr;
-  // Whether the graph is for a session alone, and may grow where it is run sooner for it; else it is
-  // for a file.
+  // Whether the graph is for a session alone, and may grow where it is run sooner for it; else it
+  // is for a file.
   bool in_session = false;
   Editors* editors = nullptr;  // shared by passes on the same graph
   FoldingBudget folding;
