@@ -7,6 +7,7 @@
 
 #include "core/base/os/cpu.h"
 #include "core/base/os/path.h"
+#include "core/environment/foreign_file.h"
 #include "core/options/provider_options.h"
 #include "core/session/compiled_cache.h"
 
@@ -190,8 +191,18 @@ Result<std::shared_ptr<Graph>> import_graph(PluginSource& plugins, ImportCall& c
       return error(Code::kINVALID_MODEL, "loading ", what, ": it does not start like a .pfm file");
     std::string why;
     PFRT_ASSIGN(auto named, importer_for(plugins, extension, &why));
-    PFRT_ASSIGN(graph,
-                import_with_any(plugins, call, std::move(named), std::move(why), options, info));
+    auto imported = import_with_any(plugins, call, std::move(named), std::move(why), options, info);
+    if (!imported.ok()) {
+      // What no importer knows by its content may be something else than a model.
+      const Code code = imported.status().code();
+      const bool unread = code == Code::kUNSUPPORTED_FORMAT || code == Code::kINVALID_MODEL;
+      std::string other;
+      if (unread && call.attempt.defined.ok() && importers_by_content(plugins, source, {}).empty())
+        other = foreign_file(source.data, source.size);
+      if (other.empty()) return imported;
+      return error(Code::kUNSUPPORTED_FORMAT, "loading ", what, ": ", other);
+    }
+    graph = imported.take();
   }
   PFRT_TRY(check_import(call, *graph, info.format));
   const ImportCall::Attempt& made = call.attempt;
