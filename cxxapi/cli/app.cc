@@ -28,7 +28,7 @@ constexpr char kExamples[] =
     "  pfrt explain model.onnx                   what runs where, and why\n"
     "  pfrt doctor                               whether this installation works\n"
     "  source <(pfrt completion bash)            completion of commands and options\n"
-    "pfrt COMMAND --help has the options and examples of each.\n";
+    "pfrt COMMAND --help, or pfrt help COMMAND, has the options and examples of each.\n";
 
 // Adds a command whose action is |run| on |args|.
 template <class Args>
@@ -95,6 +95,16 @@ void add_precision(CLI::App* command, SessionArgs* args) {
       ->type_name("NUMBER");
 }
 
+void add_cache_dir(CLI::App* command, std::string* folder, const char* help) {
+  command->add_option("--cache-dir", *folder, help)->type_name("FOLDER");
+}
+
+void add_session_cache(CLI::App* command, SessionArgs* args) {
+  add_cache_dir(command, &args->cache_dir,
+                "folder of compiled models, to start from and to add to (default: that of "
+                "PFRT_CACHE_DIR); off = none");
+}
+
 void add_mode(CLI::App* command, SessionArgs* args) {
   command
       ->add_option("--mode", args->mode,
@@ -110,7 +120,10 @@ void add_tune(CLI::App* command, SessionArgs* args) {
 }
 
 void add_inputs(CLI::App* command, std::vector<std::string>* inputs) {
-  command->add_option("--input", *inputs, "NAME=FILE.npy|FILE.pb|random|zeros (default random)")
+  command
+      ->add_option("--input", *inputs,
+                   "NAME=FILE.npy|FILE.pb|random|zeros, or numbers: NAME=3, NAME=[[1,2],[3,4]], "
+                   "NAME=[\"word\"] (default random)")
       ->allow_extra_args(false)
       ->type_name("NAME=FILE");
 }
@@ -146,6 +159,7 @@ void define_run(CLI::App* app, std::function<int()>* action) {
              "name what changes them");
   add_precision(command, &args->session);
   add_tune(command, &args->session);
+  add_session_cache(command, &args->session);
   add_examples(command, {"pfrt run model.onnx",
                          "pfrt run model.onnx --input image=image.npy --output results",
                          "pfrt run model.onnx --dim batch=8 --repeat 100 --threads 4 --json"});
@@ -191,6 +205,7 @@ void define_bench(CLI::App* app, std::function<int()>* action) {
   add_mode(command, &args->session);
   add_precision(command, &args->session);
   add_tune(command, &args->session);
+  add_session_cache(command, &args->session);
   add_examples(command, {"pfrt bench model.onnx --dim batch=8 --threads 4",
                          "pfrt bench model.onnx --peer libonnxruntime.so --seconds 10 --json"});
 }
@@ -227,6 +242,7 @@ void define_explain(CLI::App* app, std::function<int()>* action) {
   add_skip(command, &args->session.skip);
   add_precision(command, &args->session);
   add_tune(command, &args->session);
+  add_session_cache(command, &args->session);
   add_examples(command,
                {"pfrt explain model.onnx", "pfrt explain model.onnx --level none --provider cpu"});
 }
@@ -249,6 +265,7 @@ void define_profile(CLI::App* app, std::function<int()>* action) {
   add_skip(command, &args->session.skip);
   add_precision(command, &args->session);
   add_tune(command, &args->session);
+  add_session_cache(command, &args->session);
   command->add_option("--runs", args->runs, "runs to record, after a few to warm up")
       ->capture_default_str()
       ->check(CLI::Range(1, 100'000))
@@ -298,15 +315,17 @@ void define_cache(CLI::App* app, std::function<int()>* action) {
       ->required()
       ->check(CLI::IsMember({"list", "clear", "warm"}));
   command->add_option("models", args->models, "of warm: model files")->type_name("FILE");
-  command->add_option("--dir", args->folder, "its folder (default: that of PFRT_CACHE_DIR)")
+  command
+      ->add_option("--cache-dir,--dir", args->folder,
+                   "its folder (default: that of PFRT_CACHE_DIR)")
       ->type_name("FOLDER");
   command->add_flag("--check", args->check, "of list: read all entries and say which are whole");
   add_provider(command, &args->session);
   add_level(command, &args->session);
   add_precision(command, &args->session);
   add_examples(command,
-               {"pfrt cache warm a.onnx b.onnx --dir /var/cache/models", "pfrt cache list --check",
-                "PFRT_CACHE_DIR=/var/cache/models pfrt run a.onnx"});
+               {"pfrt cache warm a.onnx b.onnx --cache-dir /var/cache/models",
+                "pfrt cache list --check", "PFRT_CACHE_DIR=/var/cache/models pfrt run a.onnx"});
 }
 
 void define_tune(CLI::App* app, std::function<int()>* action) {
@@ -315,10 +334,8 @@ void define_tune(CLI::App* app, std::function<int()>* action) {
       app, "tune", "measure how the kernels of a model divide their work best, and remember it",
       tune_command, args, action);
   command->add_option("model", args->model, "model file")->required()->type_name("FILE");
-  command
-      ->add_option("--cache-dir", args->folder,
-                   "folder that keeps what is found (default: that of PFRT_CACHE_DIR)")
-      ->type_name("FOLDER");
+  add_cache_dir(command, &args->folder,
+                "folder that keeps what is found (default: that of PFRT_CACHE_DIR)");
   command
       ->add_option("--budget", args->budget,
                    "seconds to measure for in all (default 3 for each plan)")

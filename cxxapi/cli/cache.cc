@@ -25,7 +25,7 @@ CacheConfig config_of(const CacheArgs& args) {
   config.cache_dir = !args.folder.empty() ? args.folder : variable != nullptr ? variable : "";
   if (config.cache_dir.empty())
     throw UsageError(
-        "no cache: give its folder by --dir or the environment variable PFRT_CACHE_DIR");
+        "no cache: give its folder by --cache-dir or the environment variable PFRT_CACHE_DIR");
   return config;
 }
 

@@ -21,6 +21,7 @@ pyflame_rt::SessionOptions session_options(const SessionArgs& args) {
   if (!args.precision.empty()) options.precision = args.precision;
   if (!args.mode.empty()) options.execution_mode = args.mode;
   if (!args.max_error.empty()) options.extra["max_error"] = args.max_error;
+  if (!args.cache_dir.empty()) options.cache_dir = args.cache_dir;
   if (args.verify) options.extra["verify"] = "on";
   if (args.tune) options.tune = "on";
   std::string skip;

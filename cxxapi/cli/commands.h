@@ -21,6 +21,7 @@ struct SessionArgs {
   std::string level;                 // empty = the default
   std::string precision, max_error;  // empty = the default
   std::string mode;                  // of execution; empty = the default
+  std::string cache_dir;             // of compiled models; empty = that of PFRT_CACHE_DIR
   int threads = 0;
   bool verify = false, tune = false;
   std::vector<std::string> skip;  // optimisation passes

@@ -2,11 +2,16 @@
 //
 // Runs the command that the command line names, and turns failures into exit codes.
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <functional>
+#include <iostream>
 #include <new>
 #include <pyflame_rt/pyflame_rt.hpp>
+#include <string>
+#include <vector>
 
 #include "cxxapi/cli/app.h"
 #include "cxxapi/cli/line/environment_variables.h"
@@ -57,12 +62,28 @@ bool is_work_failure(pfrt_code code) {
   }
 }
 
+// The words of the command line, in the order that CLI::App::parse wants, the last first. help and
+// version are commands of many tools; here they are options.
+std::vector<std::string> words_of(const CLI::App& app, int argc, char** argv) {
+  std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  if (!words.empty() && words[0] == "help") {
+    words.erase(words.begin());
+    words.emplace_back("--help");
+  } else if (words.size() == 1 && words[0] == "version") {
+    words[0] = "--version";
+  }
+  // Its help would be that of pfrt.
+  if (!words.empty() && words[0].compare(0, 1, "-") != 0 && !has_command(app, words[0]))
+    throw UsageError(explain_command(app, words[0]));
+  return {words.rbegin(), words.rend()};
+}
+
 int main_guarded(int argc, char** argv) {
   CLI::App app("pfrt: run, test, measure and explain models", "pfrt");
   std::function<int()> action;
   define(&app, &action);
   try {
-    app.parse(argc, argv);
+    app.parse(words_of(app, argc, argv));
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == kDone) return app.exit(error);  // --help, --version
     throw UsageError(explain(error, app));
@@ -72,13 +93,22 @@ int main_guarded(int argc, char** argv) {
   return action();
 }
 
+// The exit code once all that was printed has reached its file; failures of the work come first.
+int written(int exit_code) {
+  std::cout.flush();
+  const bool lost = std::fflush(stdout) != 0 || std::ferror(stdout) != 0 || !std::cout;
+  if (!lost || exit_code != kDone) return exit_code;
+  std::fprintf(stderr, "pfrt: writing the output: %s\n", std::strerror(errno));
+  return kFailed;
+}
+
 }  // namespace
 }  // namespace cli
 
 int main(int argc, char** argv) {
   const bool json = cli::json_asked(argc, argv);
   try {
-    return cli::main_guarded(argc, argv);
+    return cli::written(cli::main_guarded(argc, argv));
   } catch (const cli::UsageError& error) {
     return cli::fail(cli::kUsage, error.what(), PFRT_CODE_INVALID_ARGUMENT, json);
   } catch (const pyflame_rt::PyFlameRTError& error) {

@@ -24,7 +24,7 @@ TEST_F(CacheCommand, warms_lists_and_clears) {
   EXPECT_TRUE(has(listed.output, "1 entries, ")) << listed.output;
   EXPECT_TRUE(
       has(run("explain model.onnx", "PFRT_CACHE_DIR=kept").output, "from the cache, entry "));
-  const Ran json = run("cache list --dir kept --json");
+  const Ran json = run("cache list --cache-dir kept --json");
   EXPECT_TRUE(has(json.output, "\"kind\":\"compiled\"")) << json.output;
   EXPECT_TRUE(has(run("cache clear --dir kept").output, "1 entries removed from kept"));
   EXPECT_TRUE(has(run("cache list --dir kept").output, "0 entries, "));
@@ -34,7 +34,7 @@ TEST_F(CacheCommand, says_what_is_missing) {
   const Ran ran = run("cache list", "PFRT_CACHE_DIR=");
   EXPECT_NE(ran.code, 0);
   EXPECT_TRUE(
-      has(ran.output, "give its folder by --dir or the environment variable PFRT_CACHE_DIR"))
+      has(ran.output, "give its folder by --cache-dir or the environment variable PFRT_CACHE_DIR"))
       << ran.output;
   EXPECT_NE(run("cache warm --dir kept").code, 0);
   EXPECT_NE(run("cache list model.onnx --dir kept").code, 0);

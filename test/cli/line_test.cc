@@ -45,11 +45,41 @@ TEST(Line, knows_what_was_meant) {
 }
 
 TEST(Line, guesses_nothing_far_away) {
-  expect_refused("serve", "'serve' is no command of pfrt: pfrt --help lists them");
+  expect_refused("fly", "'fly' is no command of pfrt: pfrt --help lists them");
   expect_refused("run x.onnx --zzz",
                  "'--zzz' is no option of pfrt run: pfrt run --help lists them");
   expect_refused("inspect a.onnx b.onnx",
                  "'b.onnx' is one argument too many for pfrt inspect, whose arguments are: model");
+}
+
+TEST(Line, tells_what_is_not_there_yet) {
+  for (const char* arguments : {"prune", "prune --help", "serve model.onnx", "help quantize"}) {
+    const Ran ran = run(arguments);
+    EXPECT_EQ(ran.code, 2) << arguments;
+    EXPECT_TRUE(has(ran.output, "' is not in this version: pfrt --help lists what is\n"))
+        << ran.output;
+  }
+  expect_refused("prnue --help", "'prnue' is no command of pfrt: pfrt --help lists them");
+}
+
+TEST(Line, help_and_version_are_commands_too) {
+  EXPECT_EQ(run("help").output, run("--help").output);
+  EXPECT_EQ(run("help run").output, run("run --help").output);
+  EXPECT_EQ(run("help run").code, 0);
+  EXPECT_EQ(run("version").output, run("--version").output);
+  EXPECT_EQ(run("version").code, 0);
+  expect_refused("help rnu",
+                 "'rnu' is no command of pfrt: did you mean 'run'? pfrt --help lists them");
+}
+
+TEST(Line, a_full_disk_is_a_failure) {
+  for (const char* command :
+       {"ops", "ops --json", "--help", "version", "doctor", "completion bash"}) {
+    const Ran ran = run(std::string(command) + " 2>&1 >/dev/full; exit $?");
+    EXPECT_EQ(ran.code, 1) << command;
+    EXPECT_TRUE(has(ran.output, "pfrt: writing the output: No space left on device\n"))
+        << ran.output;
+  }
 }
 
 TEST(Line, fails_in_json) {

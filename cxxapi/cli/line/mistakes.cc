@@ -81,6 +81,20 @@ std::string nearest(const std::string& word, const std::vector<std::string>& kno
   return best;
 }
 
+bool has_command(const CLI::App& app, const std::string& name) {
+  const std::vector<std::string> names = command_names(app);
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+std::string explain_command(const CLI::App& app, const std::string& name) {
+  constexpr const char* kPlanned[] = {"chat",     "gradcheck", "partition", "prune",
+                                      "quantize", "serve",     "train"};
+  if (std::find(std::begin(kPlanned), std::end(kPlanned), name) != std::end(kPlanned))
+    return "'" + name + "' is not in this version: pfrt --help lists what is";
+  return "'" + name + "' is no command of pfrt: " + did_you_mean(name, command_names(app)) +
+         "pfrt --help lists them";
+}
+
 std::string explain(const CLI::ParseError& error, const CLI::App& app) {
   const std::vector<CLI::App*> chosen = app.get_subcommands();
   // remaining() has the words that could not be parsed. Those before a command are |app|'s, those
@@ -93,9 +107,7 @@ std::string explain(const CLI::ParseError& error, const CLI::App& app) {
   const auto is_option = [](const std::string& word) {
     return word.size() > 1 && word[0] == '-' && word != "--";
   };
-  if (before && !left.empty() && !is_option(left[0]))
-    return "'" + left[0] + "' is no command of pfrt: " + did_you_mean(left[0], command_names(app)) +
-           help;
+  if (before && !left.empty() && !is_option(left[0])) return explain_command(app, left[0]);
   const auto option = std::find_if(left.begin(), left.end(), is_option);
   if (option != left.end()) {
     const std::string name = option->substr(0, option->find('='));

@@ -15,5 +15,9 @@ std::string nearest(const std::string& word, const std::vector<std::string>& kno
 // Says why |app| refused the command line. For an unknown option or command it adds the nearest one
 // that exists.
 std::string explain(const CLI::ParseError& error, const CLI::App& app);
+// Whether |app| has a command of this name.
+bool has_command(const CLI::App& app, const std::string& name);
+// Says that there is no command |name|.
+std::string explain_command(const CLI::App& app, const std::string& name);
 
 }  // namespace cli

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "cxxapi/cli/line/usage_error.h"
+#include "cxxapi/cli/tensors/literal.h"
 #include "cxxapi/cli/tensors/npy.h"
 #include "cxxapi/cli/tensors/pb.h"
 
@@ -42,13 +43,15 @@ Value from_file(const std::string& path, const NodeArg& arg) {
   if (ends_with(path, ".pb")) return read_pb(path, arg).value;
   if (ends_with(path, ".npy")) return read_npy(path);
   throw UsageError("--input " + arg.name + "=" + path +
-                   ": give FILE.npy, FILE.pb, random or zeros");
+                   ": give FILE.npy, FILE.pb, random, zeros, a number or a list such as [1,2]");
 }
 
 }  // namespace
 
 std::pair<std::string, std::string> split_assignment(const std::string& text, const char* option) {
-  const size_t sign = text.rfind('=');
+  // Names may have an '=', and so may words in quotes.
+  const size_t word = text.find('"');
+  const size_t sign = text.rfind('=', word == std::string::npos ? word : word - (word > 0));
   if (sign == std::string::npos || sign == 0 || sign + 1 == text.size()) {
     throw UsageError(std::string(option) + " '" + text + "' is not of the form NAME=VALUE");
   }
@@ -179,7 +182,8 @@ Feeder::Feeder(const std::vector<NodeArg>& inputs, const std::vector<std::string
       seeds_[input.name] = seed;
       continue;
     }
-    const Value value = from_file(source, input);
+    const bool typed = input.kind == ValueKind::Tensor && is_literal(source);
+    const Value value = typed ? Value(parse_literal(source, input)) : from_file(source, input);
     if (value.is_tensor()) {
       const std::vector<int64_t> shape = value.tensor().shape();
       for (size_t axis = 0; axis < std::min(shape.size(), input.shape.size()); ++axis)

@@ -15,7 +15,8 @@ namespace cli {
 using Dims = std::map<std::string, int64_t>;  // by the names that dim_name returns
 using Feed = std::unordered_map<std::string, pyflame_rt::Value>;
 
-// Splits "NAME=VALUE" at the last '='; throws UsageError naming |option| when there is none.
+// Splits "NAME=VALUE" at the last '=' before any quotes; throws UsageError naming |option| when
+// there is none.
 std::pair<std::string, std::string> split_assignment(const std::string& text, const char* option);
 Dims parse_dims(const std::vector<std::string>& texts);
 
@@ -36,14 +37,14 @@ void check_dims(const std::vector<pyflame_rt::NodeArg>& inputs, const Dims& dims
 // Makes a model's inputs: values of files, and made-up ones in the shapes that are asked for.
 class Feeder {
  public:
-  // |texts| are NAME=FILE.npy, NAME=FILE.pb, NAME=random or NAME=zeros; inputs that are not named
-  // and must be fed are random. Reads the files, whose shapes fix the dimensions they share with
-  // other inputs. Throws UsageError for an input or a dimension that the model does not have, and
-  // for an input that cannot be made up.
+  // |texts| are NAME=FILE.npy, NAME=FILE.pb, NAME=random, NAME=zeros or NAME and what is_literal
+  // takes; inputs that are not named and must be fed are random. Reads the files, whose shapes fix
+  // the dimensions they share with other inputs. Throws UsageError for an input or a dimension that
+  // the model does not have, and for an input that cannot be made up.
   Feeder(const std::vector<pyflame_rt::NodeArg>& inputs, const std::vector<std::string>& texts,
          Dims dims);
 
-  // Origin of each input that is fed, for printing: "random", "zeros" or the file.
+  // Origin of each input that is fed, for printing: "random", "zeros", the file, or what was typed.
   const std::map<std::string, std::string>& origins() const { return origins_; }
   // Inputs that are made up.
   const std::vector<pyflame_rt::NodeArg>& made_up() const { return made_up_; }
