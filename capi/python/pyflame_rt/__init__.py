@@ -4,7 +4,10 @@
 >>> session = pyflame_rt.InferenceSession("model.onnx")
 >>> outputs = session.run(None, {"input": array})
 """
-from . import backend, cache, custom, import_module, memory, opt, partition, tuning
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from ._core.absent import absent_modules
 from ._core.errors import (BackendError, BusyError, CancelledError, DataError, DTypeMismatchError, InputError,
                            InvalidArgumentError, InvalidModelError, ModelNotFoundError, NotFoundError,
                            OutOfMemoryError, PyFlameRTError, ShapeMismatchError, TimeoutError, UnsupportedError,
@@ -34,8 +37,11 @@ from ._values.dtype import DType, dtype_from_name, dtype_name, dtype_size
 from ._values.info import NodeArg, TensorInfo, is_dynamic_shape, shape_num_elements, shape_to_string
 from ._values.memory import SparseTensor
 from ._values.tensor import Tensor, from_dlpack, from_numpy, to_numpy
-from .backend import Backend, BackendRegistry
-from .import_module import ImportOptions, ImportResult
+
+if TYPE_CHECKING:
+    from . import backend, cache, custom, import_module, memory, opt, partition, tuning
+    from .backend import Backend, BackendRegistry
+    from .import_module import ImportOptions, ImportResult
 
 __version__: str = _version
 
@@ -52,6 +58,28 @@ __all__ = [
     "is_dynamic_shape", "load_model", "memory", "opt", "partition", "save_model", "shape_num_elements",
     "shape_to_string", "to_numpy", "tuning",
 ]
+
+# Modules that are loaded when they are first asked for, and names of theirs that are here too.
+_MODULES = frozenset(("backend", "cache", "custom", "import_module", "memory", "opt", "partition", "tuning"))
+_LATER = {"Backend": "backend", "BackendRegistry": "backend", "ImportOptions": "import_module",
+          "ImportResult": "import_module"}
+
+globals().update(absent_modules(__name__))
+
+
+if not TYPE_CHECKING:  # it would let type checkers take any name
+
+    def __getattr__(name: str) -> Any:
+        if name in _MODULES:
+            return importlib.import_module("." + name, __name__)
+        if name in _LATER:
+            value = globals()[name] = getattr(importlib.import_module("." + _LATER[name], __name__), name)
+            return value
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+def __dir__() -> "list[str]":
+    return sorted({*globals(), *_MODULES, *_LATER})
 
 
 def from_onnx(path: ModelSource, options: "SessionOptions | None" = None) -> InferenceSession:

@@ -32,6 +32,31 @@ def test_one_thread():
     assert np.array_equal(open_session(MATMUL, options).run(None, {"a": a, "b": a})[0], np.full((64, 64), 64))
 
 
+def test_what_many_programs_set_is_taken_in_silence(caplog):
+    with warnings.catch_warnings(), caplog.at_level("INFO", logger="pyflame_rt.onnxruntime"):
+        warnings.simplefilter("error")
+        options = ort.SessionOptions()
+        options.inter_op_num_threads = 1
+        options.enable_cpu_mem_arena = False
+        options.enable_mem_pattern = False
+        for key, value in (("session.intra_op.allow_spinning", "1"), ("session.some_future_entry", "7"),
+                           ("optimization.minimal_build_optimizations", "save")):
+            options.add_session_config_entry(key, value)
+            assert options.get_session_config_entry(key) == value
+            assert key in caplog.text
+        run = ort.RunOptions()
+        run.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
+        for arena in ("kSameAsRequested", "kNextPowerOfTwo"):
+            given = [("CPUExecutionProvider", {"arena_extend_strategy": arena})]
+            session = ort.InferenceSession(ADD, options, providers=given)
+            assert session.get_providers() == ["CPUExecutionProvider"]
+        session = ort.InferenceSession(ADD, options, providers=["CPUExecutionProvider"],
+                                       provider_options=[{"arena_extend_strategy": "kSameAsRequested"}])
+    assert "arena_extend_strategy" in caplog.text
+    with pytest.raises(state.InvalidArgument, match="'precision' = 'nonsense' is not known"):
+        options.add_session_config_entry("precision", "nonsense")
+
+
 @pytest.mark.parametrize("mode", ["ORT_SEQUENTIAL", "ORT_PARALLEL"])
 def test_execution_modes(mode):
     options = ort.SessionOptions()

@@ -2,7 +2,6 @@
 """Graphs as a person wants to see them."""
 from __future__ import annotations
 
-import html
 from typing import Any, Iterable, List, Sequence
 
 from .._values.info import TensorInfo
@@ -52,12 +51,15 @@ def graph_tree(graph: ShownGraph) -> str:
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    import html
+
     def line(cells: Sequence[str], tag: str) -> str:
         return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
     return f"<table>{line(head, 'th')}{''.join(line(row, 'td') for row in rows)}</table>"
 
 
 def graph_html(graph: ShownGraph) -> str:
+    import html
     nodes = graph.nodes
     ports = [(kind, info.name, shape_text(info), _type_text(info))
              for kind, infos in (("input", graph.inputs), ("output", graph.outputs)) for info in infos]

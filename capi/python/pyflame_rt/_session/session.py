@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import html
 import os
 import time
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
@@ -22,7 +21,6 @@ from .._values.info import NodeArg
 from .._values.memory import SparseTensor
 from .._values.tensor import Tensor
 from .._values.value import check_tensor, value_of
-from ..opt._manager import optimize_as_session
 from .async_runs import Callback, run_async
 from .binding import IOBinding, run_values
 from .feeding import FeedingSession, Frame
@@ -144,6 +142,7 @@ class InferenceSession(FeedingSession):
         graph = graph_of_model(lib.session.model(session))
         if optimized:
             options = self._options
+            from ..opt._manager import optimize_as_session  # few programs need it
             optimize_as_session(graph, options.optimization_level, options.skip_passes, options.verify,
                                 options.extra_outputs, self.get_providers())
         return graph
@@ -277,6 +276,7 @@ class InferenceSession(FeedingSession):
         return f"InferenceSession({what}: {side(self.get_inputs())} -> {side(self.get_outputs())})"
 
     def _repr_html_(self) -> str:
+        import html
         rows = []
         for kind, args in (("input", self.get_inputs()), ("output", self.get_outputs())):
             for arg in args:

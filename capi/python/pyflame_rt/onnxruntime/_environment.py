@@ -2,6 +2,7 @@
 """The environment: providers, the device, versions, how much is logged, what is warned of."""
 from __future__ import annotations
 
+import logging
 import sys
 import warnings
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Union
@@ -26,6 +27,7 @@ _PROVIDERS = ("TensorrtExecutionProvider", "CUDAExecutionProvider", "MIGraphXExe
               "XnnpackExecutionProvider", "CANNExecutionProvider", "AzureExecutionProvider",
               "NvTensorRTRTXExecutionProvider", "VSINPUExecutionProvider", "SNPEExecutionProvider")
 
+_logger = logging.getLogger("pyflame_rt.onnxruntime")
 _warned: Set[str] = set()
 _severity = 2
 
@@ -43,6 +45,11 @@ def no_meaning(name: str, why: str) -> None:
     if name not in _warned:
         _warned.add(name)
         warn(f"'{name}' has no meaning here: {why}")
+
+
+def log_no_meaning(name: str, why: str) -> None:
+    """Logs that an entry does nothing here; real programs set many, for a library that does not say so either."""
+    _logger.info("'%s' has no meaning here: %s", name, why)
 
 
 def level_of(severity: int, what: str) -> LogLevel:
@@ -140,6 +147,6 @@ def _available(asked: List[Tuple[str, Options]]) -> List[Tuple[str, Options]]:
     own = chosen.setdefault("CPUExecutionProvider", {})
     known = {option.key for option in Environment.instance().provider_options("CPUExecutionProvider")}
     for key in own.keys() - known:  # programs give it the options that they give others
-        no_meaning(key, "the CPU has no such option")
+        log_no_meaning(key, "the CPU has no such option")
     chosen["CPUExecutionProvider"] = {key: value for key, value in own.items() if key in known}
     return list(chosen.items())

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """SessionOptions and RunOptions by ONNX Runtime's names.
 
-Every option of that API is one of these: it is set; it has no meaning here (warned of once, by name); what it asks for
-is always so; or it is refused, because results or files would be others than asked for.
+Every option of that API is one of these: it is set; it has no meaning here (warned of once, by name; configuration
+entries and options of the CPU's are taken and told to the logger "pyflame_rt.onnxruntime"); what it asks for is always
+so; or it is refused, because results or files would be others than asked for.
 """
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from pyflame_rt._session.ort_value import OrtValue
 from pyflame_rt._session.run_options import NativeRunOptions
 from pyflame_rt._session.session_options import SessionOptions as NativeSessionOptions
 
-from ._environment import level_of, no_meaning
+from ._environment import level_of, log_no_meaning, no_meaning
 from ._exceptions import Fail, translates, translating
 
 
@@ -68,6 +69,8 @@ NO_MEANING = {
     "log_verbosity_level": "log_severity_level alone chooses lines of the log",
     "logid": "lines of the log carry no name of their session",
 }
+# Values of theirs that many programs set, and that ask for no more than there is.
+_HARMLESS: Dict[str, Tuple[Any, ...]] = {"enable_cpu_mem_arena": (False,), "inter_op_num_threads": (1,)}
 # Options whose wish is always fulfilled.
 ALWAYS_SO = {
     "use_deterministic_compute": "results are the same bits for any number of threads",
@@ -132,21 +135,32 @@ def _text(key: Any, value: Any) -> Tuple[str, str]:
     return key, value
 
 
+def _is_known(native: NativeOptions, key: str) -> bool:
+    try:
+        native.get(key)
+    except PyFlameRTError:
+        return False
+    return True
+
+
 def _set_config(key: str, value: str, meaningless: Mapping[str, Tuple[Tuple[str, ...], str]],
                 refused: Mapping[str, Tuple[Tuple[str, ...], str]], native: Any) -> bool:
     """Sets an entry that is one of the library's own in |native|, and tells whether it is."""
     if key in meaningless:
         if value not in meaningless[key][0]:
-            no_meaning(key, meaningless[key][1])
+            log_no_meaning(key, meaningless[key][1])
         return False
     if key in refused:
         if value not in refused[key][0]:
             raise UnsupportedError(f"the configuration entry '{key}' = '{value}' is refused: {refused[key][1]}")
         return False
+    if "." in key and isinstance(native, NativeOptions) and not _is_known(native, key):
+        log_no_meaning(key, "there is no such entry")  # it is one of another version of that API
+        return False
     try:
         native.set(key, value)
     except PyFlameRTError as fault:
-        raise InvalidArgumentError(f"the configuration entry '{key}' is not known here; the library says: "
+        raise InvalidArgumentError(f"the configuration entry '{key}' = '{value}' is not known here; the library says: "
                                    f"{fault}") from None
     return True
 
@@ -205,7 +219,7 @@ class SessionOptions:
                 level_of(value, "SessionOptions.log_severity_level")
             if name.endswith("num_threads") and value < 0:
                 raise InvalidArgumentError(f"SessionOptions.{name} is {value}; give a number from 0 on")
-            if name in NO_MEANING and value != _DEFAULTS[name]:
+            if name in NO_MEANING and value not in (_DEFAULTS[name], *_HARMLESS.get(name, ())):
                 no_meaning(name, NO_MEANING[name])
             self.__dict__[name] = value
 
