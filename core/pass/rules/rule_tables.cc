@@ -12,6 +12,7 @@ std::span<const RuleFamily> rule_families() {
       {RulePass::kFusion, "reshape", reshape_rules},
       {RulePass::kFusion, "split_concat", split_concat_rules},
       {RulePass::kFusion, "shape_range", shape_range_rules},
+      {RulePass::kFusion, "transpose", transpose_chain_rules},
       {RulePass::kFusion, "scatter", scatter_rules},
       {RulePass::kFusion, "expand", expand_rules},
       {RulePass::kFusion, "einsum", einsum_rules},

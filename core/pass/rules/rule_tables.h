@@ -44,7 +44,8 @@ std::span<const Rule> einsum_rules();             // products, sums and transpos
 std::span<const Rule> pool_rules();               // maxima before activations
 std::span<const Rule> cast_rules();               // chains of casts
 std::span<const Rule> widen_rules();              // convolutions of float16 in float32
-std::span<const Rule> transpose_rules();          // transposes that meet, and that move to meet
+std::span<const Rule> transpose_chain_rules();    // transposes that meet
+std::span<const Rule> transpose_rules();          // those, and transposes that move to meet
 std::span<const Rule> quantized_move_rules();     // DequantizeLinear towards QuantizeLinear
 std::span<const Rule> quantized_matmul_rules();   // products between the two, of integers
 std::span<const Rule> quantized_transposed_rules();  // ConvTranspose between the two

@@ -41,6 +41,21 @@ TEST(MinCut, parts_where_it_is_cheapest) {
 }
 
 // This is a network in NHWC as tf2onnx writes it.
+// PyTorch's exporter writes a slice that is assigned as three of them, with Identity between.
+TEST(MergeTransposes, needs_no_layouts) {
+  PassGraph g;
+  const auto moved = [&](std::string x, std::vector<int64_t> order) {
+    return g.node("Identity", {g.node("Transpose", {x}, {perm(std::move(order))})});
+  };
+  std::string x = g.node("Relu", {g.input("x", {"N", "3", "4", "5"})});
+  x = moved(moved(moved(x, {3, 1, 2, 0}), {2, 1, 3, 0}), {2, 1, 0, 3});
+  g.output(g.node("Exp", {x}));
+  g.output(moved(moved(g.node("Neg", {x}), {0, 2, 1, 3}), {0, 3, 1, 2}));
+  EXPECT_EQ(g.optimised(kTransposeBatches, 1e-5, OptLevel::kExtended), "Relu, Exp, Neg, Transpose");
+  EXPECT_EQ(g.optimised(kTransposeBatches, 1e-5, OptLevel::kBasic),
+            "Relu, Transpose, Transpose, Transpose, Exp, Neg, Transpose, Transpose");
+}
+
 TEST_F(Islands, a_network_keeps_the_transposes_at_its_ends) {
   std::string x = first(g.input("x", {"N", "8", "8", "4"}));
   x = last(conv(x, 4, 6));

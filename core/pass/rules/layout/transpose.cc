@@ -101,9 +101,14 @@ Result<bool> matmul_of_transpose(Editor& editor, Node& node, const RuleContext&)
   return true;
 }
 
+constexpr Rule kTransposeChainRules[] = {
+    {"MergeTransposes", "Transpose", "Transpose, Transpose -> Transpose, or nothing", kExtended,
+     false, transpose_of_transpose},
+};
+
 constexpr Rule kTransposeRules[] = {
-    {"MergeTransposes", "Transpose", "Transpose, Transpose -> Transpose, or nothing", kAll, false,
-     transpose_of_transpose},
+    {"MergeTransposes", "Transpose", "Transposes that moved and meet -> Transpose, or nothing",
+     kAll, false, transpose_of_transpose},
     {"TransposeOfOnes", "Transpose", "Transpose that moves dimensions of 1 -> Reshape", kAll, false,
      transpose_of_ones},
     {"GemmOfTranspose", "Gemm", "Transpose, Gemm -> Gemm that reads columns", kAll, false,
@@ -120,6 +125,7 @@ constexpr Rule kTransposeRules[] = {
 
 }  // namespace
 
+std::span<const Rule> transpose_chain_rules() { return kTransposeChainRules; }
 std::span<const Rule> transpose_rules() { return kTransposeRules; }
 
 }  // namespace pfrt
