@@ -73,6 +73,8 @@ TEST_F(RunCommand, refuses_numbers_that_are_none) {
     EXPECT_TRUE(has(ran.output, why)) << ran.output;
   };
   refused(DType::Int8, "[1,200]", "'200' is no int8");
+  refused(DType::Float16, "[65520]", "'65520' is no float16");
+  refused(DType::Float32, "[1e39]", "'1e39' is no float32");
   refused(DType::Int64, "[1.5]", "'1.5' is no int64");
   refused(DType::Float32, "[1,two]", "'two' is no float32");
   refused(DType::Bool, "[2]", "'2' is no bool");

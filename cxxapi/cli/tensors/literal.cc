@@ -4,7 +4,6 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
-#include <limits>
 #include <vector>
 
 #include "cxxapi/cli/line/usage_error.h"
@@ -125,11 +124,24 @@ T number_of(const Parser& parser, const NodeArg& arg, const std::string& text) {
   return number;
 }
 
-template <class T, class Parsed = T>
+// Numbers that round to infinity in 16 bits are not held.
+template <class T>
+void fill_halves(const Parser& parser, const NodeArg& arg, Tensor* tensor) {
+  T* const data = static_cast<T*>(tensor->data());
+  for (size_t i = 0; i < parser.items.size(); ++i) {
+    const std::string& text = parser.items[i].text;
+    const auto number = number_of<float>(parser, arg, text);
+    data[i] = static_cast<T>(number);
+    if (std::isfinite(number) && !std::isfinite(static_cast<float>(data[i])))
+      parser.fault("'" + text + "' is no " + std::string(pyflame_rt::dtype_name(arg.dtype)));
+  }
+}
+
+template <class T>
 void fill(const Parser& parser, const NodeArg& arg, Tensor* tensor) {
   T* const data = static_cast<T*>(tensor->data());
   for (size_t i = 0; i < parser.items.size(); ++i)
-    data[i] = static_cast<T>(number_of<Parsed>(parser, arg, parser.items[i].text));
+    data[i] = number_of<T>(parser, arg, parser.items[i].text);
 }
 
 void fill(const Parser& parser, const NodeArg& arg, Tensor* tensor) {
@@ -141,9 +153,9 @@ void fill(const Parser& parser, const NodeArg& arg, Tensor* tensor) {
     case DType::Float64:
       return fill<double>(parser, arg, tensor);
     case DType::Float16:
-      return fill<Float16, float>(parser, arg, tensor);
+      return fill_halves<Float16>(parser, arg, tensor);
     case DType::BFloat16:
-      return fill<BFloat16, float>(parser, arg, tensor);
+      return fill_halves<BFloat16>(parser, arg, tensor);
     case DType::Int8:
       return fill<int8_t>(parser, arg, tensor);
     case DType::UInt8:
