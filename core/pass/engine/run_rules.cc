@@ -106,8 +106,8 @@ class Driver {
       return false;
     }
     if (!*applied) {
-      editor
-          .take_touched();  // It has taken back what it tried, so that nothing is to be seen again.
+      // It has taken back what it tried, so that there is nothing to look at again.
+      (void)editor.take_touched();
       return false;
     }
     context_.pass.gate.did(rule.name, graph, name);

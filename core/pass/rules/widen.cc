@@ -92,7 +92,7 @@ Result<Tensor> widened(const Tensor& tensor) {
     });
     if (!read.ok()) throw std::bad_alloc();
   };
-  return Tensor::made_by(fill, PFRT_DTYPE_FLOAT32, tensor.dims, nullptr);
+  return Tensor::made_by(fill, PFRT_DTYPE_FLOAT32, tensor.dims, tensor.origin());
 }
 
 Result<ValueId> cast(Editor& editor, ValueId value, pfrt_dtype to, std::string_view stem) {
