@@ -34,6 +34,7 @@ struct Slices {
   int64_t images, channels, depth, plane;  // of the image
   int64_t outs, places, out_plane;         // of the result, |places| slices
   int64_t taps, stride, dilation, pad;
+  bool has_bias;
   uint64_t own;  // bytes that the kernel of two dimensions shares
 
   uint64_t stacked_bytes() const {
@@ -85,7 +86,7 @@ Kernel by_slices(Slices slices, Kernel kernel) {
         };
         Widened seen;
         seen.inputs[0] = stacked;
-        seen.inputs[2] = run.input<float>(2);
+        if (slices.has_bias) seen.inputs[2] = run.input<float>(2);
         seen.output = slice;
         seen.take = &put;
         if (const pfrt_code code = inner(Run(run, seen)); code != PFRT_CODE_OK) return code;
@@ -236,6 +237,7 @@ Result<Kernel> volume_kernel(const KernelRequest& volume, const PlaneNode& plane
                       w.strides[0],
                       w.dilations[0],
                       w.pads[0],
+                      volume.has_input(2),
                       0};
   return in_float32(volume, {0, 2}, by_slices(slices, std::move(made)));
 }
