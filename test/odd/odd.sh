@@ -6,11 +6,11 @@ set -euo pipefail
 export PYFLAME_RT_LIBRARY=$2 PYTHONDONTWRITEBYTECODE=1
 python=/usr/bin/python3
 "$python" -c 'import numpy, onnx' 2>/dev/null || { echo "needs NumPy and onnx: python3-numpy, python3-onnx"; exit 77; }
-if grep -q __tsan_init "$PYFLAME_RT_LIBRARY"; then
+if grep -q __tsan_func_entry "$PYFLAME_RT_LIBRARY"; then
   echo "an interpreter that is not built for it cannot load a library with ThreadSanitizer"
   exit 77
 fi
-if grep -q __asan_init "$PYFLAME_RT_LIBRARY"; then
+if grep -q __asan_report_load "$PYFLAME_RT_LIBRARY"; then
   preload=$(cc -print-file-name=libasan.so)
   [ -e "$preload" ] || { echo "needs libasan.so, which comes with the compiler"; exit 77; }
   export LD_PRELOAD=$preload PYTHONMALLOC=malloc

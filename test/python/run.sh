@@ -6,7 +6,7 @@ cd "$1"
 export PYFLAME_RT_LIBRARY=$2 PFRT_TEST_IMPORTERS=${2%/lib/*}/test/plugins/importers/lib PYTHONPATH=$1/capi/python:$1/test/python PYTHONDONTWRITEBYTECODE=1
 python=/usr/bin/python3 others=()
 "$python" -c 'import numpy, pytest' 2>/dev/null || { echo "needs NumPy and pytest: python3-numpy, python3-pytest"; exit 77; }
-if grep -q __tsan_init "$PYFLAME_RT_LIBRARY"; then
+if grep -q __tsan_func_entry "$PYFLAME_RT_LIBRARY"; then
   echo "an interpreter that is not built for it cannot load a library with ThreadSanitizer"
   exit 77
 fi
@@ -15,7 +15,7 @@ if "$python" -c 'import pycparser' 2>/dev/null; then
 else
   echo "pycparser is not here: whether _core/abi.py is what the headers say was not looked at"
 fi
-if grep -q __asan_init "$PYFLAME_RT_LIBRARY"; then
+if grep -q __asan_report_load "$PYFLAME_RT_LIBRARY"; then
   # The interpreter is not instrumented: the sanitizer has to be there before it. It sees Python's blocks only if each
   # is one of malloc's. Python never frees some, so leaks are looked for by stress.py and not at the end; failing
   # allocations and SIGBUS are what tests ask for, and thread-local blocks as in test/CMakeLists.txt.

@@ -30,16 +30,23 @@ std::string package_hint(std::string_view text) {
   return "; on Debian, install " + name;
 }
 
+// Whether the process, ours or a host's, runs with a sanitizer, whose runtime ends it at
+// RTLD_DEEPBIND.
+bool has_sanitizer() {
+  static const bool has = [] {
+    for (const char* name : {"__asan_init", "__hwasan_init", "__msan_init", "__tsan_init"})
+      if (::dlsym(RTLD_DEFAULT, name) != nullptr) return true;
+    return false;
+  }();
+  return has;
+}
+
 }  // namespace
 
 Result<std::shared_ptr<Library>> Library::open(const std::string& path, bool deep_bind) {
   PFRT_TRY(check_shared_object(path));
   int flags = RTLD_NOW | RTLD_LOCAL;
-#if !defined(PFRT_SANITIZE_ADDRESS) && !defined(PFRT_SANITIZE_THREAD)
-  if (deep_bind) flags |= RTLD_DEEPBIND;  // sanitizer runtimes refuse it
-#else
-  (void)deep_bind;
-#endif
+  if (deep_bind && !has_sanitizer()) flags |= RTLD_DEEPBIND;
   auto library = std::shared_ptr<Library>(new Library);
   library->handle_ = ::dlopen(path.c_str(), flags);
   if (!library->handle_) {
