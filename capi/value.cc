@@ -152,6 +152,15 @@ pfrt_status* element(const pfrt_value* value, size_t index, pfrt_value** out) {
   });
 }
 
+// All that walks through values goes down in them.
+constexpr uint32_t kDeepest = 64;
+
+Status check_nesting(const Value& element, const char* doing) {
+  if (element.nesting < kDeepest) return {};
+  return error(Code::kINVALID_ARGUMENT, doing, ": its element has ", element.nesting,
+               " levels of sequences and optionals within, and that is as many as there may be");
+}
+
 pfrt_status* create_sequence(pfrt_dtype dtype, pfrt_value* const* elements, size_t n,
                              pfrt_value** out) {
   return guard([&]() -> Status {
@@ -162,6 +171,7 @@ pfrt_status* create_sequence(pfrt_dtype dtype, pfrt_value* const* elements, size
     for (size_t i = 0; i < n; ++i) {
       if (!elements || !elements[i]) return null_argument("elements");
       PFRT_TRY(need_host(*elements[i]->value, "creating a sequence"));
+      PFRT_TRY(check_nesting(*elements[i]->value, "creating a sequence"));
       list.push_back(elements[i]->value);
     }
     *out = new pfrt_value(Value::sequence(std::move(list), dtype));
@@ -173,7 +183,10 @@ pfrt_status* create_optional(pfrt_value* inner, pfrt_value** out) {
   return guard([&]() -> Status {
     if (!out) return null_argument("out_value");
     *out = nullptr;
-    if (inner) PFRT_TRY(need_host(*inner->value, "creating an optional"));
+    if (inner) {
+      PFRT_TRY(need_host(*inner->value, "creating an optional"));
+      PFRT_TRY(check_nesting(*inner->value, "creating an optional"));
+    }
     *out = new pfrt_value(Value::optional(inner ? inner->value : nullptr));
     return {};
   });
@@ -401,6 +414,9 @@ const pfrt_value_api kValueApi = {
     create_on,
     copy_value,
     wrap_unaligned,
+    create_strings,
+    strings,
+    value_parts,
 };
 
 }  // namespace pfrt::capi

@@ -36,6 +36,12 @@ pfrt_status* importer_option_at(pfrt_env* env, pfrt_string importer, size_t inde
 pfrt_status* create_on(pfrt_session* session, pfrt_string provider, pfrt_dtype dtype,
                        const int64_t* dims, size_t rank, pfrt_value** out);
 pfrt_status* copy_value(const pfrt_value* from, pfrt_value* to);
+pfrt_status* create_strings(const int64_t* dims, size_t rank, const char* text, size_t size,
+                            const uint64_t* ends, pfrt_value** out);
+pfrt_status* strings(const pfrt_value* value, char* text, size_t capacity, size_t* out_size,
+                     uint64_t* ends);
+pfrt_status* value_parts(const pfrt_value* const* values, size_t value_count,
+                         pfrt_value_part* parts, size_t capacity, size_t* out_count);
 // Entries of the environment's table that have files of their own.
 pfrt_status* register_operator(pfrt_env* env, const pfrt_custom_op* op);
 pfrt_status* unregister_operator(pfrt_env* env, pfrt_string domain, pfrt_string name);

@@ -63,6 +63,13 @@ struct Buffer::Texts {
     own[text.copy(own, text.size())] = 0;
     return {own, text.size()};
   }
+  // Like first, for all texts at once.
+  const char* all(std::string_view text) {
+    std::unique_ptr<char[]> chunk(new char[text.size() + 1]);
+    chunk[text.copy(chunk.get(), text.size())] = 0;
+    chunks.push_back(std::move(chunk));
+    return chunks.back().get();
+  }
   std::string_view next(uint64_t index, std::string_view text) { return later[index] = text; }
 };
 
@@ -315,6 +322,21 @@ Status Buffer::set_string(uint64_t index, std::string_view text) {
   return {};
 }
 
+Status Buffer::set_first_strings(std::string_view text) {
+  const uint64_t count = texts_ ? bytes_ / sizeof(pfrt_string) : 0;
+  const auto zeros = static_cast<uint64_t>(std::count(text.begin(), text.end(), '\0'));
+  if (count == 0 ? !text.empty() : zeros != count - 1)
+    return error(Code::kINVALID_ARGUMENT, "setting ", count, " strings: the text has ", zeros,
+                 " bytes of 0, of which one stands between two strings");
+  const char* at = texts_->all(text);
+  auto* const elements = static_cast<pfrt_string*>(data());
+  for (uint64_t i = 0; i < count; ++i) {
+    elements[i] = {at, std::strlen(at)};
+    at += elements[i].size + 1;
+  }
+  return {};
+}
+
 Result<Tensor> Tensor::allocate(pfrt_dtype dtype, Dims dims, bool zeroed) {
   Tensor tensor;
   tensor.dtype = dtype;
@@ -460,9 +482,20 @@ ValuePtr Value::of(Tensor tensor) {
   return value;
 }
 
+namespace {
+
+uint32_t nesting_of(const Value& element) {
+  const bool nests = element.kind == PFRT_VALUE_SEQUENCE || element.kind == PFRT_VALUE_OPTIONAL;
+  return nests ? element.nesting + 1 : 0;
+}
+
+}  // namespace
+
 ValuePtr Value::sequence(std::vector<ValuePtr> elements, pfrt_dtype element_dtype) {
   auto value = std::make_shared<Value>();
   value->kind = PFRT_VALUE_SEQUENCE;
+  for (const ValuePtr& element : elements)
+    value->nesting = std::max(value->nesting, nesting_of(*element));
   value->elements = std::move(elements);
   value->element_dtype = element_dtype;
   return value;
@@ -471,15 +504,62 @@ ValuePtr Value::sequence(std::vector<ValuePtr> elements, pfrt_dtype element_dtyp
 ValuePtr Value::optional(ValuePtr element) {
   auto value = std::make_shared<Value>();
   value->kind = PFRT_VALUE_OPTIONAL;
-  if (element) value->elements.push_back(std::move(element));
+  if (element) {
+    value->nesting = nesting_of(*element);
+    value->elements.push_back(std::move(element));
+  }
   return value;
 }
 
 namespace {
 
-Status own(Tensor& tensor) {
-  if (tensor.device()) {
-    if (tensor.buffer.use_count() == 1) return {};
+// The tensors of a value but for keys of maps, which nobody writes and maps may share.
+class Owned {
+ public:
+  // Makes every value within one that no other has, and finds its tensors.
+  Status add(ValuePtr& part) {
+    if (!part) return {};
+    std::shared_ptr<Value> own = part.use_count() == 1
+                                     ? std::const_pointer_cast<Value>(std::move(part))
+                                     : std::make_shared<Value>(*part);
+    part = own;
+    for (Tensor* tensor : {&own->tensor, &own->indices})
+      if (tensor->buffer) tensors_.push_back(tensor);
+    for (ValuePtr& element : own->elements) PFRT_TRY(add(element));
+    if (own->keys && own->keys->tensor.buffer && !own->keys->tensor.buffer->owned()) {
+      Tensor keys = own->keys->tensor;
+      PFRT_TRY(copy(keys));
+      own->keys = Value::of(std::move(keys));
+    }
+    return add(own->values);
+  }
+
+  // Copies the bytes that other tensors, of the value or elsewhere, have too. Parts of one buffer
+  // that do not overlap stay where they are.
+  Status own() {
+    std::sort(tensors_.begin(), tensors_.end(), [](const Tensor* a, const Tensor* b) {
+      return std::pair(a->buffer.get(), a->offset) < std::pair(b->buffer.get(), b->offset);
+    });
+    for (size_t i = 0; i < tensors_.size();) {
+      const size_t first = i;
+      bool apart = true;
+      const Buffer* const buffer = tensors_[first]->buffer.get();
+      for (++i; i < tensors_.size() && tensors_[i]->buffer.get() == buffer; ++i)
+        apart = apart && tensors_[i - 1]->offset + tensors_[i - 1]->bytes() <= tensors_[i]->offset;
+      const bool alone =
+          apart && static_cast<size_t>(tensors_[first]->buffer.use_count()) == i - first;
+      if (alone && (buffer->owned() || buffer->device())) continue;
+      for (size_t k = first; k < i; ++k) PFRT_TRY(copy(*tensors_[k]));
+    }
+    return {};
+  }
+
+ private:
+  static Status copy(Tensor& tensor) {
+    if (!tensor.device()) {
+      PFRT_ASSIGN(tensor, Tensor::copy_of(tensor.dtype, tensor.dims, tensor.data()));
+      return {};
+    }
     PFRT_ASSIGN(Tensor copy,
                 Tensor::allocate_on(tensor.buffer->device(), tensor.dtype, tensor.dims));
     Transfers transfers;
@@ -488,31 +568,21 @@ Status own(Tensor& tensor) {
     tensor = std::move(copy);
     return {};
   }
-  if (!tensor.buffer || (tensor.buffer->owned() && tensor.buffer.use_count() == 1)) return {};
-  PFRT_ASSIGN(tensor, Tensor::copy_of(tensor.dtype, tensor.dims, tensor.data()));
-  return {};
-}
+
+  std::vector<Tensor*> tensors_;
+};
 
 }  // namespace
 
 Result<ValuePtr> exclusive(ValuePtr value) {
-  if (!value) return value;
-  std::shared_ptr<Value> own_value;
-  if (value.use_count() == 1) {
-    own_value = std::const_pointer_cast<Value>(std::move(value));
-  } else {
-    own_value = std::make_shared<Value>(*value);
-    value.reset();
-  }
-  PFRT_TRY(own(own_value->tensor));
-  PFRT_TRY(own(own_value->indices));
-  for (ValuePtr& element : own_value->elements) {
-    PFRT_ASSIGN(element, exclusive(std::move(element)));
-  }
-  for (ValuePtr* part : {&own_value->keys, &own_value->values}) {
-    PFRT_ASSIGN(*part, exclusive(std::move(*part)));
-  }
-  return ValuePtr(std::move(own_value));
+  const bool is_alone = value && value->kind == PFRT_VALUE_TENSOR && value.use_count() == 1 &&
+                        value->tensor.buffer && value->tensor.buffer->owned() &&
+                        value->tensor.buffer.use_count() == 1;
+  if (is_alone) return value;
+  Owned owned;
+  PFRT_TRY(owned.add(value));
+  PFRT_TRY(owned.own());
+  return value;
 }
 
 }  // namespace pfrt

@@ -93,6 +93,9 @@ class Buffer {
   bool drop_from(uint64_t offset);
   // Copies |text| into the buffer's own memory and points element |index| at it. Not thread-safe.
   Status set_string(uint64_t index, std::string_view text);
+  // Sets all strings, which are empty, to copies of texts that have a byte of 0 between two, and
+  // none within.
+  Status set_first_strings(std::string_view text);
 
  private:
   struct Texts;
@@ -182,6 +185,7 @@ struct Value {
   std::vector<ValuePtr> elements;               // SEQUENCE; OPTIONAL: none or one
   pfrt_dtype element_dtype = PFRT_DTYPE_UNSET;  // of an empty SEQUENCE or OPTIONAL
   ValuePtr keys, values;                        // MAP: a rank-1 tensor each
+  uint32_t nesting = 0;                         // SEQUENCE, OPTIONAL: levels of such within
 
   static ValuePtr of(Tensor tensor);
   static ValuePtr sequence(std::vector<ValuePtr> elements, pfrt_dtype element_dtype);
@@ -189,7 +193,7 @@ struct Value {
 };
 
 // Returns |value| itself when nobody else can see its bytes, else a deep copy of the shared or
-// borrowed parts.
+// borrowed parts. Keys of maps are copied only where they are borrowed.
 Result<ValuePtr> exclusive(ValuePtr value);
 
 }  // namespace pfrt

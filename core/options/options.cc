@@ -8,6 +8,8 @@
 namespace pfrt {
 namespace {
 
+constexpr int64_t kMostThreads = 4096;  // more than any machine has processors
+
 // Stands for every option of every provider: who they are is not known here.
 constexpr OptionRow kOfPlugin = {"", PFRT_OPTION_STRING, "", "", ""};
 
@@ -139,9 +141,10 @@ Status Options::set_bool(std::string_view key, bool value) {
 
 Status Options::set_int(std::string_view key, int64_t value) {
   PFRT_ASSIGN(const OptionRow* r, row(key, PFRT_OPTION_INT));
-  if (value < 0 || value > (int64_t{1} << 40))
+  const int64_t most = key == "num_threads" ? kMostThreads : int64_t{1} << 40;
+  if (value < 0 || value > most)
     return error(Code::kINVALID_ARGUMENT, "setting ", options_kind_name(kind_), " option '", key,
-                 "' to ", value, ": it must be 0 to ", int64_t{1} << 40);
+                 "' to ", value, ": it must be 0 to ", most);
   return store(*r, key, std::to_string(value));
 }
 

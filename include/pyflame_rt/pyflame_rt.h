@@ -446,8 +446,16 @@ typedef struct pfrt_env_api {
 } pfrt_env_api;
 
 /* ------------------------------------------------------------------ values */
+/* A value, or one within another, as pfrt_value_api.parts describes it. Pointers live as long as the value. */
+typedef struct pfrt_value_part {
+  uint32_t struct_size;
+  pfrt_value_kind kind; /* kind of the value */
+  uint64_t count; /* parts directly within: elements, a map's keys and values, a sparse tensor's values and indices */
+  pfrt_tensor tensor; /* TENSOR: its view; SPARSE: |rank| and |dims| of the dense shape alone; else zero */
+} pfrt_value_part;
+
 /* Values are immutable once shared, but for a tensor's bytes, which any holder may write while
- * no run uses it. */
+ * no run uses it; a map's keys, which maps of a result share, are never written. */
 typedef struct pfrt_value_api {
   uint32_t struct_size;
   uint32_t abi;
@@ -468,7 +476,7 @@ typedef struct pfrt_value_api {
   pfrt_status* (*count)(const pfrt_value* value, size_t* out_count);
   /* The element of a sequence or optional, borrowed. */
   pfrt_status* (*element)(const pfrt_value* value, size_t index, pfrt_value** out_element);
-  /* Creates a sequence. |element_dtype| types an empty one of tensors; elements are retained. */
+  /* Creates a sequence; at most 65 nest. |element_dtype| types an empty one of tensors; elements are retained. */
   pfrt_status* (*create_sequence)(pfrt_dtype element_dtype, pfrt_value* const* elements, size_t count,
                                   PFRT_OWN pfrt_value** out_value);
   /* Creates an optional; |element| NULL makes an empty one. */
@@ -501,6 +509,20 @@ typedef struct pfrt_value_api {
    * takes to give it a provider's layout. Not for strings. */
   pfrt_status* (*wrap_unaligned)(const pfrt_tensor* tensor, pfrt_release_fn release, void* user,
                                  PFRT_OWN pfrt_value** out_value);
+  /* Creates a tensor of strings, row-major, whose texts lie one behind another in the |size| bytes at |text|, which are
+   * copied: each ends before its byte of |ends|, one for each element, and begins where the one before ended. With
+   * |ends| NULL there is one byte of 0 between two texts, and none within: INVALID_ARGUMENT tells of others. */
+  pfrt_status* (*create_strings)(const int64_t* dims, size_t rank, const char* text, size_t size, const uint64_t* ends,
+                                 PFRT_OWN pfrt_value** out_value);
+  /* Writes the elements of a tensor of strings to |text|, and to |ends|, one for each element, as create_strings reads
+   * them; with |ends| NULL a byte of 0 stands between two, which tells them apart only where none has one within.
+   * |out_size| is the number of bytes: where that is more than |capacity|, nothing is written. */
+  pfrt_status* (*strings)(const pfrt_value* value, char* text, size_t capacity, size_t* out_size, uint64_t* ends);
+  /* Describes |value_count| values and all that is within them, each before its own parts and in their order, in
+   * |parts|, elements of the struct_size that the caller sets in the first. |out_count| is their number: where that is
+   * more than |capacity|, only the first are written. */
+  pfrt_status* (*parts)(const pfrt_value* const* values, size_t value_count, pfrt_value_part* parts, size_t capacity,
+                        size_t* out_count);
 } pfrt_value_api;
 
 /* ------------------------------------------------------------------ graphs */

@@ -182,6 +182,119 @@ TEST(Value, strings_are_owned_by_the_tensor) {
       fails(api().value->set_string(number.get(), 0, str("x")), PFRT_CODE_INVALID_ARGUMENT, {}));
 }
 
+// The texts of a tensor of strings as the library writes them, with |ends| or with bytes of 0.
+std::pair<std::string, std::vector<uint64_t>> strings_of(const pfrt_value* value, uint64_t count,
+                                                         bool with_ends) {
+  size_t size = 0;
+  std::vector<uint64_t> ends(count);
+  uint64_t* const at = with_ends ? ends.data() : nullptr;
+  EXPECT_TRUE(ok(api().value->strings(value, nullptr, 0, &size, at)));
+  std::string out(size, '?');
+  size_t again = 0;
+  EXPECT_TRUE(ok(api().value->strings(value, out.data(), size, &again, at)));
+  EXPECT_EQ(again, size);
+  return {out, ends};
+}
+
+TEST(Value, strings_cross_over_in_one_call) {
+  const int64_t dims[] = {2, 2};
+  const std::string_view words("one\0\0three\0vier", 15);
+  pfrt_value* raw = nullptr;
+  ASSERT_TRUE(ok(api().value->create_strings(dims, 2, words.data(), words.size(), nullptr, &raw)));
+  const Handle<pfrt_value> value(raw);
+  const auto* strings = static_cast<const pfrt_string*>(view_of(raw).data);
+  EXPECT_EQ(text(strings[0]), "one");
+  EXPECT_EQ(text(strings[1]), "");
+  EXPECT_EQ(text(strings[3]), "vier");
+  EXPECT_EQ(strings_of(raw, 4, false).first, words);
+  const auto [joined, ends] = strings_of(raw, 4, true);
+  EXPECT_EQ(joined, "onethreevier");
+  EXPECT_EQ(ends, (std::vector<uint64_t>{3, 3, 8, 12}));
+
+  const std::string_view zeros("a\0b\0", 4);
+  const uint64_t bounds[] = {3, 3, 4, 4};
+  ASSERT_TRUE(ok(api().value->create_strings(dims, 2, zeros.data(), 4, bounds, &raw)));
+  const Handle<pfrt_value> other(raw);
+  strings = static_cast<const pfrt_string*>(view_of(raw).data);
+  EXPECT_EQ(text(strings[0]), std::string("a\0b", 3));
+  EXPECT_EQ(strings_of(raw, 4, true).first, zeros);
+  ASSERT_TRUE(ok(api().value->set_string(raw, 0, str("longer than it was"))));
+  EXPECT_EQ(strings_of(raw, 4, true).second.front(), 18u);
+}
+
+TEST(Value, strings_that_are_not_as_many_are_refused) {
+  const int64_t three[] = {3}, none[] = {0};
+  pfrt_value* raw = nullptr;
+  for (const std::string_view text : {std::string_view("a\0b", 3), std::string_view("\0\0\0", 3)})
+    EXPECT_TRUE(
+        fails(api().value->create_strings(three, 1, text.data(), text.size(), nullptr, &raw),
+              PFRT_CODE_INVALID_ARGUMENT, {"3 strings", "bytes of 0"}));
+  EXPECT_TRUE(fails(api().value->create_strings(none, 1, "x", 1, nullptr, &raw),
+                    PFRT_CODE_INVALID_ARGUMENT, {"0 strings"}));
+  for (const std::vector<uint64_t>& ends :
+       std::vector<std::vector<uint64_t>>{{1, 0, 2}, {1, 2, 4}, {UINT64_MAX, 2, 3}})
+    EXPECT_TRUE(fails(api().value->create_strings(three, 1, "abc", 3, ends.data(), &raw),
+                      PFRT_CODE_INVALID_ARGUMENT, {"of 3"}));
+  EXPECT_EQ(raw, nullptr);
+  ASSERT_TRUE(ok(api().value->create_strings(none, 1, nullptr, 0, nullptr, &raw)));
+  EXPECT_EQ(strings_of(raw, 0, false).first, "");
+  api().value->release(raw);
+  const auto number = value_of(floats({1}, {1}));
+  size_t size = 0;
+  EXPECT_TRUE(fails(api().value->strings(number.get(), nullptr, 0, &size, nullptr),
+                    PFRT_CODE_INVALID_ARGUMENT, {"no tensor of strings"}));
+}
+
+TEST(Value, parts_are_described_in_one_call) {
+  const auto keys = value_of(int64s({2}, {1, 2}));
+  const auto values = value_of(floats({2}, {0.5f, 1.5f}));
+  pfrt_value *map = nullptr, *sparse = nullptr, *sequence = nullptr;
+  ASSERT_TRUE(ok(api().value->create_map(keys.get(), values.get(), &map)));
+  const Handle<pfrt_value> map_handle(map);
+  const int64_t dims[] = {9};
+  ASSERT_TRUE(ok(api().value->create_sparse(values.get(), keys.get(), dims, 1, &sparse)));
+  const Handle<pfrt_value> sparse_handle(sparse);
+  pfrt_value* elements[] = {map, map};
+  ASSERT_TRUE(ok(api().value->create_sequence(PFRT_DTYPE_FLOAT32, elements, 2, &sequence)));
+  const Handle<pfrt_value> sequence_handle(sequence);
+
+  const pfrt_value* described[] = {sequence, sparse, values.get()};
+  size_t count = 0;
+  ASSERT_TRUE(ok(api().value->parts(described, 3, nullptr, 0, &count)));
+  ASSERT_EQ(count, 11u);
+  pfrt_value_part parts[11] = {};
+  parts[0].struct_size = sizeof parts[0];
+  ASSERT_TRUE(ok(api().value->parts(described, 3, parts, 11, &count)));
+  const std::vector<std::pair<uint32_t, uint64_t>> wanted = {
+      {PFRT_VALUE_SEQUENCE, 2}, {PFRT_VALUE_MAP, 2},    {PFRT_VALUE_TENSOR, 0},
+      {PFRT_VALUE_TENSOR, 0},   {PFRT_VALUE_MAP, 2},    {PFRT_VALUE_TENSOR, 0},
+      {PFRT_VALUE_TENSOR, 0},   {PFRT_VALUE_SPARSE, 2}, {PFRT_VALUE_TENSOR, 0},
+      {PFRT_VALUE_TENSOR, 0},   {PFRT_VALUE_TENSOR, 0}};
+  for (size_t i = 0; i < count; ++i) {
+    EXPECT_EQ(parts[i].struct_size, sizeof parts[i]) << i;
+    EXPECT_EQ(parts[i].kind, wanted[i].first) << i;
+    EXPECT_EQ(parts[i].count, wanted[i].second) << i;
+  }
+  EXPECT_EQ(parts[3].tensor.data, view_of(values.get()).data);
+  EXPECT_EQ(parts[3].tensor.dims[0], 2);
+  EXPECT_EQ(parts[7].tensor.dims[0], 9);
+  EXPECT_EQ(parts[9].tensor.dtype, uint32_t{PFRT_DTYPE_INT64});
+
+  // Only what there is room for is written.
+  pfrt_value_part two[3] = {};
+  two[0].struct_size = sizeof two[0];
+  ASSERT_TRUE(ok(api().value->parts(described, 3, two, 2, &count)));
+  EXPECT_EQ(count, 11u);
+  EXPECT_EQ(two[1].kind, uint32_t{PFRT_VALUE_MAP});
+  EXPECT_EQ(two[2].struct_size, 0u);
+  described[1] = nullptr;
+  EXPECT_TRUE(fails(api().value->parts(described, 3, two, 2, &count), PFRT_CODE_INVALID_ARGUMENT,
+                    {"number 1"}));
+  two[0].struct_size = 8;
+  EXPECT_TRUE(fails(api().value->parts(described, 1, two, 2, &count), PFRT_CODE_INVALID_ARGUMENT,
+                    {"pfrt_value_part"}));
+}
+
 TEST(Value, sequence_keeps_its_elements) {
   auto one = value_of(floats({1}, {1}));
   auto two = value_of(floats({2}, {2, 3}));
@@ -229,6 +342,36 @@ TEST(Value, empty_sequence_keeps_its_element_type) {
   EXPECT_EQ(count, 0u);
   api().value->release(raw);
   EXPECT_FALSE(ok(api().value->create_sequence(PFRT_DTYPE_INT64, nullptr, 2, &raw)));
+}
+
+TEST(Value, sequences_and_optionals_nest_only_so_deep) {
+  Handle<pfrt_value> value = value_of(floats({1}, {1}));
+  int levels = 0;
+  for (pfrt_status* status = nullptr; status == nullptr && levels < 100; ++levels) {
+    pfrt_value *raw = nullptr, *inner = value.get();
+    status = levels % 2 == 0 ? api().value->create_optional(inner, &raw)
+                             : api().value->create_sequence(PFRT_DTYPE_UNSET, &inner, 1, &raw);
+    if (status != nullptr)
+      EXPECT_TRUE(fails(status, PFRT_CODE_INVALID_ARGUMENT, {"64 levels"}));
+    else
+      value = Handle<pfrt_value>(raw);
+    if (status != nullptr) break;
+  }
+  EXPECT_EQ(levels, 65);
+  const pfrt_value* described = value.get();
+  size_t count = 0;
+  ASSERT_TRUE(ok(api().value->parts(&described, 1, nullptr, 0, &count)));
+  EXPECT_EQ(count, 66u);
+  // Each level has the one below twice.
+  value = value_of(floats({1}, {1}));
+  for (int i = 0; i < 40; ++i) {
+    pfrt_value *raw = nullptr, *twice[] = {value.get(), value.get()};
+    ASSERT_TRUE(ok(api().value->create_sequence(PFRT_DTYPE_UNSET, twice, 2, &raw)));
+    value = Handle<pfrt_value>(raw);
+  }
+  described = value.get();
+  EXPECT_TRUE(fails(api().value->parts(&described, 1, nullptr, 0, &count),
+                    PFRT_CODE_INVALID_ARGUMENT, {"more than 16777216"}));
 }
 
 TEST(Value, optional_holds_one_or_none) {

@@ -47,6 +47,7 @@ PFRT_FIRST(pfrt_executor, release);
 PFRT_FIRST(pfrt_thread_hooks, release);
 PFRT_FIRST(pfrt_ask_desc, options);
 PFRT_FIRST(pfrt_service_desc, event_user);
+PFRT_FIRST(pfrt_value_part, tensor);
 PFRT_FIRST(pfrt_value_info, has_initializer);
 PFRT_FIRST(pfrt_attr, graphs);
 PFRT_FIRST(pfrt_node, attrs);

@@ -223,6 +223,8 @@ Status zip_map(const Call& call) {
   const int64_t entries = keys.keys.count();
   const ValuePtr shared_keys = Value::of(std::move(keys.keys));
   const int64_t rows = x->dims.size() == 1 ? 1 : x->dims[0];
+  // Rows lie one behind another: callers may take all at once.
+  PFRT_ASSIGN(const Tensor all, Tensor::allocate(PFRT_DTYPE_FLOAT32, {rows, entries}, false));
   std::vector<ValuePtr> maps;
   maps.reserve(static_cast<size_t>(rows));
   for (int64_t r = 0; r < rows; ++r) {
@@ -230,7 +232,9 @@ Status zip_map(const Call& call) {
     auto map = std::make_shared<Value>();
     map->kind = PFRT_VALUE_MAP;
     map->keys = shared_keys;
-    PFRT_ASSIGN(Tensor row, Tensor::allocate(PFRT_DTYPE_FLOAT32, {entries}, false));
+    Tensor row = all;
+    row.dims = {entries};
+    row.offset = static_cast<uint64_t>(r * entries) * sizeof(float);
     const float* const from = x->as<const float>() + r * width;
     float* const to = row.as<float>();
     for (int64_t i = 0; i < entries; ++i)

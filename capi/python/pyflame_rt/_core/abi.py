@@ -458,6 +458,15 @@ class EnvApi(Structure):
     ]
 
 
+class ValuePart(Structure):
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("kind", c_uint32),
+        ("count", c_uint64),
+        ("tensor", Tensor),
+    ]
+
+
 class ValueApi(Structure):
     _fields_ = [
         ("struct_size", c_uint32),
@@ -481,6 +490,9 @@ class ValueApi(Structure):
         ("create_on", CFUNCTYPE(c_void_p, c_void_p, String, c_uint32, c_void_p, c_size_t, c_void_p)),
         ("copy", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
         ("wrap_unaligned", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),
+        ("create_strings", CFUNCTYPE(c_void_p, c_void_p, c_size_t, c_void_p, c_size_t, c_void_p, c_void_p)),
+        ("strings", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_size_t, c_void_p, c_void_p)),
+        ("parts", CFUNCTYPE(c_void_p, c_void_p, c_size_t, c_void_p, c_size_t, c_void_p)),
     ]
 
 
