@@ -172,8 +172,13 @@ void define_test(CLI::App* app, std::function<int()>* action) {
   command->add_option("dirs", args->dirs, "folders that hold one test or many")
       ->required()
       ->type_name("FOLDER");
-  command->add_option("--rtol", args->rtol, "relative tolerance")->capture_default_str();
-  command->add_option("--atol", args->atol, "absolute tolerance")->capture_default_str();
+  command->add_option("--rtol", args->rtol, "tolerance relative to the element that is expected")
+      ->capture_default_str();
+  command
+      ->add_option(
+          "--atol", args->atol,
+          "tolerance relative to the largest element that is expected, or to 1 where that is less")
+      ->capture_default_str();
   command
       ->add_option("--report", args->report,
                    "file that receives case, verdict and reason, tab-separated")

@@ -52,6 +52,27 @@ bool same_element(const Tensor& got, int64_t i, const Tensor& want, int64_t j, c
   return integer_at(got, i) == integer_at(want, j);
 }
 
+double largest_of(const Tensor& tensor) {
+  double largest = 0;
+  if (!is_float(tensor.dtype())) return largest;
+  for (int64_t i = 0; i < tensor.num_elements(); ++i) {
+    const double size = std::fabs(number_at(tensor, i));
+    if (std::isfinite(size)) largest = std::max(largest, size);
+  }
+  return largest;
+}
+
+// Says by how much, and which of the limits that is beyond.
+std::string excess(double got, double want, double largest, double atol, double rtol) {
+  if (!std::isfinite(got) || !std::isfinite(want)) return ", which no tolerance allows";
+  std::string out = ", off by " + number_text(std::fabs(got - want)) + ", allowed are " +
+                    number_text(atol * std::max(1.0, largest) + rtol * std::fabs(want)) + ": " +
+                    number_text(rtol) + " (--rtol) of what is expected and " + number_text(atol) +
+                    " (--atol)";
+  if (largest > 1) out += " of the largest element, " + number_text(largest);
+  return out;
+}
+
 std::string tensor_difference(const Tensor& got, const Tensor& want, Tolerance t) {
   if (got.dtype() != want.dtype()) {
     return std::string("dtype is ") + dtype_name(got.dtype()) + ", expected " +
@@ -62,6 +83,9 @@ std::string tensor_difference(const Tensor& got, const Tensor& want, Tolerance t
   }
   if (want.dtype() == DType::Float16 || want.dtype() == DType::BFloat16)
     t.rtol = std::max(t.rtol, 1e-2);
+  // What is lost in a sum of large terms is lost wherever the sum ends near 0.
+  const double largest = largest_of(want), atol = t.atol;
+  t.atol *= std::max(1.0, largest);
   int64_t wrong = 0;
   int64_t first = 0;
   for (int64_t i = 0; i < want.num_elements(); ++i) {
@@ -72,9 +96,8 @@ std::string tensor_difference(const Tensor& got, const Tensor& want, Tolerance t
   std::string found = std::to_string(wrong) + " of " + std::to_string(want.num_elements()) +
                       " elements differ; first at " + std::to_string(first) + ": " +
                       text_at(got, first) + ", expected " + text_at(want, first);
-  if (is_float(want.dtype())) {
-    found += ", off by " + number_text(std::fabs(number_at(got, first) - number_at(want, first)));
-  }
+  if (is_float(want.dtype()))
+    found += excess(number_at(got, first), number_at(want, first), largest, atol, t.rtol);
   return found;
 }
 

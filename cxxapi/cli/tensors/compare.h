@@ -8,8 +8,8 @@
 
 namespace cli {
 
-// Limits of a difference: |got - want| <= atol + rtol * |want|. Two-byte floats use at least 1e-2
-// for rtol.
+// Limits of a difference: |got - want| <= atol * max(1, largest) + rtol * |want|, where the largest
+// finite magnitude of the expected tensor counts. Two-byte floats use at least 1e-2 for rtol.
 struct Tolerance {
   double rtol = 1e-3;
   double atol = 1e-5;
