@@ -7,9 +7,10 @@ network where NumPy is there already (``python3 -m venv --system-site-packages``
 The wheel also has the libraries that the plug-ins need (protobuf, RE2, oneTBB, those of image formats), so that it works on a
 system of the same age with Python and NumPy alone. They are the build machine's, each with its licence.
 
-The library is that of the folder in PYFLAME_RT_BUILD_DIR: a build of these sources (build/release) or an installation.
-Without it CMake makes a release build, which takes minutes and what BUILD_PACKAGES of cmake/setup.sh lists; progress
-is shown by ``pip install -v``. An editable install (``-e``) uses the library where it is, or builds it in build/python.
+The library is that of the folder in PYFLAME_RT_BUILD_DIR: a build of these sources or an installation; without it, that
+of build/install or build/release, where they are. Else CMake makes a release build, which takes minutes and what
+BUILD_PACKAGES of cmake/setup.sh lists; the terminal shows how far it is. An editable install (``-e``) uses the library
+where it is, or builds it in build/python. The tool ``pfrt`` is in the wheel where it lies beside the library.
 """
 import base64
 import hashlib
@@ -24,7 +25,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-LIBRARY = "libpyflamert_c.so"
+LIBRARY, TOOL = "libpyflamert_c.so", "pfrt"
 PLUGINS = "pyflame_rt/plugins"  # beside the library
 BUNDLED = "pyflame_rt/bundled"  # beside the library too; pfrt.cmake tells the plug-ins
 # These are glibc's and the compiler's, and are there wherever Python is.
@@ -37,23 +38,60 @@ def version():
     return re.search(r"project\(pyflame_rt VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text()).group(1)
 
 
+def terminal():
+    """The terminal that pip runs in, which takes the output of this for itself; what is written is lost without one."""
+    try:
+        return open("/dev/tty", "w", encoding="utf-8")
+    except OSError:
+        return open(os.devnull, "w", encoding="utf-8")
+
+
 def build_library(build):
-    """Builds the library in the folder |build|."""
+    """Builds the library and the tool in the folder |build|."""
     if not shutil.which("cmake"):
         raise SystemExit("pyflame_rt: building the library needs cmake and the packages that BUILD_PACKAGES of "
                          "cmake/setup.sh lists; or set PYFLAME_RT_BUILD_DIR to a folder where it is built or installed")
-    parts = ["TESTS", "TOOL", "SAMPLES", "BENCHES"]
+    parts = ["TESTS", "SAMPLES", "BENCHES"]
     generator = ["-G", "Ninja"] if shutil.which("ninja") else []
     subprocess.run(["cmake", "-S", ROOT, "-B", build, *generator, "-DCMAKE_BUILD_TYPE=Release",
                     *(f"-DPYFLAME_RT_BUILD_{part}=OFF" for part in parts)], check=True)
-    subprocess.run(["cmake", "--build", build, "--parallel"], check=True)
+    with terminal() as screen, subprocess.Popen(["cmake", "--build", build, "--parallel"], stdout=subprocess.PIPE,
+                                                text=True) as work:
+        for line in work.stdout:
+            print(line, end="", flush=True)
+            done = re.match(r"\[ *(\d+(?:/\d+|%))\]", line)
+            if done:
+                screen.write(f"\r\033[Kpyflame_rt: building the library, {done.group(1)}")
+                screen.flush()
+        screen.write("\r\033[K")
+    if work.returncode:
+        raise SystemExit(f"pyflame_rt: cmake --build {build} failed with code {work.returncode}; pip install -v shows why")
+
+
+def built_library():
+    """The library of the folder that is named, or of one where these sources are built; None where there is none."""
+    given = os.environ.get("PYFLAME_RT_BUILD_DIR")
+    if given:
+        return find_library(given)
+    for folder in (ROOT / "build" / "install", ROOT / "build" / "release"):
+        for found in libraries_in(folder):
+            if version().encode() in found.read_bytes():
+                print(f"pyflame_rt: the library is that of {folder}")
+                return found
+    return None
+
+
+def libraries_in(folder):
+    """Libraries of a build or an installation that have their plug-ins beside them."""
+    for found in sorted([*Path(folder).glob(f"lib*/{LIBRARY}"), *Path(folder).glob(f"lib*/*/{LIBRARY}")]):
+        if any((found.parent / PLUGINS).glob("*.so")):
+            yield found.resolve()
 
 
 def find_library(folder):
     """The library of a build or an installation, which has its plug-ins beside it."""
-    for found in sorted([*Path(folder).glob(f"lib*/{LIBRARY}"), *Path(folder).glob(f"lib*/*/{LIBRARY}")]):
-        if any((found.parent / PLUGINS).glob("*.so")):
-            return found.resolve()
+    for found in libraries_in(folder):
+        return found
     raise SystemExit(f"pyflame_rt: {folder} has no lib/{LIBRARY} with lib/{PLUGINS}; PYFLAME_RT_BUILD_DIR is a folder "
                      "that CMake built or installed into")
 
@@ -97,6 +135,14 @@ def licence_of(library):
     return None
 
 
+def tool_of(library):
+    """The tool that was built or installed with a library; None where it was not."""
+    for folder in library.parents[1:3]:
+        if (folder / "bin" / TOOL).is_file():
+            return folder / "bin" / TOOL
+    return None
+
+
 def metadata():
     """The files of the wheel's dist-info folder, but for the list of files."""
     lines = ["Metadata-Version: 2.1", "Name: pyflame_rt", f"Version: {version()}",
@@ -104,7 +150,8 @@ def metadata():
              "License: Apache-2.0", "License-File: LICENSE", "Requires-Python: >=3.9", "Requires-Dist: numpy>=1.23"]
     wheel = ["Wheel-Version: 1.0", "Generator: pyflame_rt build_backend", "Root-Is-Purelib: false", f"Tag: {TAG}"]
     return {"METADATA": "\n".join(lines).encode() + b"\n", "WHEEL": "\n".join(wheel).encode() + b"\n",
-            "LICENSE": (ROOT / "LICENSE").read_bytes()}
+            "LICENSE": (ROOT / "LICENSE").read_bytes(),
+            "entry_points.txt": f"[console_scripts]\n{TOOL} = pyflame_rt.__main__:main\n".encode()}
 
 
 def package_files(library):
@@ -113,6 +160,9 @@ def package_files(library):
     for file in sorted((HERE / "pyflame_rt").rglob("*")):
         if file.suffix == ".py" or file.name == "py.typed":
             files[str(file.relative_to(HERE))] = file.read_bytes()
+    tool = tool_of(library)
+    if tool is not None:
+        files[f"pyflame_rt/bin/{TOOL}"] = stripped(tool)
     plugins = sorted((library.parent / PLUGINS).glob("*.so"))
     for file in [library, *plugins]:
         files[f"pyflame_rt/lib/{file.relative_to(library.parent)}"] = stripped(file)
@@ -132,7 +182,7 @@ def write_wheel(folder, files):
     with zipfile.ZipFile(Path(folder, name), "w", zipfile.ZIP_DEFLATED) as wheel:
         def add(path, data):
             entry = zipfile.ZipInfo(path)  # of a fixed date: the same files make the same wheel
-            entry.external_attr = (0o100755 if path.endswith(".so") else 0o100644) << 16
+            entry.external_attr = (0o100755 if path.endswith((".so", f"/{TOOL}")) else 0o100644) << 16
             entry.compress_type = zipfile.ZIP_DEFLATED
             wheel.writestr(entry, data)
         for path, data in files.items():
@@ -157,21 +207,21 @@ prepare_metadata_for_build_editable = prepare_metadata_for_build_wheel
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
-    given = os.environ.get("PYFLAME_RT_BUILD_DIR")
-    if given:
-        return write_wheel(wheel_directory, package_files(find_library(given)))
+    there = built_library()
+    if there is not None:
+        return write_wheel(wheel_directory, package_files(there))
     with tempfile.TemporaryDirectory() as build:
         build_library(build)
         return write_wheel(wheel_directory, package_files(find_library(build)))
 
 
 def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
-    given = os.environ.get("PYFLAME_RT_BUILD_DIR")
-    if not given:
-        given = ROOT / "build" / "python"
-        build_library(given)
+    library = built_library()
+    if library is None:
+        build_library(ROOT / "build" / "python")
+        library = find_library(ROOT / "build" / "python")
     # site.py adds lines of a .pth file to sys.path and runs those that import.
-    lines = f"{HERE}\nimport os; os.environ.setdefault('PYFLAME_RT_LIBRARY', {str(find_library(given))!r})\n"
+    lines = f"{HERE}\nimport os; os.environ.setdefault('PYFLAME_RT_LIBRARY', {str(library)!r})\n"
     return write_wheel(wheel_directory, {"pyflame_rt_editable.pth": lines.encode()})
 
 

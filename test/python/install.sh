@@ -23,8 +23,8 @@ installed() { find "$site" -iname '*pyflame*'; }
 # From sources that stay as they are.
 copy=$work/sources
 if [ -n "$build" ]; then
-  export PYFLAME_RT_BUILD_DIR=$build
-  mkdir -p "$copy"/capi/python
+  mkdir -p "$copy"/capi/python "$copy/build"
+  ln -s "$build" "$copy/build/release"  # where it is found without a word
   cp -r "$source"/capi/python/{pyflame_rt,build_backend.py,pyproject.toml} "$copy/capi/python"
   cp "$source"/{CMakeLists.txt,LICENSE,pyproject.toml} "$copy"
 else
@@ -73,11 +73,24 @@ assert mapped and all(file.startswith(str(package / "lib/pyflame_rt/bundled/")) 
 PROGRAM
 run_program() { (cd "$work" && env -i "$work/venv/bin/python" -B program.py "$source" "$site"); }
 run_program
+# The tool is a command of its own, and the package's.
+run_tool() {
+  local said
+  for tool in "$work/venv/bin/pfrt" "$work/venv/bin/python -m pyflame_rt"; do
+    said=$(cd "$work" && env -i $tool run "$source/samples/digits/digits.onnx" --dim batch=1 --json 2>&1) ||
+      failed "$tool: $said"
+    grep -q '"probabilities"' <<<"$said" || failed "$tool said $said"
+    (cd "$work" && ! env -i $tool run absent.onnx >/dev/null 2>&1) || failed "$tool ends with 0 whatever happens"
+  done
+}
+run_tool
 
 "$work/venv/bin/pip" uninstall --quiet --yes pyflame_rt
 left=$(installed)
 [ -z "$left" ] || failed "pip uninstall left $left"
 [ -n "$build" ] || exit 0
+rm -f "$copy/build/release" 2>/dev/null || { chmod u+w "$copy/build" && rm "$copy/build/release" && chmod u-w "$copy/build"; }
+export PYFLAME_RT_BUILD_DIR=$build
 
 # A copy of the build's library that is named by a wrong folder, found in one laid out as Debian does, or made by CMake.
 PYFLAME_RT_BUILD_DIR=$work/venv pip_install "$copy/capi/python" >"$work/errors" 2>&1 &&
@@ -106,6 +119,7 @@ pip_install --force-reinstall --no-deps -e "$copy/capi/python"
 got=$(cd "$work" && env -i venv/bin/python -B -c 'import pyflame_rt as p; print(p.__file__, p._core.library.path)')
 [ "$got" = "$copy/capi/python/pyflame_rt/__init__.py $build/lib/libpyflamert_c.so" ] ||
   failed "an editable install uses $got"
+run_tool
 "$work/venv/bin/pip" uninstall --quiet --yes pyflame_rt
 left=$(installed)
 [ -z "$left" ] || failed "pip uninstall left $left"
