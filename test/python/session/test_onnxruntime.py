@@ -133,7 +133,7 @@ def test_the_help_lists_them_all():
 
 
 def test_names_that_are_not_here_say_what_there_is():
-    for name in ("set_seed", "LoraAdapter", "quantization"):
+    for name in ("training", "LoraAdapter", "quantization"):
         assert not hasattr(ort, name)
         with pytest.raises(AttributeError, match=f"'{name}': "):
             getattr(ort, name)
@@ -300,7 +300,7 @@ def test_a_profile_has_every_step(digits, tmp_path):
     steps = session.explain()
     path = session.end_profiling()
     assert path.startswith(str(tmp_path / "steps_"))
-    events = [event for event in json.loads(Path(path).read_text())["traceEvents"] if event["cat"] == "Node"]
+    events = [event for event in json.loads(Path(path).read_text()) if event["cat"] == "Node"]
     assert [event["args"]["op_name"] for event in events] == [step["ops"] for step in steps]
     assert [event["dur"] for event in events] == [step["measured_ns"] / 1000 for step in steps]
     assert [event["name"] for event in events] == [step["nodes"] + "_kernel_time" for step in steps]

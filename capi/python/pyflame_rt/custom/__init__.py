@@ -38,10 +38,11 @@ A gradient, ``function(inputs, grad_outputs)``, returns a tensor or array for ea
 is what ``CustomOp.gradient`` calls; sessions only infer.
 """
 from ._builder import CustomOpBuilder, register_custom_op
+from ._definition import CustomOpDef
 from ._op import CustomOp
 from ._registry import CustomOpRegistry
 from ._schema import (BackendType, GradientFn, KernelFn, NodeKernelFn, NodeKernelMaker, OpAttribute, OpNode, OpPort,
                       OpSchema, ShapeInferenceFn, TypeInferenceFn)
 
-__all__ = ["BackendType", "CustomOp", "CustomOpBuilder", "CustomOpRegistry", "OpAttribute", "OpNode", "OpPort",
-           "OpSchema", "register_custom_op"]
+__all__ = ["BackendType", "CustomOp", "CustomOpBuilder", "CustomOpDef", "CustomOpRegistry", "OpAttribute", "OpNode",
+           "OpPort", "OpSchema", "register_custom_op"]

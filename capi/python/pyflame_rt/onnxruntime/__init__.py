@@ -20,7 +20,10 @@ from pyflame_rt._session.providers import get_available_providers
 
 from . import _options, capi
 from ._environment import (disable_telemetry_events, get_all_providers, get_build_info, get_device, get_version_string,
-                           set_default_logger_severity, set_default_logger_verbosity)
+                           preload_dlls, set_default_logger_severity, set_default_logger_verbosity, set_seed)
+from ._install import install_as_onnxruntime
+from ._memory import (OrtAllocatorType, OrtArenaCfg, OrtDeviceMemoryType, OrtMemoryInfo, OrtMemType,
+                      create_and_register_allocator)
 from ._options import ExecutionMode, ExecutionOrder, GraphOptimizationLevel, RunOptions, SessionOptions
 from ._session import InferenceSession, NodeArg
 from ._values import IOBinding, OrtDevice, OrtSparseFormat, OrtValue, SparseTensor
@@ -29,22 +32,20 @@ __version__: str = get_version_string()
 
 __all__ = [
     "ExecutionMode", "ExecutionOrder", "GraphOptimizationLevel", "IOBinding", "InferenceSession", "ModelMetadata",
-    "NodeArg", "OrtDevice", "OrtSparseFormat", "OrtValue", "RunOptions", "SessionOptions", "SparseTensor", "capi",
-    "disable_telemetry_events", "get_all_providers", "get_available_providers", "get_build_info", "get_device",
-    "get_version_string", "set_default_logger_severity", "set_default_logger_verbosity",
+    "NodeArg", "OrtAllocatorType", "OrtArenaCfg", "OrtDevice", "OrtDeviceMemoryType", "OrtMemType", "OrtMemoryInfo",
+    "OrtSparseFormat", "OrtValue", "RunOptions", "SessionOptions", "SparseTensor", "capi",
+    "create_and_register_allocator", "disable_telemetry_events", "get_all_providers", "get_available_providers",
+    "get_build_info", "get_device", "get_version_string", "install_as_onnxruntime", "preload_dlls",
+    "set_default_logger_severity", "set_default_logger_verbosity", "set_seed",
 ]
 
 _ABSENT = {
     "LoraAdapter": "adapters are merged into a model before it is loaded",
     "ModelCompiler": "models need no compiling beforehand",
-    "OrtMemoryInfo": "memory is named by the word of its device",
-    "create_and_register_allocator": "memory is pooled by size",
     "enable_telemetry_events": "nothing is ever sent anywhere",
     "get_ep_devices": "providers have a device each; see get_available_providers",
-    "preload_dlls": "plug-ins are opened when they are first needed",
     "quantization": "it makes models, and does not run them; what it makes can be loaded",
     "register_execution_provider_library": "plug-ins are found in the folders of PFRT_PLUGIN_PATH",
-    "set_seed": "operators that draw numbers take their seed from the model",
     "training": "sessions run inference",
 }
 

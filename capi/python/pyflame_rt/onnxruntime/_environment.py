@@ -76,6 +76,15 @@ def set_default_logger_verbosity(vlog_level: int) -> None:
         no_meaning("set_default_logger_verbosity", "the severity alone chooses lines of the log")
 
 
+def set_seed(seed: int) -> None:
+    """Is taken and told to the logger: operators that draw numbers take their seed from the model."""
+    log_no_meaning("set_seed", "operators that draw numbers take their seed from the model")
+
+
+def preload_dlls(cuda: bool = True, cudnn: bool = True, msvc: bool = True, directory: Optional[str] = None) -> None:
+    """Does nothing: plug-ins are opened when they are first needed."""
+
+
 def disable_telemetry_events() -> None:
     """Nothing is ever sent anywhere."""
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import json
+import os
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
 
 import numpy as np
@@ -10,8 +12,8 @@ import numpy as np
 import pyflame_rt
 from pyflame_rt._core import abi
 from pyflame_rt._core.errors import PyFlameRTError, ShapeMismatchError, UnsupportedError
+from pyflame_rt._graph.model_info import ModelMetadata
 from pyflame_rt._graph.source import source_of
-from pyflame_rt._session.async_runs import Callback
 from pyflame_rt._session.ort_value import OrtValue as NativeOrtValue
 from pyflame_rt._values.info import PortInfo
 
@@ -50,9 +52,8 @@ class NodeArg:
 class InferenceSession(pyflame_rt.InferenceSession):
     """A model ready to run, by ONNX Runtime's names. Free to use from many threads at once.
 
-    A profile is an object with "traceEvents", which the tools that draw ONNX Runtime's bare list of events take too, and
-    so has room for what is no event. Its events have that list's names, categories and arguments. As there, it is written
-    by ``end_profiling`` or when the session goes.
+    A profile that ``end_profiling`` writes is a list of events with the names, categories and arguments of ONNX
+    Runtime's; one that is written because the session goes is an object with that list as its "traceEvents".
 
     ``providers`` that this library does not have are warned of and left out, the CPU takes what others leave.
 
@@ -76,6 +77,9 @@ class InferenceSession(pyflame_rt.InferenceSession):
             native.fallback = False
         if not providers and isinstance(self._given, SessionOptions):
             providers = self._given._providers
+        is_path = isinstance(path_or_bytes, (str, os.PathLike))
+        self._model_path = os.fspath(path_or_bytes) if is_path else None
+        self._model_bytes = path_or_bytes if isinstance(path_or_bytes, bytes) else None
         self._chosen = dict(chosen_providers(providers, provider_options))
         self._free_dimensions: Dict[str, int] = dict(getattr(self._given, "_free_dimensions", {}))
         external = getattr(self._given, "_external", {})
@@ -99,7 +103,49 @@ class InferenceSession(pyflame_rt.InferenceSession):
                 raise UnsupportedError(f"saving '{path}' with external initializers: only .onnx files have them")
             move_initializers(path, config[EXTERNAL_FILE], least_bytes(config.get(EXTERNAL_LEAST, "")))
 
+    def end_profiling(self) -> str:
+        """Writes the profile and closes it; returns the file's path, the same again when it is called again."""
+        path = super().end_profiling()
+        if path:
+            with open(path, encoding="utf-8") as file:
+                profile = json.load(file)
+            if isinstance(profile, dict):
+                with open(path, "w", encoding="utf-8") as file:
+                    json.dump(profile["traceEvents"], file)
+        return path
+
     # ------------------------------------------------------------------ what it is
+
+    @property
+    def _sess(self) -> "InferenceSession":
+        """The session below this one in ONNX Runtime's package; here it is one and the same."""
+        return self
+
+    @property
+    def inputs_meta(self) -> List[NodeArg]:
+        """get_inputs()"""
+        return self.get_inputs()
+
+    @property
+    def outputs_meta(self) -> List[NodeArg]:
+        """get_outputs()"""
+        return self.get_outputs()
+
+    @property
+    def overridable_initializers(self) -> List[NodeArg]:
+        """get_overridable_initializers()"""
+        return self.get_overridable_initializers()
+
+    @property
+    def model_meta(self) -> ModelMetadata:
+        """get_modelmeta()"""
+        return self.get_modelmeta()
+
+    _inputs_meta, _outputs_meta, _model_meta = inputs_meta, outputs_meta, model_meta
+
+    @property
+    def _sess_options(self) -> Any:
+        return self._given
 
     def _node_arg(self, port: PortInfo) -> NodeArg:
         shape: List[Union[int, str, None]] = []
@@ -169,14 +215,23 @@ class InferenceSession(pyflame_rt.InferenceSession):
 
     __call__ = run
 
-    def run_async(self, output_names: Optional[Sequence[str]], input_feed: Mapping[str, Any], callback: Callback,
-                  user_data: Any = None, run_options: Any = None) -> None:
+    def run_async(self, output_names: Optional[Sequence[str]], input_feed: Mapping[str, Any], callback: Any = None,
+                  user_data: Any = None, run_options: Any = None) -> Any:
         """Starts a run; ``callback(results, user_data, error_text)`` is called once when it is over, on another thread.
 
-        ``error_text`` is "" or says why there are no results. Arrays must not be written to before.
+        ``error_text`` is "" or says why there are no results. Arrays must not be written to before. Without a callback
+        what it returns is awaited.
         """
         self._check_feeds(input_feed)
-        super().run_async(output_names, input_feed, callback, user_data, run_options)
+        future: Any = super().run_async(output_names, input_feed, callback, user_data, run_options)
+        return None if future is None else self._translated(future)
+
+    @staticmethod
+    async def _translated(future: Any) -> Any:
+        try:
+            return await future
+        except PyFlameRTError as fault:
+            raise translate(fault) from fault.__cause__
 
     def io_binding(self) -> IOBinding:
         """Inputs and outputs of this session to be bound once for many runs."""

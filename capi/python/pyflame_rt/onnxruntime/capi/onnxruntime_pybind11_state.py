@@ -8,14 +8,26 @@ from pyflame_rt.onnxruntime._exceptions import (EngineError, EPFail, Fail, Inval
                                                 InvalidProtobuf, ModelLoadCanceled, ModelLoaded,
                                                 ModelRequiresCompilation, NoModel, NoSuchFile, NotFound,
                                                 NotImplemented, RuntimeException)
+from pyflame_rt.onnxruntime._memory import (OrtAllocatorType, OrtArenaCfg, OrtDeviceMemoryType, OrtMemoryInfo, OrtMemType,
+                                            create_and_register_allocator)
 from pyflame_rt.onnxruntime._options import (ExecutionMode, ExecutionOrder, GraphOptimizationLevel, RunOptions,
                                              SessionOptions)
-from pyflame_rt.onnxruntime._session import NodeArg
+from pyflame_rt.onnxruntime._session import InferenceSession, NodeArg
+from pyflame_rt.onnxruntime._values import IOBinding, OrtDevice, OrtSparseFormat, OrtValue, SparseTensor
+
+SessionIOBinding = IOBinding
+
+
+class OrtValueVector(list):
+    """A list of OrtValues."""
+
 
 __all__ = [
-    "EPFail", "EngineError", "ExecutionMode", "ExecutionOrder", "Fail", "GraphOptimizationLevel", "InvalidArgument",
-    "InvalidGraph", "InvalidProtobuf", "ModelLoadCanceled", "ModelLoaded", "ModelMetadata", "ModelRequiresCompilation",
-    "NoModel", "NoSuchFile", "NodeArg", "NotFound", "NotImplemented", "RunOptions", "RuntimeException",
-    "SessionOptions", "get_all_providers", "get_available_providers", "get_build_info", "get_device",
+    "EPFail", "EngineError", "ExecutionMode", "ExecutionOrder", "Fail", "GraphOptimizationLevel",
+    "InferenceSession", "InvalidArgument", "InvalidGraph", "InvalidProtobuf", "ModelLoadCanceled", "ModelLoaded",
+    "ModelMetadata", "ModelRequiresCompilation", "NoModel", "NoSuchFile", "NodeArg", "NotFound", "NotImplemented",
+    "OrtAllocatorType", "OrtArenaCfg", "OrtDevice", "OrtDeviceMemoryType", "OrtMemType", "OrtMemoryInfo",
+    "OrtSparseFormat", "OrtValue", "OrtValueVector", "RunOptions", "RuntimeException", "SessionIOBinding",
+    "SessionOptions", "SparseTensor", "create_and_register_allocator", "get_all_providers", "get_available_providers", "get_build_info", "get_device",
     "get_version_string",
 ]
