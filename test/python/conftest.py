@@ -36,9 +36,10 @@ def field(number, value):
 
 
 def port(name, dtype, dims):
-    """A ValueInfoProto of a tensor; a dimension is a number or a name."""
-    shape = b"".join(field(1, field(1, d) if isinstance(d, int) else field(2, d)) for d in dims)
-    tensor = field(1, dtype) + field(2, shape)
+    """A ValueInfoProto of a tensor; a dimension is a number or a name, and None for all is any shape."""
+    tensor = field(1, dtype)
+    if dims is not None:
+        tensor += field(2, b"".join(field(1, field(1, d) if isinstance(d, int) else field(2, d)) for d in dims))
     return field(1, name) + field(2, field(1, tensor))
 
 

@@ -176,3 +176,38 @@ def test_run_options(digits, capfd):
         pyflame_rt.RunOptions(log_level="loud")
     options.priority, options.num_threads = np.int64(3), 2**40
     session.run(None, {"image": IMAGE}, options)
+
+
+def test_run_options_are_a_dict_too(digits):
+    session, feed = pyflame_rt.InferenceSession(digits), {"image": np.zeros((1, 1, 8, 8), np.float32)}
+    wanted = session.run(None, feed)[0].tolist()
+    assert session.run(None, feed, {"timeout_ms": 60000, "tag": "one"})[0].tolist() == wanted
+    with pytest.raises(pyflame_rt.InvalidArgumentError, match="no option 'timeout'; it has log_level, tag, timeout_ms"):
+        session.run(None, feed, {"timeout": 1})
+    with pytest.raises(pyflame_rt.InvalidArgumentError, match="RunOptions or a dict of them, got int"):
+        session.run(None, feed, 5)
+    binding = session.io_binding()
+    binding.bind_cpu_input("image", feed["image"])
+    binding.bind_output("probabilities")
+    session.run_with_iobinding(binding, {"tag": "bound"})
+    assert binding.copy_outputs_to_cpu()[0].tolist() == wanted
+
+
+def test_an_unknown_level_is_told_the_names(digits):
+    with pytest.raises(pyflame_rt.InvalidArgumentError, match="NONE, BASIC, EXTENDED, ALL"):
+        pyflame_rt.InferenceSession(digits, pyflame_rt.SessionOptions(optimization_level="fast"))
+
+
+def test_absurd_numbers_of_threads_are_refused(digits):
+    for number in (4097, 10**9, 2**40):
+        with pytest.raises(pyflame_rt.InvalidArgumentError, match="'num_threads' to .* 0 to 4096"):
+            pyflame_rt.InferenceSession(digits, pyflame_rt.SessionOptions(num_threads=number))
+
+
+def test_a_message_of_onnx_is_told_how_it_becomes_bytes():
+    class ModelProto:
+        def SerializeToString(self):
+            return b""
+
+    with pytest.raises(TypeError, match=r"got ModelProto; give its bytes, model.SerializeToString\(\)"):
+        pyflame_rt.InferenceSession(ModelProto())

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+import asyncio
 import gc
 import os
 import subprocess
@@ -227,3 +228,96 @@ def test_a_callback_that_never_returns_does_not_keep_the_process(add_model, tmp_
     done = subprocess.run([sys.executable, "-c", program, str(file)], capture_output=True, text=True, timeout=60,
                           env={**os.environ, "PYTHONPATH": str(Path(pyflame_rt.__file__).parents[1])})
     assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
+
+
+# ------------------------------------------------------------------ awaited
+
+
+def counting_graph():
+    """Adds 1 to x, n times."""
+    graph = pyflame_rt.Graph()
+    graph.add_input("n", [], pyflame_rt.DType.Int64)
+    graph.add_input("x", [1])
+    graph.add_initializer("go", np.array(True))
+    body = graph.create_subgraph()
+    for name, dtype in (("i", pyflame_rt.DType.Int64), ("c", pyflame_rt.DType.Bool), ("s", pyflame_rt.DType.Float32)):
+        body.add_input(name, [1] if name == "s" else [], dtype)
+    body.add_initializer("one", np.ones(1, np.float32))
+    body.add_node("", "Identity", ["c"], ["d"])
+    body.add_node("", "Add", ["s", "one"], ["t"])
+    body.add_output("d")
+    body.add_output("t")
+    graph.add_node("", "Loop", ["n", "go", "x"], ["y"], {"body": body})
+    graph.add_output("y")
+    return graph
+
+
+def test_runs_are_awaited(add_model):
+    session = pyflame_rt.InferenceSession(add_model)
+
+    async def several():
+        return await asyncio.gather(*(session.run_async(["y"], {"a": A * n, "b": B}) for n in range(20)))
+
+    assert [y.tolist() for (y,) in asyncio.run(several())] == [(A * n + B).tolist() for n in range(20)]
+
+
+def test_what_an_awaited_run_raises_keeps_its_class(add_model):
+    session = pyflame_rt.InferenceSession(add_model)
+
+    async def fails(feeds, names=None, options=None):
+        with pytest.raises(pyflame_rt.PyFlameRTError) as fault:
+            await session.run_async(names, feeds, run_options=options)
+        assert (await session.run_async(None, {"a": A, "b": B}))[0].tolist() == (A + B).tolist()
+        return fault.value
+
+    shape = asyncio.run(fails({"a": np.zeros((1, 4), np.float32), "b": B}))
+    assert isinstance(shape, pyflame_rt.ShapeMismatchError)
+    rank = asyncio.run(fails({"a": A[0], "b": B}))
+    assert isinstance(rank, pyflame_rt.ShapeMismatchError) and "numpy.expand_dims" in str(rank)
+    dtype = asyncio.run(fails({"a": A.astype(np.int64), "b": B}))
+    assert isinstance(dtype, pyflame_rt.DTypeMismatchError) and "numpy.asarray" in str(dtype)
+    assert isinstance(asyncio.run(fails({"a": A})), pyflame_rt.InputError)
+    assert isinstance(asyncio.run(fails({"a": A, "b": B}, ["z"])), pyflame_rt.InputError)
+    stopped = pyflame_rt.RunOptions()
+    stopped.cancel()
+    assert isinstance(asyncio.run(fails({"a": A, "b": B}, None, stopped)), pyflame_rt.CancelledError)
+
+
+def test_without_a_loop_there_is_nothing_to_await(add_model):
+    session = pyflame_rt.InferenceSession(add_model)
+    with pytest.raises(pyflame_rt.InvalidArgumentError, match="no event loop runs"):
+        session.run_async(None, {"a": A, "b": B})
+
+
+@pytest.mark.parametrize("with_options", [False, True])
+def test_cancelling_stops_the_run(with_options):
+    """A loop without end: only a run that is stopped gives the session's thread back."""
+    session = pyflame_rt.InferenceSession(counting_graph())
+    options = pyflame_rt.RunOptions() if with_options else None
+    feeds = {"n": np.array(2**62, np.int64), "x": np.zeros(1, np.float32)}
+
+    async def stopped():
+        task = asyncio.ensure_future(session.run_async(None, feeds, run_options=options))
+        await asyncio.sleep(0.05)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        few = {"n": np.array(3, np.int64), "x": np.zeros(1, np.float32)}
+        for _ in range(1000):
+            try:
+                return (await session.run_async(None, few, run_options=options))[0].tolist()
+            except pyflame_rt.CancelledError:  # the options are free again once the stopped run is over
+                await asyncio.sleep(0.01)
+        return None
+
+    assert asyncio.run(asyncio.wait_for(stopped(), 60)) == [3.0]
+
+
+def test_a_loop_that_ends_first(add_model):
+    session = pyflame_rt.InferenceSession(counting_graph())
+
+    async def left():
+        session.run_async(None, {"n": np.array(2**62, np.int64), "x": np.zeros(1, np.float32)})
+
+    asyncio.run(left())
+    assert session.run(None, {"n": np.array(2, np.int64), "x": np.zeros(1, np.float32)})[0].tolist() == [2.0]

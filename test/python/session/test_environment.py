@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The environment, provider states and services."""
+import contextlib
+import ctypes.util
+import io
+import os
 import subprocess
 import sys
 import textwrap
@@ -131,6 +135,30 @@ def test_log_lines_go_to_a_logger(digits, capfd):
     before = len(lines)
     pyflame_rt.InferenceSession(digits, pyflame_rt.SessionOptions(log_level="debug"))
     assert len(lines) == before and "info: session of graph" in capfd.readouterr().err
+
+
+def test_log_lines_go_to_what_stderr_is_then(digits, capfd):
+    options = pyflame_rt.SessionOptions(log_level="info")
+    with contextlib.redirect_stderr(io.StringIO()) as caught:
+        pyflame_rt.InferenceSession(digits, options)
+    assert caught.getvalue().startswith("pyflame_rt info: session of graph 'digits'")
+    assert capfd.readouterr().err == ""
+    pyflame_rt.InferenceSession(digits, options)
+    assert capfd.readouterr().err.startswith("pyflame_rt info: session of graph 'digits'")
+    closed = io.StringIO()
+    closed.close()
+    for none in (closed, None):
+        with contextlib.redirect_stderr(none):
+            pyflame_rt.InferenceSession(digits, options)
+
+
+def test_log_lines_as_the_interpreter_ends(digits):
+    program = ("import atexit, sys, pyflame_rt\n"
+               "atexit.register(lambda: pyflame_rt.InferenceSession(sys.argv[1], options))\n"
+               "options = pyflame_rt.SessionOptions(log_level='info')\n"
+               "session = pyflame_rt.InferenceSession(sys.argv[1], options)\n")
+    ran = subprocess.run([sys.executable, "-c", program, digits], capture_output=True, text=True, timeout=120)
+    assert ran.returncode == 0 and ran.stderr.count("pyflame_rt info: session of graph") == 2, ran.stderr
 
 
 def test_a_logger_that_raises_loses_its_line_alone(digits):
@@ -333,3 +361,11 @@ def test_what_a_service_refuses(digits, tmp_path):
     assert out[0].startswith("NotFoundError") and "nobody" in out[0] and "heartbeat" in out[0].lower()
     assert out[1].startswith("InvalidArgumentError") and "there is no option 'color'" in out[1]
     assert out[2].startswith("InvalidArgumentError") and "interval_ms is '0'" in out[2]
+
+
+def test_another_library_is_named():
+    program = "import pyflame_rt"
+    other = ctypes.util.find_library("m")
+    ran = subprocess.run([sys.executable, "-c", program], env={**os.environ, "PYFLAME_RT_LIBRARY": other},
+                         capture_output=True, text=True, timeout=120)
+    assert ran.returncode == 1 and f"{other} is another library, without pfrt_get_api" in ran.stderr

@@ -1,4 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
+import contextlib
+import io
+
 import numpy as np
 import pytest
 
@@ -84,3 +87,27 @@ def test_a_network_of_float16_is_rounded_at_its_end():
         error[level] = np.sqrt(np.mean((got.astype(np.float64) - exact)**2) / np.mean(exact**2))
     assert error[pyflame_rt.OptLevel.EXTENDED] < 2.5e-4  # of one rounding to 11 bits: 2.0e-4
     assert error[pyflame_rt.OptLevel.NONE] < 2e-3
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_auto_tells_a_terminal_how_far_it_is(digits):
+    with contextlib.redirect_stderr(Terminal()) as seen:
+        pyflame_rt.InferenceSession(digits, pyflame_rt.SessionOptions(precision="auto"))
+    lines = seen.getvalue().split("\r\033[K")
+    assert len(lines) > 3 and lines[-1] == "" and all(line.startswith("pyflame_rt: ") for line in lines[1:-1])
+    assert any("%" in line for line in lines)
+    with contextlib.redirect_stderr(Terminal()) as seen:
+        pyflame_rt.InferenceSession(digits)
+    assert seen.getvalue() == ""
+    with contextlib.redirect_stderr(io.StringIO()) as seen:
+        pyflame_rt.InferenceSession(digits, pyflame_rt.SessionOptions(precision="auto"))
+    assert seen.getvalue() == ""
+    heard = []
+    with contextlib.redirect_stderr(Terminal()) as seen:
+        options = pyflame_rt.SessionOptions(precision="auto", progress=lambda *told: heard.append(told))
+        pyflame_rt.InferenceSession(digits, options)
+    assert heard and seen.getvalue() == ""

@@ -304,3 +304,22 @@ def test_outputs_that_there_are_not(session, names, words):
 def test_an_output_may_be_asked_for_twice(session):
     first, second = session.run(["y", "y"], {"a": X, "b": ONE})
     assert first.tolist() == second.tolist() == (X + 1).tolist()
+
+
+def test_void_arrays_are_texts_of_one_length():
+    session = pyflame_rt.InferenceSession(onnx_model([node("Identity", ["x"], ["y"])], [port("x", STRING, ["N", "M"])],
+                                                     [port("y", STRING, ["N", "M"])]))
+    words = np.array([b"must", b"have", b"same", b"size"], np.void).reshape(2, 2)
+    assert session.run(None, {"x": words})[0].tolist() == [["must", "have"], ["same", "size"]]
+    assert session.run(None, {"x": words.T})[0].tolist() == [["must", "same"], ["have", "size"]]
+
+
+def test_bfloat16_of_torch_is_told_the_way(add_model):
+    class Tensor:
+        dtype = "torch.bfloat16"
+
+        def __array__(self, *_args, **_kwargs):
+            raise TypeError("Got unsupported ScalarType BFloat16")
+
+    with pytest.raises(pyflame_rt.InputError, match=r"view\(torch.int16\).numpy\(\).view\(ml_dtypes.bfloat16\)"):
+        pyflame_rt.InferenceSession(add_model).run(None, {"a": Tensor(), "b": Tensor()})

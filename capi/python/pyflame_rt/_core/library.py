@@ -7,7 +7,7 @@ import os
 import threading
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Iterable, List, Optional
+from typing import Any, Callable, Iterable, List, Optional
 
 from . import abi, callbacks
 from .errors import PyFlameRTError, error_of
@@ -67,6 +67,9 @@ def texts(values: Iterable[str]) -> Any:
 
 
 _cdll = _open()
+if not hasattr(_cdll, "pfrt_get_api"):
+    raise ImportError(f"pyflame_rt: {_cdll._name} is another library, without pfrt_get_api; set PYFLAME_RT_LIBRARY to "
+                      f"the path of {NAME}")
 _cdll.pfrt_get_api.restype = ctypes.c_void_p
 _cdll.pfrt_get_api.argtypes = [ctypes.c_uint32, ctypes.c_void_p]
 _info = abi.AbiInfo(struct_size=ctypes.sizeof(abi.AbiInfo))
@@ -156,6 +159,7 @@ def make(create: Any, release: Any, *args: Any) -> Handle:
 
 _default_env: Optional[Handle] = None
 _env_lock = threading.Lock()
+on_default_env: List[Callable[[Handle], None]] = []  # called with the environment that sessions share, once it is made
 
 
 def begin_env(options: Optional[int]) -> bool:
@@ -164,7 +168,10 @@ def begin_env(options: Optional[int]) -> bool:
     with _env_lock:
         if _default_env is not None:
             return False
-        _default_env = make(env.create, env.release, options)
+        made = make(env.create, env.release, options)
+        for begin in on_default_env:
+            begin(made)
+        _default_env = made
         return True
 
 

@@ -2,6 +2,7 @@
 """Calls that tell how far they are."""
 from __future__ import annotations
 
+import sys
 from typing import Any, Callable, Optional, TypeVar
 
 from . import abi, callbacks, library as lib
@@ -12,6 +13,29 @@ T = TypeVar("T")
 # progress(fraction, stage) hears how far a load or save is, from 0 to 1, and what is being done. Returning False stops
 # it with CancelledError, raising with what was raised.
 Progress = Callable[[float, str], Optional[bool]]
+
+
+class ProgressLine:
+    """A line on the terminal that says how far a long call is. It is cleared at the end, and never written elsewhere."""
+
+    def __init__(self) -> None:
+        self._shown = ""
+
+    @staticmethod
+    def can_be_seen() -> bool:
+        return sys.stderr is not None and hasattr(sys.stderr, "isatty") and sys.stderr.isatty()
+
+    def __call__(self, fraction: float, stage: str) -> None:
+        text = f"pyflame_rt: {stage}, {fraction:.0%}"
+        if text != self._shown:
+            sys.stderr.write(f"\r\033[K{text}")
+            sys.stderr.flush()
+            self._shown = text
+
+    def clear(self) -> None:
+        if self._shown:
+            sys.stderr.write("\r\033[K")
+            sys.stderr.flush()
 
 
 def _hear(user: int, fraction: float, stage: Any) -> None:

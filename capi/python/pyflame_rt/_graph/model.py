@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from typing import Any, Callable, Literal, Mapping, Optional, TypeVar
 
 from .._core import abi, callbacks, library as lib
@@ -97,6 +96,7 @@ def write_model(model: lib.Handle, path: Any, call: LoadCall) -> None:
 def graph_to_bytes(graph: GraphHandle) -> bytes:
     """The graph as a .pfm file has it, as it is: nothing checked, nothing inferred."""
     model = model_of_graph(graph, LoadCall(False, False))
+    import tempfile  # which brings compression and random numbers, for this alone
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "graph.pfm")
         write_model(model, path, LoadCall())

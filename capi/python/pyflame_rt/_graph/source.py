@@ -22,7 +22,8 @@ def source_of(model: Any) -> Union[str, bytes]:
     if isinstance(model, (bytes, bytearray, memoryview)):
         return bytes(model)
     if not callable(getattr(model, "read", None)):
-        raise TypeError(f"a model is a path, an open file, bytes or a Graph, got {type(model).__name__}")
+        nearest = "; give its bytes, model.SerializeToString()" if hasattr(model, "SerializeToString") else ""
+        raise TypeError(f"a model is a path, an open file, bytes or a Graph, got {type(model).__name__}{nearest}")
     if isinstance(model, io.TextIOBase):
         raise TypeError(f"the file {getattr(model, 'name', model)!r} is open for text; open it with "
                                  "open(path, 'rb'), or give the path")

@@ -10,7 +10,7 @@ import numpy as np
 from .._core.errors import InvalidArgumentError
 from .._graph.graph import Graph
 from .._graph.source import ModelSource
-from .run_options import RunOptions
+from .run_options import GivenRunOptions, given_options
 from .session import InferenceSession, Providers
 from .session_options import SessionOptions
 
@@ -46,7 +46,7 @@ class Benchmark:
             self.session = InferenceSession(model, options, providers)
 
     def benchmark(self, input_data: Any, num_runs: int = 100, warmup_runs: int = 10,
-                  run_options: Optional[RunOptions] = None) -> Dict[str, float]:
+                  run_options: GivenRunOptions = None) -> Dict[str, float]:
         """Runs the model ``warmup_runs`` times, then ``num_runs`` times with a clock.
 
         Parameters
@@ -62,12 +62,13 @@ class Benchmark:
         """
         num_runs, warmup_runs = _count("num_runs", num_runs, 1), _count("warmup_runs", warmup_runs, 0)
         feeds: Mapping[str, Any] = input_data if isinstance(input_data, Mapping) else self._feeds(input_data)
+        options = given_options(run_options)
         for _ in range(warmup_runs):
-            self.session.run(None, feeds, run_options)
+            self.session.run(None, feeds, options)
         taken = np.empty(num_runs, np.float64)
         for i in range(num_runs):
             start = time.perf_counter_ns()
-            self.session.run(None, feeds, run_options)
+            self.session.run(None, feeds, options)
             taken[i] = (time.perf_counter_ns() - start) / 1e9
         return {"mean": float(taken.mean()), "std": float(taken.std()), "min": float(taken.min()),
                 "max": float(taken.max()), "p50": float(np.quantile(taken, 0.5)),

@@ -2,21 +2,17 @@
 """The environment: what there is to run models with, the search for plug-ins, and where log lines go."""
 from __future__ import annotations
 
-import atexit
 import ctypes
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
-from .._core import abi, callbacks, library as lib
+from .._core import abi, library as lib
 from .._core.errors import InvalidArgumentError
+from .._core.log_lines import Logger, set_logger
 from .._core.options import LogLevel, NativeOptions
 from .ask import Answer, ask
 from .memory_report import trimmed
 
-# logger(level, message), with the words of LogLevel.
-Logger = Callable[[str, str], Any]
-
-_LEVELS = {abi.LOG_DEBUG: "debug", abi.LOG_INFO: "info", abi.LOG_WARNING: "warning", abi.LOG_ERROR: "error"}
 _TYPES = {abi.OPTION_BOOL: "bool", abi.OPTION_INT: "int", abi.OPTION_FLOAT: "float", abi.OPTION_STRING: "string",
           abi.OPTION_STRINGS: "strings"}
 
@@ -231,46 +227,19 @@ class Environment:
     # ------------------------------------------------------------------ log lines
 
     def set_logger(self, logger: Optional[Logger]) -> None:
-        """Log lines go to ``logger(level, message)`` instead of stderr; None restores stderr.
+        """Log lines go to ``logger(level, message)`` instead of ``sys.stderr``; None restores it.
 
         It is called from any thread, several at once; what it raises is lost with the line. It may use this package, and
         set another logger, but not the model or session that the line's call is at work on; lines that it causes go to
-        stderr. At exit stderr is restored.
+        the process's stderr, as all do once the interpreter ends.
         """
         if logger is not None and not callable(logger):
             raise InvalidArgumentError(f"set_logger: {logger!r} cannot be called; give a function of (level, message), "
                                        "or None")
-        _sink.logger = logger
-        lib.check(lib.env.set_logger(_env(), None if logger is None else _LOG, None))
-        if logger is not None and not _sink.restored_at_exit:
-            _sink.restored_at_exit = True
-            atexit.register(self.set_logger, None)
+        set_logger(logger)
 
     def __repr__(self) -> str:
         return f"Environment({len(self.plugins())} plug-ins, {', '.join(one.name for one in self.providers())})"
-
-
-class _Sink:
-    """The function that the process's log lines go to."""
-
-    logger: Optional[Logger] = None
-    restored_at_exit = False
-
-
-_sink = _Sink()
-
-
-def _log(_user: Any, level: int, message: Any) -> None:
-    logger = _sink.logger
-    if logger is None:
-        return
-    try:
-        logger(_LEVELS.get(level, "error"), lib.read(message))
-    except BaseException:  # nothing may be raised through the library
-        pass
-
-
-_LOG = ctypes.cast(callbacks.permanent_function(abi.LogFn, _log), ctypes.c_void_p)
 
 
 def _env() -> Optional[int]:

@@ -7,18 +7,14 @@ from typing import Any, Container, Iterable, List, Mapping, Optional, Sequence, 
 
 import numpy as np
 
-import ctypes
-from typing import Any, Container, Iterable, List, Mapping, Optional, Sequence, Tuple
-
-import numpy as np
-
 from .._core import abi, library as lib
 from .._core.errors import InputError, OutOfMemoryError
 from .._values.arrays import address_of, as_array, number_array, plain
 from .._values.dtype import ABI_OF_NUMPY, FROM_ABI, OWN_NUMPY, TO_ABI, DType
-from .._values.memory import TENSOR_SIZE, taken
+from .._values.memory import TENSOR_SIZE, results_of
+from .._values.strings import StringTensor, string_tensor
 from .._values.tensor import Tensor, from_numpy
-from .._values.value import string_tensor, value_of
+from .._values.value import value_of
 from .handle import SessionHandle
 from .ort_value import OrtValue
 from .state import State
@@ -131,7 +127,7 @@ class FeedingSession(SessionHandle):
 
     def _feed_one(self, frame: Frame, i: int, what: Any, feeds: Mapping[str, Any]) -> Any:
         """An input that is not as it was in the frame's last run."""
-        port, words, at = self._inputs[i], frame.in_words, i * _WORDS
+        port, words, at, quick = self._inputs[i], frame.in_words, i * _WORDS, frame.quick
         frame.dtypes[i], frame.quick = None, False
         words[at + _VALUE] = 0
         if what is _MISSING:
@@ -143,6 +139,9 @@ class FeedingSession(SessionHandle):
             what, value = self._convert(port, what)
             if value is not None:
                 words[at + _VALUE] = value.address or 0
+                if type(value) is StringTensor:
+                    frame.quick = quick and value.size_class == frame.shapes[i]
+                    frame.shapes[i] = value.size_class
                 return value
             if isinstance(what, Tensor):
                 memory = what.memory()
@@ -227,10 +226,11 @@ class FeedingSession(SessionHandle):
                 frame.dims[len(self._inputs) + i] = _put(frame.out_words, at, known[2], known[0], size)
 
     def _collect(self, words: Any, made: List[Any], wanted: Sequence[int]) -> List[Any]:
-        for i, array in enumerate(made):
-            if array is None:
-                value = words[i * _WORDS + _VALUE]
-                if value:
-                    words[i * _WORDS + _VALUE] = 0
-                    made[i] = taken(value)
+        got = [i for i, array in enumerate(made) if array is None and words[i * _WORDS + _VALUE]]
+        if got:
+            for i, result in zip(got, results_of([words[i * _WORDS + _VALUE] for i in got])):
+                made[i] = result
+            for i in got:
+                value, words[i * _WORDS + _VALUE] = words[i * _WORDS + _VALUE], 0
+                lib.value.release(value)
         return made if wanted is self._all_outputs else [made[i] for i in wanted]

@@ -13,7 +13,8 @@ from .._values.arrays import address_of
 from .._values.dtype import FROM_ABI, TO_ABI, DType, dtype_of, memory_dtype
 from .._values.memory import TENSOR_SIZE, dims_of, memory_of_view, python_of
 from .._values.tensor import Tensor, from_dlpack, from_numpy
-from .._values.value import string_tensor, value_of
+from .._values.strings import string_tensor
+from .._values.value import value_of
 from .handle import SessionHandle
 
 _KINDS = {abi.VALUE_SEQUENCE: "seq({})", abi.VALUE_OPTIONAL: "optional({})", abi.VALUE_MAP: "map(?,{})"}

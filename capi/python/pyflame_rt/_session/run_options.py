@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, Any, Callable, Optional
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Callable, Optional, Union
 
 from .._core import abi, callbacks, library as lib
 from .._core.errors import InvalidArgumentError, PyFlameRTError
@@ -144,6 +145,26 @@ class RunOptions:
     def __repr__(self) -> str:
         known = ((key, getattr(self, key)) for key in (*self._KEYS, "state", "keeps_state"))
         return "RunOptions(" + ", ".join(f"{k}={v!r}" for k, v in known if v is not None and v is not False) + ")"
+
+
+# What runs take for their options.
+GivenRunOptions = Union[RunOptions, "Mapping[str, Any]", None]
+
+
+def given_options(what: GivenRunOptions) -> Optional[RunOptions]:
+    """The options that a run was given: RunOptions, or a dict of them."""
+    if what is None or isinstance(getattr(what, "_options", None), NativeRunOptions):
+        return what  # type: ignore[return-value]
+    if not isinstance(what, Mapping):
+        raise InvalidArgumentError(f"run_options is RunOptions or a dict of them, got {type(what).__name__}; for "
+                                   "example RunOptions(timeout_ms=500)")
+    out = RunOptions()
+    for name, value in what.items():
+        try:
+            setattr(out, str(name), value)
+        except AttributeError as fault:
+            raise InvalidArgumentError(f"run_options: {fault}") from None
+    return out
 
 
 def check_run(status: Any, run_options: Optional[RunOptions]) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ctypes
 import os
 import time
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union, overload
 
 import numpy as np
 
 from .._core import abi, interrupt, library as lib, shutdown
 from .._core.errors import DTypeMismatchError, InputError, InvalidArgumentError, ShapeMismatchError
-from .._core.progress import ProgressCall
+from .._core.progress import ProgressCall, ProgressLine
 from .._graph.graph import Graph, graph_of_model
 from .._graph.model import LoadCall, model_of_bytes, model_of_file, model_of_graph
 from .._graph.model_info import ModelMetadata, read_metadata
@@ -19,18 +19,22 @@ from .._graph.source import ModelSource, source_of
 from .._graph.text import shape_text
 from .._values.info import NodeArg
 from .._values.memory import SparseTensor
+from .._values.strings import StringTensor
 from .._values.tensor import Tensor
 from .._values.value import check_tensor, value_of
-from .async_runs import Callback, run_async
+from .async_runs import Callback, awaited_run, run_async
 from .binding import IOBinding, run_values
 from .feeding import FeedingSession, Frame
 from .memory_report import MemoryReport, memory_report, phase_of, trimmed
 from .ort_value import OrtValue
 from .providers import ProviderState, provider_states, word_of
-from .run_options import RunOptions, check_run
+from .run_options import GivenRunOptions, RunOptions, check_run, given_options
 from .session_calls import SourceCall, samples_in_c, set_log
 from .session_options import SessionOptions
 from .state import Pair, State, create_state
+
+if TYPE_CHECKING:
+    import asyncio
 
 # Without argument types, which would be looked at in every call: all that is passed has to be of ctypes or None.
 _run = ctypes.CFUNCTYPE(ctypes.c_void_p)(ctypes.cast(lib.session.run, ctypes.c_void_p).value or 0)
@@ -109,7 +113,13 @@ class InferenceSession(FeedingSession):
             made: lib.Handle = source(desc, lambda: interrupt.stoppable(native, create))
             return made
 
-        session = ProgressCall(native, self._options.progress)(work)
+        progress, line = self._options.progress, ProgressLine()
+        if progress is None and self._options.precision == "auto" and line.can_be_seen():
+            progress = line  # many sessions are made and measured
+        try:
+            session = ProgressCall(native, progress)(work)
+        finally:
+            line.clear()
         del kept  # what the description points into
         return session
 
@@ -159,7 +169,7 @@ class InferenceSession(FeedingSession):
         may change it."""
         return provider_states(self._alive())
 
-    def readmit(self, provider: str, run_options: Optional[RunOptions] = None) -> None:
+    def readmit(self, provider: str, run_options: GivenRunOptions = None) -> None:
         """Takes a provider that was set aside after a failure into use again: its device is opened and the graph planned
         anew, while runs go on as before. Nothing is done where it is in use.
 
@@ -167,7 +177,8 @@ class InferenceSession(FeedingSession):
         when |run_options| stop it, by ``timeout_ms`` (TimeoutError) or ``cancel()`` (CancelledError).
         """
         session = self._alive()
-        lib.check(interrupt.stoppable(None if run_options is None else run_options._options,
+        options = given_options(run_options)
+        lib.check(interrupt.stoppable(None if options is None else options._options,
                                       lambda options: lib.session.readmit(session, lib.text(provider), options)))
 
     def statistics(self) -> Dict[str, int]:
@@ -288,7 +299,7 @@ class InferenceSession(FeedingSession):
     # ------------------------------------------------------------------ running it
 
     def run(self, output_names: Optional[Sequence[str]], input_feed: Mapping[str, Any],
-            run_options: Optional[RunOptions] = None) -> List[Any]:
+            run_options: GivenRunOptions = None) -> List[Any]:
         """Runs the model once.
 
         Parameters
@@ -297,13 +308,15 @@ class InferenceSession(FeedingSession):
         input_feed: a value for each input by name: an array or Tensor (not copied when it is row-major), for other
             kinds of values a list (sequence), a dict (map) or None (empty optional). Anything that NumPy makes arrays
             of will do.
-        run_options: RunOptions.
+        run_options: RunOptions, or a dict of them.
 
         Returns the outputs in the order wanted: arrays, lists, dicts. They are the caller's.
 
         Raises InputError for a name that is missing or unknown, ShapeMismatchError, DTypeMismatchError, and what the
         providers report.
         """
+        if run_options is not None:
+            run_options = given_options(run_options)
         try:
             frame = self._frames.pop()
         except IndexError:
@@ -338,7 +351,8 @@ class InferenceSession(FeedingSession):
                                  ctypes.c_void_p(options)))
         # A few integers may be how often a loop goes round, or a shape.
         frame.quick = time.perf_counter() - began < _QUICK and all(
-            type(array) is np.ndarray and (array.dtype.kind not in "iu" or array.size > _FEW) for array in fed)
+            type(array) is np.ndarray and (array.dtype.kind not in "iu" or array.size > _FEW) or
+            type(array) is StringTensor for array in fed)
         return status
 
     __call__ = run
@@ -348,13 +362,30 @@ class InferenceSession(FeedingSession):
         try:
             check_run(status, run_options)
         except (DTypeMismatchError, ShapeMismatchError):
-            for port, value in zip(self._inputs, fed):
-                check_tensor(port, value)
+            self._check_tensors(fed)
             raise
 
+    def _check_tensors(self, fed: List[Any]) -> None:
+        for port, value in zip(self._inputs, fed):
+            check_tensor(port, value)
+
+    @overload
     def run_async(self, output_names: Optional[Sequence[str]], input_feed: Mapping[str, Any], callback: Callback,
-                  user_data: Any = None, run_options: Optional[RunOptions] = None) -> None:
+                  user_data: Any = None, run_options: GivenRunOptions = None) -> None: ...
+
+    @overload
+    def run_async(self, output_names: Optional[Sequence[str]], input_feed: Mapping[str, Any], callback: None = None,
+                  user_data: None = None, run_options: GivenRunOptions = None) -> "asyncio.Future[List[Any]]": ...
+
+    def run_async(self, output_names: Optional[Sequence[str]], input_feed: Mapping[str, Any],
+                  callback: Optional[Callback] = None, user_data: Any = None,
+                  run_options: GivenRunOptions = None) -> "Optional[asyncio.Future[List[Any]]]":
         """Starts a run and returns; ``callback(results, user_data, error_text)`` is called once when it is over.
+
+        >>> (y,) = await session.run_async(None, feeds)
+
+        Without a callback what it returns is awaited, in a coroutine, for what ``run`` returns or raises. To cancel it
+        stops the run, and others that were given the same ``run_options``.
 
         ``results`` is what ``run`` returns and ``error_text`` is "", or the list is empty and the text says why. The
         callback is called on a thread of the package's, one after another; what it raises goes to
@@ -363,7 +394,11 @@ class InferenceSession(FeedingSession):
 
         Raises what ``run`` does when nothing could be started; the callback is then not called.
         """
-        run_async(self, output_names, input_feed, callback, user_data, run_options)
+        options = given_options(run_options)
+        if callback is None:
+            return awaited_run(self, output_names, input_feed, options, self._check_tensors)
+        run_async(self, output_names, input_feed, callback, user_data, options)
+        return None
 
     def create_state(self, pairs: Union[Mapping[str, str], Iterable[Pair], None] = None) -> State:
         """A state, which keeps what runs of this session leave for the next, for ``RunOptions(state=...)``.
@@ -387,14 +422,14 @@ class InferenceSession(FeedingSession):
         """Inputs and outputs of this session to be bound once for many runs."""
         return IOBinding(self)
 
-    def run_with_iobinding(self, iobinding: IOBinding, run_options: Optional[RunOptions] = None) -> None:
+    def run_with_iobinding(self, iobinding: IOBinding, run_options: GivenRunOptions = None) -> None:
         """Runs the model on what is bound; makes those outputs that are bound. Raises what ``run`` does."""
-        iobinding._run(self, run_options)
+        iobinding._run(self, given_options(run_options))
 
     def run_with_ort_values(self, output_names: Optional[Sequence[str]], input_dict_ort_values: Mapping[str, OrtValue],
-                            run_options: Optional[RunOptions] = None) -> List[OrtValue]:
+                            run_options: GivenRunOptions = None) -> List[OrtValue]:
         """Does what ``run`` does, from OrtValues to OrtValues."""
-        return run_values(self.io_binding(), output_names, input_dict_ort_values, run_options)
+        return run_values(self.io_binding(), output_names, input_dict_ort_values, given_options(run_options))
 
 
 

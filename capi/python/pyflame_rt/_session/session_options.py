@@ -64,7 +64,8 @@ class SessionOptions:
         they need not be in memory at once. It is called many times while the session is made; what it raises comes out
         of there.
     progress: ``progress(fraction, stage)`` hears how far making the session is, from 0 to 1; returning False stops it
-        with CancelledError, raising with what was raised.
+        with CancelledError, raising with what was raised. None: with precision "auto", which takes long, a line on
+        ``sys.stderr`` where that is a terminal.
     logger: ``logger(level, message)`` takes the lines that calls of this session cause, by log_level, in place of the
         environment's logger.
     deterministic: "threads": results have the same bits on any number of threads; "batch": also each row of a batch, by
@@ -203,7 +204,8 @@ class SessionOptions:
                 if self.device == "cpu":
                     pairs.pop("device", None)
         except ValueError as fault:
-            raise InvalidArgumentError(f"optimization_level: {fault}; take one of OptLevel's") from None
+            names = ", ".join(each.name for each in OptLevel)
+            raise InvalidArgumentError(f"optimization_level: {fault}; take one of OptLevel's: {names}") from None
         for key, value in pairs.items():
             native.set(key, value)
         return native

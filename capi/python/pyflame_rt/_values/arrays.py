@@ -45,6 +45,10 @@ def array_from(what: Any, name: str) -> np.ndarray:
     except PyFlameRTError:
         raise
     except Exception as fault:
+        if str(getattr(what, "dtype", "")) == "torch.bfloat16":
+            raise InputError(f"input '{name}': NumPy has no bfloat16, of which this {type(what).__name__} is; give "
+                             "tensor.view(torch.int16).numpy().view(ml_dtypes.bfloat16), or tensor.float() where the "
+                             "model takes float32") from fault
         text = str(fault).rstrip(".")
         raise InputError(f"input '{name}': NumPy makes no array of this {type(what).__name__}: {text}; give an array "
                          "in the host's memory, a Tensor, or lists of equal length") from fault
@@ -71,8 +75,11 @@ def as_array(what: Any, name: str) -> np.ndarray:
 
 
 def number_array(what: Any, dtype: DType, name: str) -> np.ndarray:
-    """An array of Python's numbers as |dtype|, so that lists of floats are not float64; other arrays as they are."""
+    """An array of Python's numbers as |dtype|, so that lists of floats are not float64; other arrays as they are. Of
+    NumPy's void arrays, texts of one length are made where |dtype| is of strings."""
     array = array_from(what, name)
+    if dtype == DType.String and array.dtype.kind == "V" and array.dtype.names is None and array.dtype.itemsize:
+        return np.ascontiguousarray(array).view(f"S{array.dtype.itemsize}")
     if hasattr(what, "dtype") or dtype == DType.String:
         return array
     target, kind = dtype.numpy, _KIND_OF_NAME.get(dtype.text.rstrip("0123456789"), "f")

@@ -11,7 +11,8 @@ from .arrays import address_of
 from .dtype import FROM_ABI, TO_ABI, DType
 from .memory import TENSOR_SIZE, SparseTensor, dims_of, memory_of_view, python_of, view_of
 from .tensor import Tensor, from_numpy
-from .value import string_tensor, tensor_value, value_of
+from .strings import string_tensor
+from .value import tensor_value, value_of
 
 
 def tensor_at(address: int, writeable: bool = False) -> Union[Tensor, SparseTensor]:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Sequence, Tuple
 
 import numpy as np
 
 from .._core import abi, library as lib
 from .._core.errors import InputError
 from .arrays import address_of, presented
-from .dtype import FROM_ABI, OWN_NUMPY, TO_ABI, DType, memory_dtype
+from .dtype import FROM_ABI, DType, memory_dtype
+from .nested import parts_of
+from .strings import strings_at, strings_of
 
 TENSOR_SIZE = ctypes.sizeof(abi.Tensor)
-_NUMPY_OF_ABI = {TO_ABI[dtype]: numpy for dtype, numpy in OWN_NUMPY.items() if dtype != DType.String}
-_SMALL = 16384  # bytes of a tensor that is cheaper to copy than to keep
 
 
 @dataclass
@@ -42,18 +42,11 @@ def array_over(owner: Any, address: int, size: int, dtype: "np.dtype[Any]", dims
     return np.frombuffer(memory, dtype).reshape(dims)
 
 
-def _strings(view: Any, dims: Tuple[int, ...]) -> np.ndarray:
-    out = np.empty(dims, object)
-    count = out.size
-    if count:
-        strings = (abi.String * count).from_address(view.data)
-        out.ravel()[:] = [lib.read(s) for s in strings]
-    return out
-
-
 def array_of(handle: lib.Handle) -> np.ndarray:
     """A tensor's elements, copied only to unpack them; without ml_dtypes, types that NumPy lacks come as their bytes."""
     view = view_of(handle)
+    if view.dtype == abi.DTYPE_STRING:
+        return strings_of(handle.address or 0, dims_of(view))
     return presented(memory_of_view(view, handle), FROM_ABI[view.dtype], dims_of(view))
 
 
@@ -71,25 +64,38 @@ def memory_of_view(view: Any, owner: Any) -> np.ndarray:
     where elements are packed. Strings are copied."""
     dims, dtype = dims_of(view), FROM_ABI[view.dtype]
     if dtype == DType.String:
-        return _strings(view, dims)
+        return strings_at(view.data, dims)
     return array_over(owner, view.data, view.bytes, memory_dtype(dtype), (view.bytes,) if dtype.bits < 8 else dims)
 
 
+def results_of(values: Sequence[int]) -> List[Any]:
+    """What values are for Python: arrays, lists, dicts, None, SparseTensor. Small tensors are copied: that costs less than
+    an array that keeps the value alive, as those over large ones do."""
+    parts, out = parts_of(values), []
+    for value in values:
+        dims = parts.strings()
+        if dims is not None:
+            out.append(strings_of(value, dims))
+            continue
+        copied, result = parts.take_or_skip()
+        if not copied:
+            lib.value.retain(value)
+            result = _kept(lib.Handle(value, lib.value.release))
+        out.append(result)
+    return out
+
+
 def taken(value: int) -> Any:
-    """The result that a run gives for a value, which is released with it. Small tensors are copied: that costs less
-    than an array that keeps the value alive."""
-    view = abi.Tensor(TENSOR_SIZE)
-    status = lib.value.tensor(value, ctypes.byref(view))
-    if status:  # not a tensor
-        lib.status.release(status)
-    elif view.dtype in _NUMPY_OF_ABI and view.bytes <= _SMALL and view.memory == abi.MEMORY_HOST:
-        rank, size = view.rank, view.bytes
-        array = np.empty((ctypes.c_int64 * rank).from_address(view.dims)[:] if rank else (), _NUMPY_OF_ABI[view.dtype])
-        if size:
-            ctypes.memmove(address_of(array), view.data, size)
+    """The result for a value, which is released."""
+    try:
+        return results_of((value,))[0]
+    finally:
         lib.value.release(value)
-        return array
-    return python_of(lib.Handle(value, lib.value.release))
+
+
+def python_of(handle: lib.Handle) -> Any:
+    """The result for a value."""
+    return results_of((handle.address or 0,))[0]
 
 
 def _element(handle: lib.Handle, index: int) -> lib.Handle:
@@ -111,8 +117,8 @@ def _parts(function: Any, handle: lib.Handle, count: int = 2, *more: Any) -> Lis
     return made
 
 
-def python_of(handle: lib.Handle) -> Any:
-    """The result that a run gives for a value: arrays, lists, dicts, None, SparseTensor."""
+def _kept(handle: lib.Handle) -> Any:
+    """The result for a value of which some is not copied."""
     kind = lib.value.kind(handle.address)
     if kind == abi.VALUE_TENSOR:
         return array_of(handle)

@@ -8,10 +8,11 @@ from typing import Any, List, Optional, Sequence
 import numpy as np
 
 from .._core import abi, library as lib
-from .._core.errors import DTypeMismatchError, InputError, ShapeMismatchError
+from .._core.errors import DTypeMismatchError, ShapeMismatchError
 from .arrays import address_of, as_array, number_array, stored
 from .dtype import ABI_OF_NUMPY, FROM_ABI, TO_ABI, DType, numpy_name
 from .memory import TENSOR_SIZE, SparseTensor, dims_of
+from .strings import string_tensor
 from .tensor import Tensor
 
 
@@ -44,24 +45,6 @@ def check_tensor(port: Any, fed: Any) -> None:
         dims = ",".join(str(dim) if dim >= 0 else text or "?" for dim, text in zip(port.dims, port.dim_names))
         raise ShapeMismatchError(f"running: input '{port.name}' expects [{dims}], got [{','.join(map(str, shape))}] "
                                  f"(rank {rank} instead of {len(port.dims)}); {nearest}") from None
-
-
-def string_tensor(array: np.ndarray, name: str) -> lib.Handle:
-    """A tensor of strings from an array of str or bytes."""
-    dims = (ctypes.c_int64 * max(array.ndim, 1))(*array.shape)
-    handle = lib.make(lib.value.create_tensor, lib.value.release, abi.DTYPE_STRING, dims, array.ndim)
-    for i, element in enumerate(array.ravel().tolist()):
-        try:
-            element = element.decode("utf-8") if isinstance(element, bytes) else element
-            string = lib.text(element) if isinstance(element, str) else None
-        except UnicodeError as fault:
-            raise InputError(f"input '{name}': element {i} is no text that UTF-8 has: {fault}") from None
-        if string is None:
-            raise DTypeMismatchError(
-                f"input '{name}': element {i} of an object array is {type(element).__name__}, and only arrays of str "
-                "are tensors; give numbers a numeric dtype, for example with .astype(numpy.float32)")
-        lib.check(lib.value.set_string(handle.address, i, string))
-    return handle
 
 
 def tensor_value(array: np.ndarray, dtype: int, dims: Sequence[int]) -> lib.Handle:
