@@ -42,6 +42,26 @@ sed -n '/^```js$/,/^```$/{/^```/d;p}' "$source/capi/node/README.md" >"$work/page
 (cd "$source" && node "$work/page.js") | tee "$work/page.out"
 grep -qF 'Tensor float32 [ 1, 10 ]: 0.003672' "$work/page.out" || { echo "FAILED: the page's program"; exit 1; }
 
+# The package with its library, in a folder of its own: it needs no variable, and stays through a second install.
+build=${PYFLAME_RT_LIBRARY%/lib/*}
+if command -v npm >/dev/null && command -v python3 >/dev/null; then
+  rm -rf "$work/packed"
+  mkdir -p "$work/packed"
+  packed=$(bash "$source/capi/node/pack.sh" "$build" "$work/packed")
+  echo '{"private": true}' >"$work/packed/package.json"
+  fetched() {
+    timeout 100 npm install --prefix "$work/packed" --prefer-offline --fetch-retries 0 --no-audit --no-fund --silent "$@"
+  }
+  if fetched "$packed" && fetched koffi@3; then
+    cp "$source/samples/node/digits.js" "$work/packed/digits.js"
+    (cd "$work/packed" && env -u PYFLAME_RT_LIBRARY -u NODE_PATH node digits.js "$source/samples/digits") |
+      grep -q "accuracy 9[789]" || { echo "FAILED: the package with its library"; exit 1; }
+  else
+    echo "npm fetches nothing here: the package with its library was not installed"
+  fi
+  rm -rf "$work/packed"
+fi
+
 if [ -x "$work/node_modules/.bin/tsc" ]; then
   cp "$source/test/node/types.ts" "$work/types.ts"
   (cd "$work" && node_modules/.bin/tsc --noEmit --strict --target es2022 --lib es2022,dom \

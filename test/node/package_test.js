@@ -112,6 +112,16 @@ for (const [type, number, values] of [
   });
 }
 
+test('texts of any length and with any character come and go', async () => {
+  const session = await InferenceSession.create(unary('Identity', 8));
+  for (const texts of [[''], ['', ''], ['\0'], ['a\0b', '', '\0\0', 'é'], Array.from({length: 600}, (_, i) => `w ${i}`),
+    ['x'.repeat(100000), '日本', '\u{1f600}']]) {
+    const {y} = await session.run({x: new Tensor('string', texts, [texts.length])});
+    assert.deepEqual(y.data, texts);
+  }
+  await session.release();
+});
+
 test('types are converted by the model, not by the way', async () => {
   const session = await InferenceSession.create(unary('Cast', 1, 7, {to: 7}));
   assert.deepEqual((await session.run({x: new Tensor(Float32Array.of(2.9, -2.9))})).y.data, BigInt64Array.of(2n, -2n));

@@ -28,8 +28,8 @@ function findLibrary() {
     throw makeError('NOT_FOUND', `opening the library: PYFLAME_RT_LIBRARY names '${given}', which does not exist; ` +
                                      'set it to the path of libpyflamert_c.so');
   }
-  const beside = path.join(__dirname, '..', 'libpyflamert_c.so');
-  return fs.existsSync(beside) ? beside : 'libpyflamert_c.so';
+  const own = ['native', '.'].map((folder) => path.join(__dirname, '..', folder, 'libpyflamert_c.so'));
+  return own.find((file) => fs.existsSync(file)) || 'libpyflamert_c.so';
 }
 
 // Threads of the library outlive koffi, which unloads what it has loaded when the process ends.
@@ -85,7 +85,7 @@ const options = area(1, {
 const env = area(2, {create: [0, P, P, P], providerCount: [7, N, P], providerAt: [8, P, P, N, P]});
 const value = area(3, {
   release: [1, 'void', P], createTensor: [3, P, U32, P, N, P], tensor: [5, P, P, P],
-  setString: [6, P, P, 'uint64_t', PfrtString],
+  createStrings: [19, P, P, N, P, N, P, P], strings: [20, P, P, P, N, P, P],
 });
 const model = area(5, {
   loadFile: [0, P, P, PfrtString, P, P], loadMemory: [1, P, P, P, N, U32, P, P, P, P], release: [4, 'void', P],

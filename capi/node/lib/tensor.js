@@ -177,7 +177,7 @@ class Tensor {
     if (dims.length) native.copyBytes(dims, view[5], dims.byteLength);
     const shape = Array.from(dims, Number);
     const count = shape.reduce((size, dim) => size * dim, 1);
-    if (row.number === STRING) return new Tensor('string', readStrings(view[2], count), shape);
+    if (row.number === STRING) return new Tensor('string', readStrings(value, count), shape);
     const data = new row.array(count);
     if (count) native.copyBytes(data, view[2], data.byteLength);
     return new Tensor(row.name, data, shape);
@@ -191,19 +191,32 @@ function detached(tensor) {
                                            'ArrayBuffer was transferred elsewhere; transfer a copy');
 }
 
+// Texts cross over in one call, with a byte of 0 between two; where one has such a byte within, with their ends.
 function stringValue(data, dims) {
-  const value = native.make(native.value.createTensor, STRING, BigInt64Array.from(dims, BigInt), dims.length);
-  try {
-    data.forEach((text, i) => native.check(native.value.setString(value, i, native.str(text))));
-  } catch (error) {
-    native.value.release(value);
-    throw error;
+  const joined = data.join('\0');
+  let bytes = Buffer.from(joined, 'utf8'), ends = null;
+  if (data.length && joined.split('\0').length !== data.length) {
+    const parts = data.map((text) => Buffer.from(text, 'utf8'));
+    let end = 0n;
+    ends = BigUint64Array.from(parts, (part) => end += BigInt(part.length));
+    bytes = Buffer.concat(parts);
   }
-  return value;
+  const shape = BigInt64Array.from(dims, BigInt);
+  return native.make(native.value.createStrings, shape, dims.length, bytes.length ? bytes : null, bytes.length, ends);
 }
 
-function readStrings(address, count) {
-  return count ? native.decode(address, native.abiString, count).map(native.text) : [];
+function readStrings(value, count) {
+  const read = (text, ends) => native.check(native.value.strings(value, text, text ? text.length : 0, size, ends));
+  const size = new BigUint64Array(1);
+  read(null, null);
+  const bytes = Buffer.alloc(Number(size[0]));
+  if (!bytes.length) return count ? [''] : [];
+  read(bytes, null);
+  const texts = bytes.toString('utf8').split('\0');
+  if (texts.length === count) return texts;
+  const ends = new BigUint64Array(count);
+  read(bytes, ends);
+  return Array.from(ends, (end, i) => bytes.toString('utf8', i ? Number(ends[i - 1]) : 0, Number(end)));
 }
 
 module.exports = {Tensor, IO_WORDS};
