@@ -28,14 +28,20 @@ class ProgressLine:
     def __call__(self, fraction: float, stage: str) -> None:
         text = f"pyflame_rt: {stage}, {fraction:.0%}"
         if text != self._shown:
-            sys.stderr.write(f"\r\033[K{text}")
-            sys.stderr.flush()
+            self._write(text)
             self._shown = text
 
     def clear(self) -> None:
         if self._shown:
-            sys.stderr.write("\r\033[K")
+            self._write("")
+
+    @staticmethod
+    def _write(text: str) -> None:
+        try:
+            sys.stderr.write(f"\r\033[K{text}")
             sys.stderr.flush()
+        except (OSError, ValueError):  # the terminal is gone, which is no reason to stop
+            pass
 
 
 def _hear(user: int, fraction: float, stage: Any) -> None:
