@@ -27,6 +27,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 LIBRARY, TOOL = "libpyflamert_c.so", "pfrt"
 PLUGINS = "pyflame_rt/plugins"  # beside the library
+SKELETON = "libpyflamert_provider_null.so"  # to copy from; it runs nothing
 BUNDLED = "pyflame_rt/bundled"  # beside the library too; pfrt.cmake tells the plug-ins
 # These are glibc's and the compiler's, and are there wherever Python is.
 SYSTEM = re.compile(r"(ld-linux|linux-vdso|lib(c|m|dl|rt|pthread|stdc\+\+|gcc_s)\.so)")
@@ -163,7 +164,7 @@ def package_files(library):
     tool = tool_of(library)
     if tool is not None:
         files[f"pyflame_rt/bin/{TOOL}"] = stripped(tool)
-    plugins = sorted((library.parent / PLUGINS).glob("*.so"))
+    plugins = [file for file in sorted((library.parent / PLUGINS).glob("*.so")) if file.name != SKELETON]
     for file in [library, *plugins]:
         files[f"pyflame_rt/lib/{file.relative_to(library.parent)}"] = stripped(file)
     for name, file in needed_libraries([library, *plugins]).items():

@@ -63,7 +63,9 @@ assert pyflame_rt.__version__ == importlib.metadata.version("pyflame_rt") == pro
 assert (package / "py.typed").exists()
 plugins = {file.name for file in (package / "lib" / "pyflame_rt" / "plugins").iterdir()}
 assert {"libpyflamert_import_onnx.so", "libpyflamert_provider_cpu.so", "libpyflamert_ops_text.so"} <= plugins, plugins
-assert "CPUExecutionProvider" in pyflame_rt.get_available_providers()
+assert "libpyflamert_provider_null.so" not in plugins
+assert pyflame_rt.get_available_providers()[0] == "CPUExecutionProvider"
+assert "NullExecutionProvider" not in pyflame_rt.get_available_providers()
 session = pyflame_rt.InferenceSession(source / "samples/digits/digits.onnx")
 rows = np.frombuffer((source / "samples/digits/digits_test.bin").read_bytes(), np.uint8, offset=20).reshape(-1, 65)
 found = session.run(None, {"image": (rows[:, 1:] / 16).astype(np.float32).reshape(-1, 1, 8, 8)})[0].argmax(axis=1)
