@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import ctypes
 import sys
+import weakref
 from typing import Any, Callable, Optional
 
 from . import abi, callbacks, library as lib
@@ -42,7 +43,13 @@ _LOG = ctypes.cast(callbacks.permanent_function(abi.LogFn, _log), ctypes.c_void_
 def _begin(env: lib.Handle) -> None:
     """Takes the lines of an environment until the interpreter ends, when they go to the process's stderr."""
     lib.check(lib.env.set_logger(env.address, _LOG, None))
-    atexit.register(lib.env.set_logger, env.address, None, None)
+    atexit.register(_end, weakref.ref(env))
+
+
+def _end(reference: "weakref.ref[lib.Handle]") -> None:
+    env = reference()
+    if env is not None and env.address:  # it may be closed before the interpreter ends
+        lib.env.set_logger(env.address, None, None)
 
 
 lib.on_default_env.append(_begin)
