@@ -78,6 +78,21 @@ def test_examples_are_models_of_their_own():
             datasets.get_example(name)
 
 
+def test_examples_of_a_process_outlive_its_children():
+    path = datasets.get_example("mul_1.onnx")
+    child = os.fork()
+    if child == 0:
+        try:
+            datasets.get_example("sigmoid.onnx")
+            datasets._remove(os.path.dirname(path), os.getppid())  # as the end of the interpreter calls it
+        finally:
+            os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0 and os.path.exists(path)
+    program = "from pyflame_rt.onnxruntime.datasets import get_example\nprint(get_example('mul_1.onnx'))\n"
+    ran = run("-c", program)
+    assert ran.returncode == 0 and not os.path.exists(os.path.dirname(ran.stdout.strip()))
+
+
 def test_backend_of_onnx():
     model = datasets.get_example("mul_1.onnx")
     x = np.array([[1, 2], [3, 4], [5, 6]], np.float32)

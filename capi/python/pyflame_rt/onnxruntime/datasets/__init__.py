@@ -41,9 +41,14 @@ def get_example(name: str) -> str:
         raise FileNotFoundError(f"there is no example '{name}'; there are {', '.join(sorted(_MODELS))}")
     if _folder is None:
         _folder = tempfile.mkdtemp(prefix="pyflame_rt_examples_")
-        atexit.register(shutil.rmtree, _folder, ignore_errors=True)
+        atexit.register(_remove, _folder, os.getpid())
     path = os.path.join(_folder, name)
     if not os.path.exists(path):
         with open(path, "xb") as file:
             file.write(base64.b64decode(_MODELS[name]))
     return path
+
+
+def _remove(folder: str, process: int) -> None:
+    if os.getpid() == process:  # a forked child leaves its parent's files alone
+        shutil.rmtree(folder, ignore_errors=True)
