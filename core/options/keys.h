@@ -102,6 +102,7 @@ inline constexpr Key<std::string> kCacheDir{"cache_dir"};
 inline constexpr Key<bool> kEnableMemReuse{"enable_mem_reuse"};
 inline constexpr Key<bool> kEnableMemPattern{"enable_mem_pattern"};
 inline constexpr Key<bool> kUseEnvAllocators{"session.use_env_allocators"};
+inline constexpr Key<bool> kSetDenormalAsZero{"session.set_denormal_as_zero"};
 inline constexpr Key<int64_t> kImageMaxPixels{"image.max_pixels"};
 inline constexpr Key<int64_t> kCreateTimeoutMs{"create_timeout_ms"};
 inline constexpr Key<std::string> kFallback{"session.fallback"};

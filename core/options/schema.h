@@ -164,6 +164,10 @@ inline constexpr OptionRow kSession[] = {
     {"session.use_env_allocators", PFRT_OPTION_BOOL, "true", "",
      "memory of the session and its runs is the environment's allocator's, where it has one; false "
      "= the library's own. Packed constants are shared, and of the session that made them first"},
+    {"session.set_denormal_as_zero", PFRT_OPTION_BOOL, "false", "",
+     "true = runs take denormal numbers, which many processors are slow with, for zero where they "
+     "read and compute them; results below 1.2e-38 in float32 and 2.2e-308 in float64 are then 0. "
+     "Numbers that are only moved stay as they are"},
     {"image.max_pixels", PFRT_OPTION_INT, "67108864", "",
      "ImageDecoder fails on larger images, before it takes memory for them"},
     {"create_timeout_ms", PFRT_OPTION_INT, "0", "",

@@ -118,6 +118,7 @@ Status Session::take_options(const Options& options) {
   fallback_ = options.get(session_option::kFallback) == "on";
   halve_batch_ = fallback_ && options.get(session_option::kHalveBatch) == "on";
   strict_names_ = options.get(session_option::kStrictDimensionNames);
+  flush_denormals_ = options.get(session_option::kSetDenormalAsZero);
   assign_ =
       options.get(session_option::kAssign) == "priority" ? AssignBy::kPriority : AssignBy::kCost;
   const int64_t reopen_ms = options.get(session_option::kDeviceReopenMs);
@@ -249,7 +250,8 @@ Status Session::run_uncounted(const std::vector<ValuePtr>& inputs,
                    "strict_dimension_names makes it an error");
     });
   // A run may also be on a thread that came through no ABI function.
-  const FloatingPointScope floating_point;
+  const FloatingPointScope floating_point(flush_denormals_ ? os::kFlushingFpControl
+                                                           : os::kDefaultFpControl);
   Status status = run_with_recovery(inputs, untied, requests, control, outputs);
   if (status.code() == Code::kOUT_OF_MEMORY && halve_batch_ && !control.unsplit && !untied)
     status = run_in_parts(inputs, requests, control, outputs, std::move(status));

@@ -279,6 +279,7 @@ class Session : public std::enable_shared_from_this<Session> {
   uint64_t max_pixels_ = 0;
   bool fallback_ = true, halve_batch_ = true;
   bool strict_names_ = false;
+  bool flush_denormals_ = false;
   std::once_flag names_differ_;  // guards the warning
   AssignBy assign_ = AssignBy::kCost;
   RunRules rules_;

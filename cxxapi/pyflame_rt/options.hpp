@@ -96,6 +96,8 @@ struct SessionOptions {
   bool strict_dimension_names = false;
   // Whether memory comes from the environment's allocator, where it has one.
   bool use_env_allocators = true;
+  // Whether runs take denormal numbers for zero where they read and compute them.
+  bool set_denormal_as_zero = false;
   std::optional<int64_t> image_max_pixels;  // larger images are refused by ImageDecoder
   int64_t create_timeout_ms = 0;            // after which making the session fails; 0 = never
   // A device that is lost again within this time of being opened anew is given up.
@@ -318,6 +320,7 @@ inline Handle<pfrt_options> to_c(const SessionOptions& options, std::vector<std:
   c.set("enable_mem_pattern", options.enable_mem_pattern);
   c.set("strict_dimension_names", options.strict_dimension_names);
   c.set("session.use_env_allocators", options.use_env_allocators);
+  c.set("session.set_denormal_as_zero", options.set_denormal_as_zero);
   c.set_given("image.max_pixels", options.image_max_pixels);
   c.set("create_timeout_ms", options.create_timeout_ms);
   c.set_given("session.device_reopen_ms", options.device_reopen_ms);

@@ -56,6 +56,7 @@ TEST(SessionOptions, have_a_field_for_every_key) {
   options.halve_batch = false;
   options.strict_dimension_names = true;
   options.use_env_allocators = false;
+  options.set_denormal_as_zero = true;
   options.image_max_pixels = 7;
   options.create_timeout_ms = 7;
   options.device_reopen_ms = 7;

@@ -18,6 +18,8 @@ namespace pfrt::os {
 using FpControl = uint32_t;
 // This value rounds to nearest, masks exceptions and keeps denormals.
 inline constexpr FpControl kDefaultFpControl = 0x1f80;
+// This value also takes denormals that are read, and those that are computed, for zero.
+inline constexpr FpControl kFlushingFpControl = 0x9fc0;
 inline FpControl fp_control() { return _mm_getcsr(); }
 inline void set_fp_control(FpControl control) { _mm_setcsr(control); }
 inline void relax() { _mm_pause(); }
@@ -27,6 +29,7 @@ inline void relax() { _mm_pause(); }
 // The word is FPCR.
 using FpControl = uint64_t;
 inline constexpr FpControl kDefaultFpControl = 0;
+inline constexpr FpControl kFlushingFpControl = FpControl{1} << 24;
 inline FpControl fp_control() {
   FpControl control;
   asm volatile("mrs %0, fpcr" : "=r"(control));

@@ -206,6 +206,24 @@ TEST(Executor, runs_every_loop_and_the_runtime_starts_no_thread) {
   EXPECT_EQ(loops.releases, 1);
 }
 
+TEST(Executor, s_threads_flush_denormals_where_the_session_does) {
+  Loops loops;
+  const auto env = make_env();
+  const pfrt_executor table = loops.table(3);
+  ASSERT_TRUE(ok(api().env->set_executor(env.get(), &table)));
+  GraphBuilder g;
+  g.input("x", PFRT_DTYPE_FLOAT32, {"N"});
+  g.node("Mul", {"x", "x"}, {"y"});
+  g.output("y");
+  const auto options =
+      make_options(PFRT_OPTIONS_SESSION, {{"session.set_denormal_as_zero", "true"}});
+  const auto session = make_session(env.get(), g, options.get());
+  const auto outputs = run(session.get(), {floats({200'000}, std::vector<float>(200'000, 1e-20f))});
+  ASSERT_EQ(outputs.size(), 1u);
+  EXPECT_EQ(outputs[0].bytes, floats({200'000}, std::vector<float>(200'000, 0.0f)).bytes);
+  EXPECT_GT(loops.calls, 1);
+}
+
 TEST(Executor, that_errs_fails_the_run) {
   Loops loops;
   const auto env = make_env();

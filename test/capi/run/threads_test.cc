@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <atomic>
 #include <thread>
 
@@ -127,6 +128,42 @@ TEST(Threads, of_any_number_give_the_same_bits) {
     const auto fresh = make_session(env.get(), model.get(), own.get());
     EXPECT_EQ(run(fresh.get(), {x})[1].bytes, expected[1].bytes);
   }
+}
+
+// Every element is denormal: the squares as they are computed, and |x| as it is read.
+TEST(Threads, take_denormals_for_zero_where_a_session_asks_for_it) {
+  GraphBuilder g;
+  g.input("x", PFRT_DTYPE_FLOAT32, {"N"});
+  g.input("tiny", PFRT_DTYPE_FLOAT32, {"N"});
+  g.node("Mul", {"x", "x"}, {"computed"});
+  g.node("Add", {"tiny", "tiny"}, {"read"});
+  g.node("Identity", {"tiny"}, {"moved"});
+  for (const char* name : {"computed", "read", "moved"}) g.output(name);
+  const auto env = make_env();
+  const auto model = make_model(env.get(), g);
+  constexpr int64_t count = 200'000;
+  const std::vector<Array> inputs{floats({count}, std::vector<float>(count, 1e-20f)),
+                                  floats({count}, std::vector<float>(count, 1e-39f))};
+  const auto all = [](const Array& a, float value) {
+    const std::vector<float> elements = a.as<float>();
+    return elements.size() == count &&
+           std::ranges::all_of(elements, [=](float v) { return v == value; });
+  };
+  const unsigned control = __builtin_ia32_stmxcsr();
+  for (const char* flush : {"false", "true"}) {
+    const auto options = make_options(
+        PFRT_OPTIONS_SESSION, {{"session.set_denormal_as_zero", flush}, {"num_threads", "4"}});
+    const auto session = make_session(env.get(), model.get(), options.get());
+    const bool kept = flush == std::string("false");
+    for (int i = 0; i < 10; ++i) {
+      const auto outputs = run(session.get(), inputs, RunDesc({.num_threads = 4}).get());
+      ASSERT_EQ(outputs.size(), 3u);
+      EXPECT_TRUE(all(outputs[0], kept ? 1e-20f * 1e-20f : 0.0f));
+      EXPECT_TRUE(all(outputs[1], kept ? 2 * 1e-39f : 0.0f));
+      EXPECT_TRUE(all(outputs[2], 1e-39f));
+    }
+  }
+  EXPECT_EQ(__builtin_ia32_stmxcsr() & ~0x3fu, control & ~0x3fu);
 }
 
 TEST(Threads, list_plugins_while_others_run) {

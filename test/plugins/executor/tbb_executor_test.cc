@@ -135,6 +135,22 @@ TEST(TbbResults, are_not_those_of_a_host_that_flushes_denormals) {
   __builtin_ia32_ldmxcsr(kPlain);
 }
 
+TEST(TbbResults, have_no_denormals_where_a_session_flushes_them) {
+  GraphBuilder g;
+  g.input("x", PFRT_DTYPE_FLOAT32, {"N"});
+  g.node("Mul", {"x", "x"}, {"y"});
+  g.output("y");
+  const Array x = floats({200'000}, std::vector<float>(200'000, 1e-20f));
+  const Array zeros = floats({200'000}, std::vector<float>(200'000, 0.0f));
+  const auto env = tbb_env();
+  const auto options = make_options(
+      PFRT_OPTIONS_SESSION, {{"session.set_denormal_as_zero", "true"}, {"num_threads", "4"}});
+  const auto session = make_session(env.get(), g, options.get());
+  in_arena(4, [&] {
+    for (int i = 0; i < 20; ++i) EXPECT_TRUE(same(run_wide(session.get(), {x}), {zeros}));
+  });
+}
+
 // ---- inside of a host's tasks ----
 
 class TbbHost : public testing::TestWithParam<int> {};

@@ -122,6 +122,18 @@ def test_configuration_entries():
     assert open_session(LINEAR, options).run(None, {"x": row(1, 1, 1)})[0].tolist() == [[19, 32]]
 
 
+@pytest.mark.parametrize("flush", ["0", "1"])
+def test_denormal_numbers_are_zero_on_demand(flush):
+    options = ort.SessionOptions()
+    options.add_session_config_entry("session.set_denormal_as_zero", flush)
+    assert options.get_session_config_entry("session.set_denormal_as_zero") == flush
+    session = open_session(ADD, options)
+    tiny = row(1e-39, 1e-39, 1)
+    result = session.run(None, {"a": tiny, "b": tiny})[0]
+    assert result[0, 2] == 2
+    assert np.count_nonzero(result[0, :2]) == (0 if flush == "1" else 2)
+
+
 def test_a_free_dimension_is_fixed_by_its_name():
     options = ort.SessionOptions()
     options.add_free_dimension_override_by_name("batch", 2)

@@ -319,6 +319,7 @@ def test_options_have_a_field_for_every_key():
         enable_mem_reuse=False, enable_mem_pattern=False, halve_batch=False, deterministic="batch",
         cache_dir="folder", tune_budget_s=7, tune_search="model", tune_iterations=7, tune_repeats=7,
         strict_dimension_names=True, assign="priority", node_precision=["a=bf16"], use_env_allocators=False,
+        set_denormal_as_zero=True,
         image_max_pixels=7, create_timeout_ms=7, device_reopen_ms=7)
     native = NativeOptions(abi.OPTIONS_SESSION)
     for key, value in options._pairs().items():

@@ -21,7 +21,8 @@ Assign = Literal["cost", "priority"]
 
 # The library's keys of options that have another name here.
 _KEYS = {"fallback": "session.fallback", "halve_batch": "session.halve_batch",
-         "use_env_allocators": "session.use_env_allocators", "image_max_pixels": "image.max_pixels",
+         "use_env_allocators": "session.use_env_allocators", "set_denormal_as_zero": "session.set_denormal_as_zero",
+         "image_max_pixels": "image.max_pixels",
          "device_reopen_ms": "session.device_reopen_ms"}
 # Attributes that are no options of the library's.
 _NOT_OPTIONS = ("extra", "extra_outputs", "samples", "sample_source", "progress", "logger")
@@ -91,6 +92,8 @@ class SessionOptions:
         that accepts it.
     node_precision: precision of single nodes, as "NAME=bf16", by the name of the node or of a value it makes.
     use_env_allocators: memory comes from the environment's allocator, where it has one.
+    set_denormal_as_zero: runs take denormal numbers, which many processors are slow with, for zero where they read and
+        compute them; numbers that are only moved stay as they are.
     image_max_pixels: larger images are refused by ImageDecoder; None = 67108864.
     create_timeout_ms: milliseconds after which making the session fails; 0 = never.
     device_reopen_ms: a device that is lost again within this time of being opened anew is given up; None = 60000.
@@ -115,7 +118,7 @@ class SessionOptions:
                  tune_search: Optional[TuneSearch] = None, tune_iterations: Optional[int] = None,
                  tune_repeats: Optional[int] = None, strict_dimension_names: bool = False,
                  assign: Assign = "cost", node_precision: Sequence[str] = (), use_env_allocators: bool = True,
-                 image_max_pixels: Optional[int] = None, create_timeout_ms: int = 0,
+                 set_denormal_as_zero: bool = False, image_max_pixels: Optional[int] = None, create_timeout_ms: int = 0,
                  device_reopen_ms: Optional[int] = None) -> None:
         self.device: str = device
         self.num_threads: int = num_threads
@@ -148,6 +151,7 @@ class SessionOptions:
         self.assign: Assign = assign
         self.node_precision: List[str] = _names("node_precision", node_precision)
         self.use_env_allocators: bool = use_env_allocators
+        self.set_denormal_as_zero: bool = set_denormal_as_zero
         self.image_max_pixels: Optional[int] = image_max_pixels
         self.create_timeout_ms: int = create_timeout_ms
         self.device_reopen_ms: Optional[int] = device_reopen_ms

@@ -97,7 +97,6 @@ CONFIG_NO_MEANING: Dict[str, Tuple[Tuple[str, ...], str]] = {
 }
 # Entries that would change results or files: the values that do not, and why others are refused.
 CONFIG_REFUSED: Dict[str, Tuple[Tuple[str, ...], str]] = {
-    "session.set_denormal_as_zero": (("0",), "denormal numbers are not flushed on demand"),
     "session.load_model_format": (("", "ONNX"), "models are read in ONNX's format and the library's own"),
     "session.save_model_format": (("", "ONNX"), "models are written in ONNX's format and the library's own"),
     "session.disable_cpu_ep_fallback": (("0",), "nodes that a provider leaves go to the CPU"),
