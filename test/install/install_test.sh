@@ -28,6 +28,23 @@ cmake --build "$work/consumer" >/dev/null
 expect "$work/consumer/run_c" "$model"
 expect "$work/consumer/run_cxx" "$model"
 
+# As a part of another project, where a program that links the library is all that is asked for, plug-ins are built too.
+mkdir "$work/app"
+cat >"$work/app/CMakeLists.txt" <<TEXT
+cmake_minimum_required(VERSION 3.25)
+project(app LANGUAGES C CXX)
+add_subdirectory($source pyflame_rt EXCLUDE_FROM_ALL)
+add_executable(app $source/test/install/consumer/run.cc)
+target_link_libraries(app PRIVATE pyflame_rt::cxx)
+TEXT
+cmake -S "$work/app" -B "$work/app/build" >/dev/null
+cmake --build "$work/app/build" -- -n >"$work/steps"
+for file in libpyflamert_c libpyflamert_provider_cpu libpyflamert_import_onnx libpyflamert_ops_text; do
+  grep -q "Linking.*$file\.so" "$work/steps" || { echo "FAILED: add_subdirectory does not build $file.so"; exit 1; }
+done
+if grep -q provider_null "$work/steps"; then echo "FAILED: add_subdirectory builds the skeleton of a provider"; exit 1; fi
+[ -z "$(find "$tree" -name '*provider_null*')" ] || { echo "FAILED: the skeleton of a provider is installed"; exit 1; }
+
 pc=$(dirname "$(find "$tree" -name pyflame_rt.pc)")
 # shellcheck disable=SC2046
 cc -std=c11 -Wall -Wextra -Wpedantic -Werror -Wno-missing-field-initializers -o "$work/by_pc" \
