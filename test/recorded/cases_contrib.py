@@ -402,7 +402,33 @@ def removed():
                    dict(zip(names, inputs)), ["y0"], opsets={"": 7})
 
 
+def texts_split():
+    """Texts as skl2onnx splits them, and in the operator's other ways."""
+    def texts(rows):
+        return np.array(rows, object)
+    line = ["one two", "three,four  five", "", "...", "Fluß naïve x", "a\nb ö", "日本語 1 22"]
+    pairs = [["aXbXXc", ""], ["aaYXbb", "X"], ["ab1c22d", "1,2;3"]]
+    for name, rows, attrs in (
+            ("words", line, dict(tokenexp="[a-zA-Z0-9_]+")),
+            ("words_of_columns", [[row] for row in line], dict(tokenexp="\\w\\w+")),
+            ("words_of_two_characters", line, dict(tokenexp="[^ ]+", mincharnum=2)),
+            ("marked", line, dict(tokenexp="[^ ]+", mark=1)),
+            ("marked_without_a_token", ["", "..."], dict(tokenexp="[a-z]+", mark=1)),
+            ("characters", line, dict(separators=[""])),
+            ("characters_by_a_dot", line, dict(tokenexp=".", mark=1)),
+            ("two_characters_each", line, dict(tokenexp="..", pad_value="")),
+            ("the_longest_match", ["aab", "abab"], dict(tokenexp="a|aa|aab")),
+            ("matches_of_nothing", ["abc", "bb"], dict(tokenexp="b*")),
+            ("a_separator", pairs, dict(separators=["X"])),
+            ("separators_in_turn", pairs, dict(separators=["X", "YX"], mincharnum=2)),
+            ("separators_in_the_other_turn", pairs, dict(separators=["YX", "X"])),
+            ("separators_of_numbers", pairs, dict(separators=["[0-9]+", "[,;]"])),
+            ("separators_of_nothing", pairs, dict(separators=["c*", "X"])),
+            ("separators_before_an_expression", pairs, dict(separators=["X"], tokenexp="a"))):
+        yield one("Tokenizer", name, [texts(rows)], **{"mark": 0, "mincharnum": 1, "pad_value": "#", **attrs})
+
+
 def cases():
-    for family in (fused, channels_last, elementwise_quantized, pools_quantized, products_quantized, lstm_quantized,
+    for family in (texts_split, fused, channels_last, elementwise_quantized, pools_quantized, products_quantized, lstm_quantized,
                    linear, moves, others, low_bits, spectra, removed):
         yield from family()

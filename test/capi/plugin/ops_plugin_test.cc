@@ -103,6 +103,63 @@ TEST(OpsPlugin, brings_all_its_operators_or_none) {
                       {"'ai.onnx.Relu'", "libpyflamert_ops_bad_name.so", "built-in"}));
 }
 
+// y = Tokenizer(x) of the project's own plug-in.
+GraphBuilder tokenizer_graph(const std::vector<Attr>& attrs, int64_t rank = 1) {
+  GraphBuilder g;
+  const std::vector<DimSpec> dims{"N", "C", "D"};
+  g.input("x", PFRT_DTYPE_STRING, {dims.begin(), dims.begin() + rank});
+  g.node("Tokenizer", {"x"}, {"y"}, attrs, "split", "com.microsoft");
+  g.output("y");
+  g.opset(1, "com.microsoft");
+  return g;
+}
+
+TEST(Tokenizer, names_the_attribute_that_is_wrong) {
+  const Attr mark = Attr::of_int("mark", 0), least = Attr::of_int("mincharnum", 1),
+             pad = Attr::of_string("pad_value", "#"), words = Attr::of_string("tokenexp", "[a-z]+");
+  const auto env = make_env();
+  EXPECT_TRUE(ok(try_session(env.get(), tokenizer_graph({mark, least, pad, words}))));
+  const struct {
+    std::vector<Attr> attrs;
+    const char* says;
+  } all[] = {
+      {{least, pad, words}, "'mark' is absent"},
+      {{mark, pad, words}, "'mincharnum' is absent"},
+      {{mark, least, words}, "'pad_value' is absent"},
+      {{mark, least, pad}, "neither 'separators' nor 'tokenexp'"},
+      {{mark, Attr::of_int("mincharnum", 0), pad, words}, "'mincharnum' is 0"},
+      {{mark, Attr::of_int("mincharnum", 2), pad, Attr::of_string("tokenexp", ".")}, "characters"},
+      {{mark, least, pad, Attr::of_string("tokenexp", "(?i)b|[")}, "'(?i)b|['"},
+  };
+  for (const auto& bad : all)
+    EXPECT_TRUE(fails(try_session(env.get(), tokenizer_graph(bad.attrs)), PFRT_CODE_INVALID_MODEL,
+                      {"Tokenizer 'split'", bad.says}));
+  EXPECT_TRUE(fails(try_session(env.get(), tokenizer_graph({mark, least, pad, words}, 3)),
+                    PFRT_CODE_SHAPE_MISMATCH, {"Tokenizer 'split'", "[C] or [N, C]"}));
+}
+
+TEST(Tokenizer, splits_many_texts_and_names_one_that_is_no_text) {
+  const auto env = make_env();
+  const auto session = make_session(
+      env.get(),
+      tokenizer_graph({Attr::of_int("mark", 0), Attr::of_int("mincharnum", 1),
+                       Attr::of_string("pad_value", "#"), Attr::of_string("tokenexp", "[0-9]+")}));
+  std::vector<std::string> texts;
+  for (int i = 0; i < 1000; ++i) texts.push_back(i % 3 == 0 ? "-" : std::to_string(i) + " x 7");
+  Handle<pfrt_value> x = texts_value({1000}, texts), y;
+  ASSERT_TRUE(ok(try_run_values(session.get(), {x.get()}, &y)));
+  const std::vector<std::string> tokens = texts_of(y.get());
+  ASSERT_EQ(tokens.size(), 2000u);
+  for (size_t i = 0; i < 1000; ++i) {
+    EXPECT_EQ(tokens[2 * i], i % 3 == 0 ? "#" : std::to_string(i));
+    EXPECT_EQ(tokens[2 * i + 1], i % 3 == 0 ? "#" : "7");
+  }
+  texts[700] = "7 \xff";
+  x = texts_value({1000}, texts);
+  EXPECT_TRUE(fails(try_run_values(session.get(), {x.get()}, &y), PFRT_CODE_INVALID_ARGUMENT,
+                    {"Tokenizer 'split'", "text 700", "UTF-8"}));
+}
+
 GraphBuilder tag_graph(pfrt_dtype dtype, int64_t opset) {
   GraphBuilder g;
   g.input("x", dtype, {1});

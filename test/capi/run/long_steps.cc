@@ -388,6 +388,12 @@ void add_texts(std::vector<LongStep>& all) {
   const LongAttr pattern = text("pattern", "(a|b|[c-z ])*(x|y)*[a-z]+ .*(a|b)*q?");
   all.push_back({"RegexFullMatch", "", "", {words({kTexts})}, {pattern}});
   all.push_back({"RegexFullMatch", "long texts", "", {pages({800})}, {pattern}});
+  all.push_back({"Tokenizer",
+                 "",
+                 "com.microsoft",
+                 {words({kTexts})},
+                 {integer("mark", 0), integer("mincharnum", 1), text("pad_value", "#"),
+                  text("tokenexp", "[a-z]+")}});
   all.push_back({"TfIdfVectorizer",
                  "many columns",
                  "",
