@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Builds the sample of one language as samples/README.md says, with the library of a build folder: it prints the numbers
-# that the C++ sample prints, and says what is wrong when a file or the library is. Arguments: c, rust, java, go or
-# python; the build folder.
+# that the C++ sample prints, and says what is wrong when a file or the library is. For Rust, Java and Go the package in
+# capi is built first, its tests are run, and so is the program on its page. Arguments: c, rust, java, go or python; the
+# build folder.
 set -euo pipefail
 language=$1
 build=$(realpath "$2")
@@ -18,6 +19,11 @@ need() {
   exit 77
 }
 
+# page LANGUAGE: the program on the page of the language's package.
+page() {
+  sed -n "/^\`\`\`$1\$/,/^\`\`\`\$/{/^\`\`\`/d;p}" "capi/$1/README.md"
+}
+
 case $language in
   c)
     need cc
@@ -26,23 +32,45 @@ case $language in
     ;;
   rust)
     need rustc
-    rustc --edition 2021 -D warnings -o "$work/digits" samples/rust/digits.rs
+    rust() { rustc --edition 2021 -D warnings "$@"; }
+    rust --crate-type rlib --crate-name pyflame_rt -o "$work/libpyflame_rt.rlib" capi/rust/src/lib.rs
+    user() { rust --extern pyflame_rt="$work/libpyflame_rt.rlib" "$@"; }
+    user -o "$work/digits" samples/rust/digits.rs
+    page rust >"$work/first.rs"
+    user -o "$work/first" "$work/first.rs"
+    rust --test -o "$work/layout_test" capi/rust/src/lib.rs
+    user --test -o "$work/session_test" capi/rust/tests/session.rs
     sample=("$work/digits")
+    first=("$work/first")
+    test_package() { "$work/layout_test" && "$work/session_test"; }
     ;;
   java)
     need javac
     jna=/usr/share/java/jna.jar
     [ -e $jna ] || { echo "$jna is not here"; exit 77; }
-    javac --release 17 -Xlint:all,-serial -Werror -cp $jna -d "$work" samples/java/Digits.java
-    sample=(java -cp "$jna:$work" Digits)
+    java() { command java -cp "$jna:$work" "$@"; }
+    compile() { javac --release 17 -Xlint:all -Werror -cp "$jna:$work" -d "$work" "$@"; }
+    page java >"$work/First.java"
+    compile capi/java/src/main/java/pyflamert/*.java
+    compile samples/java/Digits.java "$work/First.java" capi/java/src/test/java/pyflamert/*.java
+    sample=(java Digits)
+    first=(java First)
+    test_package() { java pyflamert.PackageTest; }
     ;;
   go)
     need go
-    unformatted=$(gofmt -l samples/go)
+    unformatted=$(gofmt -l capi/go samples/go)
     [ -z "$unformatted" ] || { echo "FAILED: gofmt would change $unformatted"; exit 1; }
-    GOCACHE=$work/cache GOFLAGS=-mod=mod GOPROXY=off CGO_ENABLED=1 CGO_CFLAGS="-I$PWD/include" CGO_LDFLAGS="-L$build/lib" \
-      go build -o "$work/digits" samples/go/digits.go
+    export GOCACHE=$work/cache GOPATH=$work/go GOFLAGS=-mod=readonly GOPROXY=off GOTOOLCHAIN=local GOWORK=off CGO_ENABLED=1
+    mkdir "$work/first_program"
+    page go >"$work/first_program/main.go"
+    sed "s|\.\./\.\.|$PWD|" samples/go/go.mod >"$work/first_program/go.mod"
+    (cd capi/go && go vet . && go test -c -o "$work/package_test" .)
+    (cd samples/go && go vet . && go build -o "$work/digits" .)
+    (cd "$work/first_program" && go build -o "$work/first" .)
     sample=("$work/digits")
+    first=("$work/first")
+    test_package() { (cd capi/go && "$work/package_test"); }
     ;;
   python)
     /usr/bin/python3 -c 'import numpy' 2>/dev/null || { echo "needs NumPy: python3-numpy"; exit 77; }
@@ -103,12 +131,18 @@ case $language in
     PYFLAME_RT_LIBRARY=$library/libpyflamert_c.so prints $digits ""
     PYFLAME_RT_LIBRARY=$work/none/missing.so fails $digits "$library" "missing.so"
     ;;
-  rust | java)  # these know the tables without the headers, and look for the library themselves
+  rust | java | go)  # so do theirs, which look at the tables' sizes
     cc -shared -fPIC -Iinclude -DSHORT_TABLES test/samples/strange_library.c -o "$work/short/libpyflamert_c.so"
     fails $digits "$work/short" "table 'status' has 16 bytes"
     PYFLAME_RT_LIBRARY=$library/libpyflamert_c.so prints $digits ""
-    PYFLAME_RT_LIBRARY=$work/none/missing.so fails $digits "$library" "missing.so"
+    PYFLAME_RT_LIBRARY=$work/none/missing.so fails $digits "$library" "PYFLAME_RT_LIBRARY names '$work/none/missing.so'"
     PYFLAME_RT_LIBRARY=libm.so.6 fails $digits "$library" "pfrt_get_api"
+    fails $digits "$work/none" "neither '$work/native/libpyflamert_c.so' nor '$work/libpyflamert_c.so'"
+    PYFLAME_RT_LIBRARY=$library/libpyflamert_c.so "${first[@]}" >"$work/printed"
+    grep -q '[[]0\.003672' "$work/printed" || { echo "FAILED: the program on the package's page printed"; cat "$work/printed"; exit 1; }
+    PYFLAME_RT_LIBRARY=$library/libpyflamert_c.so test_package
+    cp -rL "$library" "$work/native"
+    prints $digits ""  # by the library beside the program
     ;;
 esac
 echo "$language prints what C++ prints"
