@@ -11,7 +11,8 @@ A page is followed from its top, in a tree where the runtime is installed in bui
 - `cpp` without a file's name is the body of main in a program that includes <pyflame_rt/pyflame_rt.hpp> and uses the
   namespace, `c` that of one that includes <pyflame_rt/pyflame_rt.h>; it is compiled and run.
 - `text` is what the block before it prints; a line `...` in it stands for any lines.
-- `js` is run by test/node/package.sh, which has the package's dependencies.
+- `js` is run by test/node/package.sh, which has the package's dependencies; `rust`, `go` and `java` are by
+  test/samples/sample.sh.
 
 A comment <!-- not followed: why --> exempts the next block. Any other language is an error, and so are paths in
 `backticks` and links that lead nowhere.
@@ -163,6 +164,8 @@ class Follower:
             self.run_python(block.text)
         elif block.language == "js":
             return "left to test/node/package.sh"
+        elif block.language in ("rust", "go", "java"):
+            return "left to test/samples/sample.sh"
         else:
             raise Fault(f"language '{block.language}' is not one that is followed; see test/docs/pages.py")
         return "saved and run" if named else "run"

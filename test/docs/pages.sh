@@ -29,6 +29,7 @@ cat >"$work/samples/quickstart.sh" <<DONE
 DONE
 cd "$source"
 /usr/bin/python3 test/docs/pages.py --tree "$work" README.md samples/README.md include/pyflame_rt/README.md \
-  bench/README.md capi/node/README.md capi/python/README.md core/pass/rules/REWRITES.md providers/cpu/README.md test/README.md \
+  bench/README.md capi/go/README.md capi/java/README.md capi/node/README.md capi/python/README.md capi/rust/README.md \
+  core/pass/rules/REWRITES.md providers/cpu/README.md test/README.md \
   samples/digits/README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs/architecture.md docs/coming_from.md \
   docs/environment_variables.md
