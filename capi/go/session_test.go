@@ -35,6 +35,19 @@ func identity(elementType ElementType, dims []byte) []byte {
 	return message(integer(1, 8), field(7, graph), field(8, integer(2, 17)))
 }
 
+// withSequenceAndDefault is a model of a sequence y = [x] and a tensor z = x + c, where c is 2 unless it is given.
+func withSequenceAndDefault() []byte {
+	tensor := integer(1, byte(Float32))
+	value := func(name string, kind []byte) []byte { return message(field(1, []byte(name)), field(2, kind)) }
+	sequence := message(field(1, []byte("x")), field(2, []byte("y")), field(4, []byte("SequenceConstruct")))
+	sum := message(field(1, []byte("x")), field(1, []byte("c")), field(2, []byte("z")), field(4, []byte("Add")))
+	two := message(integer(2, byte(Float32)), field(8, []byte("c")), field(9, []byte{0, 0, 0, 0x40}))
+	graph := message(field(1, sequence), field(1, sum), field(2, []byte("g")), field(5, two),
+		field(11, value("x", field(1, tensor))), field(11, value("c", field(1, tensor))),
+		field(12, value("y", field(4, field(1, field(1, tensor))))), field(12, value("z", field(1, tensor))))
+	return message(integer(1, 8), field(7, graph), field(8, integer(2, 17)))
+}
+
 // anyLength is the shape of one dimension n.
 var anyLength = field(1, field(2, []byte("n")))
 
@@ -240,6 +253,35 @@ func TestClosingWaitsForNobodyAndHarmsNoRun(t *testing.T) {
 	}()
 	session.Close()
 	failed(t, <-ended, InvalidArgument, "has been closed")
+}
+
+func TestInputsMayHaveDefaultsAndOutputsBeLeftOut(t *testing.T) {
+	session, err := LoadBytes(withSequenceAndDefault(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	if in := session.Inputs(); in[0].Name != "x" || in[0].Optional || in[0].Shape != nil || !in[1].Optional {
+		t.Error(in)
+	}
+	if kind := session.Outputs()[0].Kind; kind != KindSequence {
+		t.Error(kind)
+	}
+	x, c := Tensor{[]int64{2}, []float32{1, 2}}, Tensor{nil, []float32{10}}
+	_, err = session.Run(context.Background(), map[string]Tensor{"x": x}, nil)
+	failed(t, err, Unsupported, "'y' is of kind sequence", "RunOptions.Outputs")
+	for _, try := range []struct {
+		inputs map[string]Tensor
+		z      []float32
+	}{
+		{map[string]Tensor{"x": x}, []float32{3, 4}},
+		{map[string]Tensor{"x": x, "c": c}, []float32{11, 12}},
+	} {
+		outputs, err := session.Run(context.Background(), try.inputs, &RunOptions{Outputs: []string{"z"}})
+		if err != nil || len(outputs) != 1 || !reflect.DeepEqual(outputs["z"].Data, try.z) {
+			t.Error(outputs, err)
+		}
+	}
 }
 
 func TestRunsAreToldWhatToDo(t *testing.T) {

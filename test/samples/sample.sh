@@ -19,6 +19,13 @@ need() {
   exit 77
 }
 
+# versioned FILE TEXT: the package's file has TEXT with the project's version in place of VERSION.
+versioned() {
+  local version
+  version=$(sed -n 's/^project(pyflame_rt VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
+  grep -qF "${2/VERSION/$version}" "$1" || { echo "FAILED: the version in $1 is not the project's, $version"; exit 1; }
+}
+
 # page LANGUAGE: the program on the page of the language's package.
 page() {
   sed -n "/^\`\`\`$1\$/,/^\`\`\`\$/{/^\`\`\`/d;p}" "capi/$1/README.md"
@@ -32,6 +39,7 @@ case $language in
     ;;
   rust)
     need rustc
+    versioned capi/rust/Cargo.toml 'version = "VERSION"'
     rust() { rustc --edition 2021 -D warnings "$@"; }
     rust --crate-type rlib --crate-name pyflame_rt -o "$work/libpyflame_rt.rlib" capi/rust/src/lib.rs
     user() { rust --extern pyflame_rt="$work/libpyflame_rt.rlib" "$@"; }
@@ -42,7 +50,13 @@ case $language in
     user --test -o "$work/session_test" capi/rust/tests/session.rs
     sample=("$work/digits")
     first=("$work/first")
-    test_package() { "$work/layout_test" && "$work/session_test"; }
+    test_package() {
+      "$work/layout_test"
+      "$work/session_test"
+      # A cargo of the same system as rustc understands it.
+      [ ! -x "$(dirname "$(command -v rustc)")/cargo" ] ||
+        (cd capi/rust && CARGO_TARGET_DIR=$work/target cargo test --locked --quiet)
+    }
     ;;
   java)
     need javac
@@ -50,6 +64,7 @@ case $language in
     [ -e $jna ] || { echo "$jna is not here"; exit 77; }
     java() { command java -cp "$jna:$work" "$@"; }
     compile() { javac --release 17 -Xlint:all -Werror -cp "$jna:$work" -d "$work" "$@"; }
+    versioned capi/java/pom.xml "<version>VERSION</version>"
     page java >"$work/First.java"
     compile capi/java/src/main/java/pyflamert/*.java
     compile samples/java/Digits.java "$work/First.java" capi/java/src/test/java/pyflamert/*.java

@@ -33,6 +33,20 @@ fn identity(element_type: ElementType, dims: &[u8]) -> Vec<u8> {
     [integer(1, 8), field(7, &graph), field(8, &integer(2, 17))].concat()
 }
 
+/// A model of a sequence y = [x] and a tensor z = x + c, where c is 2 unless it is given.
+fn with_sequence_and_default() -> Vec<u8> {
+    let tensor = integer(1, ElementType::Float32 as u8);
+    let value = |name: &[u8], kind: &[u8]| [field(1, name), field(2, kind)].concat();
+    let sequence = [field(1, b"x"), field(2, b"y"), field(4, b"SequenceConstruct")].concat();
+    let sum = [field(1, b"x"), field(1, b"c"), field(2, b"z"), field(4, b"Add")].concat();
+    let two = [integer(2, ElementType::Float32 as u8), field(8, b"c"), field(9, &2.0f32.to_le_bytes())].concat();
+    let inputs = [field(11, &value(b"x", &field(1, &tensor))), field(11, &value(b"c", &field(1, &tensor)))].concat();
+    let y = value(b"y", &field(4, &field(1, &field(1, &tensor))));
+    let outputs = [field(12, &y), field(12, &value(b"z", &field(1, &tensor)))].concat();
+    let graph = [field(1, &sequence), field(1, &sum), field(2, b"g"), field(5, &two), inputs, outputs].concat();
+    [integer(1, 8), field(7, &graph), field(8, &integer(2, 17))].concat()
+}
+
 /// The dimension n of any size.
 fn any_length() -> Vec<u8> {
     field(1, &field(2, b"n"))
@@ -169,6 +183,21 @@ fn wrong_names_shapes_types_and_files_are_errors() {
     failed(Session::load(&model, &[("num_thread", "1")]), Code::InvalidArgument, &["num_thread", "num_threads"]);
     failed(Session::load(&model, &[("num_threads", "many")]), Code::InvalidArgument, &["num_threads", "many"]);
     assert_eq!(session.run(&[("image", &image)]).unwrap()["probabilities"].shape(), [1, 10]);
+}
+
+#[test]
+fn inputs_may_have_defaults_and_outputs_be_left_out() {
+    let session = Session::from_bytes(&with_sequence_and_default(), &[]).unwrap();
+    let inputs: Vec<_> = session.inputs().iter().map(|input| (input.name.as_str(), input.optional)).collect();
+    assert_eq!(inputs, [("x", false), ("c", true)]);
+    assert_eq!(session.inputs()[0].shape, None);
+    assert_eq!(session.outputs()[0].kind, ValueKind::Sequence);
+    let (x, c) = (Tensor::new(&[2], vec![1.0f32, 2.0]).unwrap(), Tensor::new(&[], vec![10.0f32]).unwrap());
+    failed(session.run(&[("x", &x)]), Code::Unsupported, &["'y' is a sequence", "RunOptions::outputs"]);
+    let z = RunOptions { outputs: vec!["z".to_string()], ..RunOptions::default() };
+    assert_eq!(session.run_with(&[("x", &x)], &z).unwrap()["z"].data::<f32>().unwrap(), [3.0, 4.0]);
+    let outputs = session.run_with(&[("c", &c), ("x", &x)], &z).unwrap();
+    assert_eq!((outputs.len(), outputs["z"].data::<f32>().unwrap()), (1, &[11.0, 12.0][..]));
 }
 
 #[test]

@@ -70,14 +70,14 @@ final class LayoutTest {
     static void numbersAreThoseOfTheHeader() throws Exception {
         List<String> assertions = new ArrayList<>();
         for (Code code : Code.values()) {
-            assertions.add(equal("PFRT_CODE_" + code, code.ordinal()));
+            assertions.add(equal("PFRT_CODE_%s".formatted(code), code.ordinal()));
         }
         for (ElementType type : ElementType.values()) {
-            assertions.add(equal("PFRT_DTYPE_" + type, type.number));
+            assertions.add(equal("PFRT_DTYPE_%s".formatted(type), type.number));
             PackageTest.check(ElementType.of(type.number) == type, type + " has another number than its place");
         }
         for (ValueInfo.Kind kind : ValueInfo.Kind.values()) {
-            assertions.add(equal("PFRT_VALUE_" + kind, kind.ordinal()));
+            assertions.add(equal("PFRT_VALUE_%s".formatted(kind), kind.ordinal()));
         }
         assertions.add(equal("PFRT_MAKE_ABI(PFRT_ABI_MAJOR, 0)", Abi.VERSION));
         assertions.add(equal("PFRT_OPTIONS_SESSION", Abi.OPTIONS_SESSION));

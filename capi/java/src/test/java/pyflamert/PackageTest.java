@@ -9,9 +9,12 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
 import java.util.concurrent.CountDownLatch;
 
 /**
@@ -91,6 +94,19 @@ public final class PackageTest {
         byte[] node = bytes(field(1, "x"), field(2, "y"), field(4, "Identity"));
         byte[] graph = bytes(field(1, node), field(2, "g"), field(11, field(1, "x"), tensor),
                 field(12, field(1, "y"), tensor));
+        return bytes(1 << 3, 8, field(7, graph), field(8, 2 << 3, 17));
+    }
+
+    /** A model of a sequence y = [x] and a tensor z = x + c, where c is 2 unless it is given. */
+    private static byte[] withSequenceAndDefault() {
+        byte[] tensor = bytes(1 << 3, ElementType.FLOAT32.number);
+        byte[] sequence = bytes(field(1, "x"), field(2, "y"), field(4, "SequenceConstruct"));
+        byte[] sum = bytes(field(1, "x"), field(1, "c"), field(2, "z"), field(4, "Add"));
+        byte[] two = bytes(2 << 3, ElementType.FLOAT32.number, field(8, "c"), field(9, 0, 0, 0, 0x40));
+        byte[] graph = bytes(field(1, sequence), field(1, sum), field(2, "g"), field(5, two),
+                field(11, field(1, "x"), field(2, field(1, tensor))), field(11, field(1, "c"), field(2, field(1, tensor))),
+                field(12, field(1, "y"), field(2, field(4, field(1, field(1, tensor))))),
+                field(12, field(1, "z"), field(2, field(1, tensor))));
         return bytes(1 << 3, 8, field(7, graph), field(8, 2 << 3, 17));
     }
 
@@ -232,7 +248,7 @@ public final class PackageTest {
             Tensor doubles = Tensor.of(new double[64], 1, 1, 8, 8);
             fails(Code.INPUT, () -> session.run(Map.of("picture", image)), "picture", "image");
             fails(Code.INPUT, () -> session.run(Map.of()), "image");
-            fails(Code.INPUT, () -> session.run(java.util.Collections.singletonMap("image", null)), "'image' is null");
+            fails(Code.INPUT, () -> session.run(Collections.singletonMap("image", null)), "'image' is null");
             fails(Code.SHAPE_MISMATCH, () -> session.run(Map.of("image", flat)), "image", "64");
             fails(Code.DTYPE_MISMATCH, () -> session.run(Map.of("image", doubles)), "image", "float32", "float64");
             fails(Code.INPUT, () -> session.run(image(), new RunOptions().outputs("classes")), "classes",
@@ -269,10 +285,26 @@ public final class PackageTest {
         fails(Code.INVALID_ARGUMENT, () -> {
             try {
                 runs.join();
-            } catch (java.util.concurrent.CompletionException error) {
+            } catch (CompletionException error) {
                 throw (Exception) error.getCause();
             }
         }, "has been closed");
+    }
+
+    private static void inputsMayHaveDefaultsAndOutputsBeLeftOut() throws Exception {
+        try (Session session = Session.load(withSequenceAndDefault(), Map.of())) {
+            same(session.inputs().stream().map(ValueInfo::name).toList(), List.of("x", "c"));
+            same(session.inputs().stream().map(ValueInfo::optional).toList(), List.of(false, true));
+            same(session.inputs().get(0).shape(), null);
+            same(session.outputs().get(0).kind(), ValueInfo.Kind.SEQUENCE);
+            Tensor x = Tensor.of(new float[] {1, 2}, 2);
+            Tensor c = Tensor.of(new float[] {10});
+            fails(Code.UNSUPPORTED, () -> session.run(Map.of("x", x)), "'y' is of kind SEQUENCE", "RunOptions.outputs");
+            RunOptions z = new RunOptions().outputs("z");
+            same(session.run(Map.of("x", x), z).get("z").floats(), new float[] {3, 4});
+            same(session.run(Map.of("x", x, "c", c), z).get("z").floats(), new float[] {11, 12});
+            same(session.run(Map.of("x", x), z).keySet(), Set.of("z"));
+        }
     }
 
     private static void runsAreToldWhatToDo() throws Exception {
@@ -327,6 +359,8 @@ public final class PackageTest {
             new Named("wrongNamesShapesTypesAndFilesAreErrors", PackageTest::wrongNamesShapesTypesAndFilesAreErrors),
             new Named("aClosedSessionIsAnError", PackageTest::aClosedSessionIsAnError),
             new Named("closingHarmsNoRun", PackageTest::closingHarmsNoRun),
+            new Named("inputsMayHaveDefaultsAndOutputsBeLeftOut",
+                    PackageTest::inputsMayHaveDefaultsAndOutputsBeLeftOut),
             new Named("runsAreToldWhatToDo", PackageTest::runsAreToldWhatToDo),
             new Named("manySessionsOpenAndClose", PackageTest::manySessionsOpenAndClose),
             new Named("aLibraryThatIsNotThereIsAnError", PackageTest::aLibraryThatIsNotThereIsAnError));
