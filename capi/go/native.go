@@ -406,6 +406,7 @@ func first[T any](elements []T) *T {
 
 // newValue returns a copy of the tensor, which stays until free.
 func (c *call) newValue(name string, tensor Tensor) (value *C.pfrt_value, err error) {
+	tensor.Shape = append([]int64(nil), tensor.Shape...) // what is checked is what C reads
 	elementType, err := tensor.describe(name)
 	if err != nil {
 		return nil, err

@@ -154,7 +154,8 @@ case $language in
     PYFLAME_RT_LIBRARY=libm.so.6 fails $digits "$library" "pfrt_get_api"
     fails $digits "$work/none" "neither '$work/native/libpyflamert_c.so' nor '$work/libpyflamert_c.so'"
     PYFLAME_RT_LIBRARY=$library/libpyflamert_c.so "${first[@]}" >"$work/printed"
-    grep -q '[[]0\.003672' "$work/printed" || { echo "FAILED: the program on the package's page printed"; cat "$work/printed"; exit 1; }
+    grep -q '[[]0\.003672' "$work/printed" ||
+      { echo "FAILED: the program on the package's page printed"; cat "$work/printed"; exit 1; }
     PYFLAME_RT_LIBRARY=$library/libpyflamert_c.so test_package
     cp -rL "$library" "$work/native"
     prints $digits ""  # by the library beside the program

@@ -15,6 +15,7 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.Collectors;
 
 /** The C library: it is found, opened and checked at the first use, and stays until the process ends. */
 final class Library {
@@ -125,8 +126,8 @@ final class Library {
             api = file.getFunction("pfrt_get_api").invokePointer(new Object[] {Abi.VERSION, info});
         } catch (UnsatisfiedLinkError error) {
             throw new PyFlameRTException(Code.NOT_FOUND, "opening the library: " + found.why + ": "
-                    + error.getMessage().lines().findFirst().orElse("") + "; set PYFLAME_RT_LIBRARY to the path of " + FILE
-                    + ", or put its folder on the loader's path");
+                    + error.getMessage().lines().limit(2).collect(Collectors.joining(" ")) // JNA's and the loader's
+                    + "; set PYFLAME_RT_LIBRARY to the path of " + FILE + ", or put its folder on the loader's path");
         }
         if (api == null) {
             throw new PyFlameRTException(Code.UNSUPPORTED,
