@@ -4,185 +4,102 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <map>
 #include <pyflame_rt/measure.hpp>
-#include <string_view>
 
+#include "cxxapi/cli/page/kernel_families.h"
 #include "cxxapi/cli/page/markup.h"
+#include "cxxapi/cli/page/profile_assets.h"
+#include "cxxapi/cli/page/trace.h"
 #include "cxxapi/cli/print/json.h"
 
 namespace cli {
 namespace {
 
-constexpr char kProfileStyle[] = R"css(
-:root { color-scheme: light dark; --ink: #1b1f24; --paper: #fff; --faint: #57606a; --rule: #d0d7de;
-  --a: #2f7ed8; --b: #e67700; --c: #2b8a3e; --d: #9c36b5; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --paper: #0d1117; --faint: #9aa4ae;
-  --rule: #30363d; --a: #4c9aff; --b: #ff922b; --c: #51cf66; --d: #da77f2; } }
-* { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 76rem; padding: 0 1rem 2rem; color: var(--ink);
-  background: var(--paper); font: 14px/1.45 system-ui, sans-serif; }
-h1 { font-size: 1.2rem; overflow-wrap: anywhere; } h2 { font-size: 1rem; margin: 1.4rem 0 .3rem; }
-p { margin: .3rem 0; color: var(--faint); }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; font-size: 12px; min-width: 34rem; width: 100%; }
-th, td { text-align: left; padding: .15rem .8rem .15rem 0; border-bottom: 1px solid var(--rule);
-  vertical-align: top; overflow-wrap: anywhere; }
-td { font-family: ui-monospace, monospace; } td.n, th.n { text-align: right; white-space: nowrap; }
-th button { all: unset; cursor: pointer; font-weight: 600; } th button:focus-visible { outline: 2px solid var(--a); }
-.bar { display: inline-block; height: .7em; min-width: 1px; background: var(--a); border-radius: 2px; }
-.lane { position: relative; height: 1.5rem; border-bottom: 1px solid var(--rule); min-width: 34rem; }
-.lane i { position: absolute; top: .15rem; bottom: .15rem; min-width: 1px; background: var(--a);
-  border: 1px solid var(--paper); border-radius: 2px; }
-.lane i.Loop { background: var(--b); } .lane i.Session { background: var(--d); }
-.lane span { position: relative; font-size: 11px; color: var(--faint); pointer-events: none; }
-svg { display: block; width: 100%; height: 9rem; border-bottom: 1px solid var(--rule); }
-svg path { fill: none; stroke: var(--c); stroke-width: 1.5; vector-effect: non-scaling-stroke; }
-svg path.results { stroke: var(--b); }
-)css";
+constexpr size_t kName = 200;  // characters of a name that a page shows
 
-// Names from the model are set as text, never as markup.
-constexpr char kProfileScript[] = R"js(
-'use strict';
-const read = id => JSON.parse(document.getElementById(id).textContent);
-const trace = read('trace'), roof = read('roof'), events = trace.traceEvents;
-const $ = id => document.getElementById(id);
-const put = (parent, tag, text, style) => {
-  const made = document.createElement(tag);
-  if (text !== undefined) made.textContent = text;
-  if (style) Object.assign(made.style, style);
-  parent.appendChild(made);
-  return made;
-};
-const us = t => t >= 1e6 ? (t / 1e6).toFixed(2) + ' s' : t >= 1e3 ? (t / 1e3).toFixed(2) + ' ms' : t.toFixed(2) + ' us';
-const size = b => b >= 1 << 20 ? (b / (1 << 20)).toFixed(1) + ' MiB' : b >= 1024 ? (b / 1024).toFixed(1) + ' KiB' : b + ' B';
-const spans = events.filter(e => e.ph === 'X');
-const runs = spans.filter(e => e.name === 'model_run');
-const kept = runs.filter(e => e.args.tag === 'profiled');
-const steps = new Map();
-const warm = new Set(runs.filter(e => !kept.includes(e)).map(e => e.args.run));
-for (const e of spans) {
-  if (e.cat !== 'Node' || warm.has(e.args.run)) continue;
-  const key = [e.name, e.args.kernel].join('\n');
-  const s = steps.get(key) || {name: e.name.replace(/_kernel_time$/, ''), ...e.args, n: 0, dur: 0};
-  s.n += 1; s.dur += e.dur;
-  steps.set(key, s);
-}
-const least = s => {
-  const level = roof.levels.find(l => s.bytes <= l.bytes) || roof.levels[roof.levels.length - 1];
-  return Math.max(roof.gflops > 0 ? s.flops / roof.gflops / 1e3 : 0,
-                  level && level.gbytes > 0 ? s.bytes / level.gbytes / 1e3 : 0);
-};
-const rows = [...steps.values()].map(s => {
-  const mean = s.dur / s.n, at_least = least(s);
-  return {...s, mean, share: at_least > 0 && mean > 0 ? 100 * at_least / mean : null};
-});
-const total = rows.reduce((sum, r) => sum + r.dur, 0) || 1;
-const columns = [
-  ['step', r => r.name], ['operators', r => r.op_name], ['kernel', r => r.kernel], ['provider', r => r.provider],
-  ['mean', r => r.mean, us], ['of all', r => r.dur, v => (100 * v / total).toFixed(1) + ' %'],
-  ['GFLOP/s', r => r.flops / r.mean / 1e3, v => v.toFixed(2)], ['GB/s', r => r.bytes / r.mean / 1e3, v => v.toFixed(2)],
-  ['of roofline', r => r.share === null ? -1 : r.share, v => v < 0 ? '-' : v.toFixed(0) + ' %']];
-let sorted = 5, down = true;
-const draw = () => {
-  const table = $('steps');
-  table.textContent = '';
-  const head = put(put(table, 'thead'), 'tr');
-  columns.forEach(([name, , text], i) => {
-    const cell = put(head, 'th');
-    if (text) cell.className = 'n';
-    if (i === sorted) cell.setAttribute('aria-sort', down ? 'descending' : 'ascending');
-    put(cell, 'button', name + (i === sorted ? (down ? ' ↓' : ' ↑') : '')).onclick = () => {
-      down = i === sorted ? !down : !!text;
-      sorted = i;
-      draw();
-    };
-  });
-  const value = columns[sorted][1], most = Math.max(...rows.map(r => r.dur), 1e-9), body = put(table, 'tbody');
-  rows.sort((a, b) => (value(a) < value(b) ? -1 : value(a) > value(b) ? 1 : 0) * (down ? -1 : 1));
-  for (const r of rows) {
-    const line = put(body, 'tr');
-    columns.forEach(([, get, text], i) => {
-      const cell = put(line, 'td', text ? text(get(r)) : get(r));
-      if (text) cell.className = 'n';
-      if (i === 0) {
-        put(cell, 'br');
-        put(cell, 'span', undefined, {width: 12 * r.dur / most + 'rem'}).className = 'bar';
-      }
-    });
+// Texts that many steps share, each written once.
+class Texts {
+ public:
+  size_t number(const std::string& text) {
+    const auto [at, added] = numbers_.emplace(text, all_.size());
+    if (added) all_.push_back(clean(text, kName));
+    return at->second;
   }
-};
-draw();
+  const std::vector<std::string>& all() const { return all_; }
 
-const lanes = (parent, list) => {
-  if (!list.length) return put(parent, 'p', 'nothing was recorded');
-  const from = Math.min(...list.map(e => e.ts)), to = Math.max(...list.map(e => e.ts + e.dur));
-  const by = new Map();
-  for (const e of list) {  // those that overlap go on a line of their own
-    const of = by.get(e.tid) || [];
-    let depth = 0;
-    while (of[depth] && of[depth].some(o => o.ts < e.ts + e.dur && e.ts < o.ts + o.dur)) ++depth;
-    (of[depth] = of[depth] || []).push(e);
-    by.set(e.tid, of);
-  }
-  for (const [tid, depths] of by) depths.forEach((depth, d) => {
-    const lane = put(parent, 'div');
-    lane.className = 'lane';
-    for (const e of depth) {
-      const box = put(lane, 'i', undefined, {left: 100 * (e.ts - from) / (to - from || 1) + '%',
-                                             width: 100 * e.dur / (to - from || 1) + '%'});
-      box.className = e.cat;
-      box.title = e.name + ': ' + us(e.dur) + (e.args.kernel ? ', ' + e.args.kernel : '');
+ private:
+  std::map<std::string, size_t> numbers_;
+  std::vector<std::string> all_;
+};
+
+void write_timeline(const char* key, const Timeline& line, Json* json) {
+  json->key(key).object().field("ns", line.ns).field("left_out", line.left_out);
+  json->key("threads").list();
+  for (const TraceThread& thread : line.threads) {
+    json->object().field("name", clean(thread.name, kName)).field("busy_ns", thread.busy_ns);
+    json->key("rows").list();
+    for (const std::vector<TraceSpan>& row : thread.rows) {
+      json->list();
+      for (const TraceSpan& span : row)
+        json->value(span.what).value(span.start_ns).value(span.ns).value(int{span.kind});
+      json->end();
     }
-    if (!d) put(lane, 'span', 'thread ' + tid);
-  });
-  put(parent, 'p', us(to - from) + ' from left to right; the title of a box says what it is');
-};
-const last = kept[kept.length - 1] || runs[runs.length - 1];
-lanes($('line'), last ? spans.filter(e => e.args.run === last.args.run && e.name !== 'model_run') : []);
-const before = spans.filter(e => e.cat === 'Session' && e.name !== 'model_run').sort((a, b) => b.dur - a.dur);
-lanes($('before'), before);
-for (const e of before.slice(0, 12)) {
-  const line = put($('stages'), 'tr');
-  put(line, 'td', e.name);
-  put(line, 'td', us(e.dur)).className = 'n';
-}
-
-const since = kept.length ? kept[0].ts : 0;  // what came before would press the rest together
-const memory = events.filter(e => e.ph === 'C' && e.name === 'memory' && e.ts >= since);
-if (memory.length) {
-  const end = memory[memory.length - 1].ts, from = memory[0].ts;
-  const top = Math.max(...memory.map(e => Math.max(e.args.working_bytes, e.args.result_bytes)), 1);
-  for (const [key, name] of [['working_bytes', 'working'], ['result_bytes', 'results']]) {
-    let d = '', y = 100;
-    for (const e of memory) {
-      const x = 1000 * (e.ts - from) / (end - from || 1);
-      d += (d ? 'L' : 'M') + x + ' ' + y;
-      y = 100 - 98 * e.args[key] / top;
-      d += 'L' + x + ' ' + y;
-    }
-    const path = document.createElementNS('http://www.w3.org/2000/svg', 'path');
-    path.setAttribute('d', d);
-    path.setAttribute('class', name);
-    $('curve').appendChild(path);
+    json->end().end();
   }
-  put($('memory'), 'p', 'At most ' + size(Math.max(...memory.map(e => e.args.working_bytes))) +
-    ' that steps worked in (green) and ' + size(Math.max(...memory.map(e => e.args.result_bytes))) +
-    ' of results while they were made (orange), over ' + us(end - from) + '; the model has ' +
-    size(trace.otherData.parameter_bytes) + ' of parameters, and the process took ' +
-    size(trace.otherData.peak_resident_bytes || 0) + ' at most.');
+  json->end().end();
 }
 
-const times = kept.map(e => e.dur).sort((a, b) => a - b), other = trace.otherData;
-put($('about'), 'p', runs.length + ' runs, ' + kept.length + ' of them counted here' + (times.length ? '; median ' +
-  us(times[Math.floor(times.length / 2)]) + ', ' + us(times[0]) + ' to ' + us(times[times.length - 1]) : '') +
-  '. Threads at work: ' + other.threads.map(t => us(t.busy_us)).join(', ') + '; the process used ' +
-  us(other.processor_us) + ' of processor time in ' + us(other.wall_us) + '.' +
-  (other.dropped_events ? ' ' + other.dropped_events + ' events were dropped.' : ''));
-put($('roofs'), 'p', roof.gflops > 0 || roof.levels.length ? 'Of roofline: the time that the machine takes at least, of ' +
-  roof.gflops.toFixed(0) + ' GFLOP/s of float32 arithmetic and ' + roof.levels.map(l => l.gbytes.toFixed(0) + ' GB/s (' +
-  l.name + ')').join(', ') + ' as measured here, to the time taken. Narrower types may pass 100 %.' :
-  'The roofline was not measured: no provider can, or --no-measure was given.');
-)js";
+void write_steps(const std::vector<TraceStep>& steps, Json* json) {
+  Texts texts;
+  json->key("steps").list();
+  for (const TraceStep& step : steps) {
+    json->list().value(clean(step.nodes, kName));
+    for (const std::string* text : {&step.ops, &step.kernel, &step.provider})
+      json->value(texts.number(*text));
+    json->value(kernel_family(step.kernel, step.ops)).value(step.bytes).value(step.flops);
+    json->value(step.times).value(step.ns).end();
+  }
+  json->end().key("texts").list();
+  for (const std::string& text : texts.all()) json->value(text);
+  json->end();
+}
+
+void write_about(const Trace& trace, Json* json) {
+  const std::vector<int64_t>& times = trace.run_ns;
+  json->key("about").object().field("runs", trace.runs).field("counted", times.size());
+  if (!times.empty()) {
+    json->field("median_ns", times[times.size() / 2]);
+    json->field("least_ns", times.front()).field("most_ns", times.back());
+  }
+  json->field("wall_us", trace.wall_us).field("processor_us", trace.processor_us);
+  json->field("parameter_bytes", trace.parameter_bytes);
+  json->field("peak_resident_bytes", trace.peak_resident_bytes);
+  json->field("dropped_events", trace.dropped_events).key("busy_us").list();
+  for (const double us : trace.busy_us) json->value(us);
+  json->end().end();
+}
+
+Json profile_data(const Trace& trace) {
+  Json json;
+  json.object();
+  write_about(trace, &json);
+  json.key("families").list();
+  for (const KernelFamily& family : kernel_families())
+    json.object().field("name", family.name).field("text", family.text).end();
+  json.end();
+  write_steps(trace.steps, &json);
+  json.key("stages").list();
+  for (const std::string& stage : trace.stages) json.value(clean(stage, kName));
+  json.end();
+  write_timeline("line", trace.last_run, &json);
+  write_timeline("before", trace.before, &json);
+  json.key("memory").list();
+  for (const MemoryPoint& point : trace.memory)
+    json.list().value(point.at_ns).value(point.working_bytes).value(point.result_bytes).end();
+  json.end().end();
+  return json;
+}
 
 }  // namespace
 
@@ -230,21 +147,21 @@ std::string profile_page(const std::string& model, const std::string& trace,
   roof.end().end();
   Markup out;
   begin_page(out, model, ": profile", kProfileStyle);
-  out.raw(R"(<div id="about"></div>
-<h2>Steps by time</h2><div id="roofs"></div><div class="wide"><table id="steps"></table></div>
-<h2>The last run</h2><div class="wide" id="line"></div>
+  out.raw(
+      R"(<noscript><p>The script of this page draws it, and this browser runs none.</p></noscript>
+<div id="about"></div>
+<h2>The last run</h2><div class="legend" id="legend"></div><div id="line"></div>
+<p>The wheel zooms, dragging moves, and so do the keys + - 0 and the arrows; a click on a colour's name shows its steps
+alone. A fused step has the colour of its first kernel.</p>
 <h2>Memory</h2><div id="memory"><svg id="curve" viewBox="0 0 1000 102" preserveAspectRatio="none"></svg></div>
-<h2>Before and between runs</h2><div class="wide" id="before"></div><div class="wide"><table id="stages"></table></div>
+<h2>Before and between runs</h2><div id="before"></div><div class="wide"><table id="stages"></table></div>
+<h2>Steps by time</h2><div id="roofs"></div><div class="wide"><table id="steps"></table></div>
+<button id="more" hidden></button>
 <script type="application/json" id="roof">)");
-  out.data(roof).raw("</script>\n<script type=\"application/json\" id=\"trace\">");
-  std::string text = out.str();
-  for (const char c : trace) {  // a "<" only occurs in strings
-    if (c == '<')
-      text += "\\u003c";
-    else
-      text += c;
-  }
-  return text + "</script>\n<script>" + kProfileScript + "</script></body></html>\n";
+  out.data(roof).raw("</script>\n<script type=\"application/json\" id=\"profile\">");
+  out.data(profile_data(read_trace(trace))).raw("</script>\n<script>").raw(kProfileScript);
+  out.raw("</script></body></html>\n");
+  return out.str();
 }
 
 }  // namespace cli

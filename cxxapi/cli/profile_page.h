@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `pfrt profile --html`: a profile as a page: steps by time and how near they come to the machine's
-// limits, the last run's time line, memory, and the work before the first run. The page refers to
-// nothing outside of itself.
+// `pfrt profile --html`: a profile as a page: the last run's time line by families of kernels,
+// memory, the work before the first run, and steps by time and how near they come to the machine's
+// limits. The page refers to nothing outside of itself.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,8 @@ struct Roofline {
 // Measures for about |seconds|; returns no figures where no provider can measure.
 Roofline measure_roofline(uint32_t threads, double seconds);
 
-// Returns the page. |trace| is the text of the file that end_profiling wrote.
+// Returns the page. |trace| is the text of the file that end_profiling wrote; another text throws
+// std::runtime_error.
 std::string profile_page(const std::string& model, const std::string& trace,
                          const Roofline& roofline);
 

@@ -53,25 +53,25 @@ constexpr CategoryRow kRows[] = {
      "ReorderInput ReorderOutput Unique"},
 };
 
-bool matches(std::string_view words, std::string_view op) {
-  while (!words.empty()) {
-    const size_t end = std::min(words.find(' '), words.size());
-    std::string_view word = words.substr(0, end);
-    words.remove_prefix(std::min(end + 1, words.size()));
+}  // namespace
+
+bool has_name(std::string_view names, std::string_view name) {
+  while (!names.empty()) {
+    const size_t end = std::min(names.find(' '), names.size());
+    std::string_view word = names.substr(0, end);
+    names.remove_prefix(std::min(end + 1, names.size()));
     const bool front = !word.empty() && word.back() == '*';
     if (front) word.remove_suffix(1);
-    if (front ? op.substr(0, word.size()) == word : op == word) return true;
+    if (front ? name.substr(0, word.size()) == word : name == word) return true;
   }
   return false;
 }
-
-}  // namespace
 
 std::string_view category_of(std::string_view domain, std::string_view op) {
   const bool known = domain.empty() || domain == "ai.onnx" || domain == "com.microsoft";
   if (known) {
     for (const CategoryRow& row : kRows) {
-      if (matches(row.operators, op)) return row.category.name;
+      if (has_name(row.operators, op)) return row.category.name;
     }
   }
   return kOtherCategory;

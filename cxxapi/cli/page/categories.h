@@ -16,4 +16,8 @@ struct Category {
 std::vector<Category> categories();
 std::string_view category_of(std::string_view domain, std::string_view op);
 
+// Whether |name| is one of |names|, which are separated by blanks; "Reduce*" stands for all that
+// begin so.
+bool has_name(std::string_view names, std::string_view name);
+
 }  // namespace cli
