@@ -30,13 +30,13 @@ th, td { text-align: left; vertical-align: top; padding: .1rem .8rem .1rem 0;
 .legend i.only { border: 2px dashed var(--mark); background: none; }
 main { display: grid; gap: 0 1rem; grid-template-columns: minmax(0, 1fr); }
 section { min-width: 0; } #passes { overflow-x: auto; } section p { margin: .3rem 0; }
-.view { overflow: auto; height: 78vh; border: 1px solid var(--rule); border-radius: 6px; cursor: grab; }
-details .view { height: 60vh; } details { margin: .4rem 0; } summary { cursor: pointer; }
+.view { overflow: auto; height: 78vh; min-height: 12rem; border: 1px solid var(--rule); border-radius: 6px; cursor: grab; }
+details .view { height: 60vh; } section p small { color: var(--faint); margin-left: .6rem; } details { margin: .4rem 0; } summary { cursor: pointer; }
 body:has(#tab-before:checked) section:not(#before),
 body:has(#tab-passes:checked) section:not(#passes),
 body:has(#tab-after:checked) section:not(#after) { display: none; }
 @media (min-width: 60rem) { body:has(#tab-both:checked) main { grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); }
-  #passes { grid-column: 1 / -1; grid-row: 1; } }
+  #passes { grid-column: 1 / -1; grid-row: 2; } }
 svg { display: block; margin: 0 auto; }
 svg text { font-size: 12px; font-weight: 600; text-anchor: middle; fill: var(--ink); }
 svg text.s { font-size: 10px; font-weight: 400; } svg text.w { fill: var(--faint); }
@@ -44,6 +44,8 @@ svg text.s { font-size: 10px; font-weight: 400; } svg text.w { fill: var(--faint
 .e:hover, .e.lit { stroke: var(--mark); stroke-width: 2.6; } .t { fill: var(--edge); }
 .n { cursor: pointer; } .n rect { fill: var(--c); fill-opacity: .2; stroke: var(--c); stroke-width: 1.3; }
 .n.bodies rect { stroke-width: 3; }
+.far text, .far .t { display: none; } .far .n rect { fill-opacity: .7; }
+.far .n rect, .far .e { vector-effect: non-scaling-stroke; }
 .n.only rect { stroke: var(--mark); stroke-dasharray: 5 3; stroke-width: 2; }
 .n.open rect { fill-opacity: .55; } .searching .n:not(.hit) { opacity: .25; }
 .n.at rect { stroke: var(--mark); stroke-width: 4; }
@@ -81,6 +83,8 @@ inline constexpr char kScript[] = R"js(
   let pinned = null;
   const reveal = g => {
     for (let d = g.closest('details'); d; d = d.parentElement.closest('details')) d.open = true;
+    const view = g.closest('.view');
+    if (size(view) < .6) scale(view, 1 / size(view), 0, 0);
     g.scrollIntoView({ block: 'center', inline: 'center' });
   };
   const show = g => {
@@ -121,28 +125,41 @@ inline constexpr char kScript[] = R"js(
 
   // Zoom and pan: the drawing's size, and the scroll position of its frame.
   const width = svg => +svg.getAttribute('width');
+  const size = view => width(view.querySelector('svg')) / view.querySelector('svg').dataset.w || 1;
+  // The size at which all of the drawing is in its frame.
+  const whole = view => {
+    const { w, h } = view.querySelector('svg').dataset;
+    return Math.min(2, (view.clientWidth - 2) / w, (view.clientHeight - 2) / h);
+  };
   const scale = (view, factor, x, y) => {
-    const svg = view.querySelector('svg');
-    const old = width(svg) / svg.dataset.w || 1;
-    const now = Math.min(4, Math.max(.02, factor * old));
+    const svg = view.querySelector('svg'), all_of_it = whole(view), old = size(view);
+    const now = Math.min(4, Math.max(Math.min(1, all_of_it), factor * old));
     const left = Math.max(0, (view.clientWidth - width(svg)) / 2);
     const px = (view.scrollLeft + x - left) / old, py = (view.scrollTop + y) / old;
     svg.setAttribute('width', svg.dataset.w * now);
     svg.setAttribute('height', svg.dataset.h * now);
     view.scrollLeft = px * now - x + Math.max(0, (view.clientWidth - svg.dataset.w * now) / 2);
     view.scrollTop = py * now - y;
+    view.classList.toggle('far', now < .3);  // letters could not be read, and thin lines not be seen
+    view.dataset.shows = now < 1.0001 * all_of_it ? 'all' : 'part';
   };
-  const fit = (view, whole) => {
-    const svg = view.querySelector('svg');
+  const fit = view => {
     if (!view.clientWidth) return;
-    const wide = view.clientWidth / svg.dataset.w, high = view.clientHeight / svg.dataset.h;
-    const now = whole ? Math.min(wide, high) : Math.min(1, Math.max(.5, wide));
-    scale(view, now * svg.dataset.w / width(svg), 0, 0);
-    view.scrollTop = 0;
-    view.scrollLeft = (svg.dataset.w * now - view.clientWidth) / 2;
-    view.dataset.fitted = 1;
+    scale(view, whole(view) / size(view), 0, 0);
+    view.scrollLeft = view.scrollTop = 0;
   };
-  const fit_new = () => all('.view').forEach(v => { if (!v.dataset.fitted) fit(v, false); });
+  // Frames of graphs, though not of bodies, end where the window does. A drawing that shows a part
+  // was put there by the reader and stays.
+  const fit_all = () => {
+    const frames = all('.view').filter(v => !v.closest('details'));
+    const first = frames.find(v => v.clientWidth);
+    if (first) {
+      const above = first.getBoundingClientRect().top + window.scrollY;
+      const high = Math.max(window.innerHeight / 2, window.innerHeight - above - 12);
+      frames.forEach(v => { v.style.height = Math.floor(high) + 'px'; });
+    }
+    all('.view').forEach(v => { if (v.dataset.shows !== 'part') fit(v); });
+  };
   for (const view of all('.view')) {
     let from = null, moved = false;
     view.addEventListener('wheel', e => {
@@ -178,13 +195,15 @@ inline constexpr char kScript[] = R"js(
     const r = () => [view.clientWidth / 2, view.clientHeight / 2];
     for (const b of all('button', view.previousElementSibling)) {
       b.onclick = () => {
-        if (b.dataset.zoom === 'fit') fit(view, true);
+        if (b.dataset.zoom === 'fit') fit(view);
+        else if (b.dataset.zoom === 'one') scale(view, 1 / size(view), ...r());
         else scale(view, +b.dataset.zoom, ...r());
       };
     }
   }
-  all('details').forEach(d => d.addEventListener('toggle', fit_new));
-  all('input[name=tab]').forEach(t => t.addEventListener('change', fit_new));
+  all('section details').forEach(d => d.addEventListener('toggle', fit_all));
+  all('input[name=tab]').forEach(t => t.addEventListener('change', fit_all));
+  window.addEventListener('resize', fit_all);
 
   // Search: every word is in the operator or the name.
   const search = $('search');
@@ -214,7 +233,7 @@ inline constexpr char kScript[] = R"js(
   });
   all('input[name=tab]').forEach(t => t.addEventListener('change', find));
   document.addEventListener('keydown', e => { if (e.key === 'Escape') pin(null); });
-  fit_new();
+  fit_all();
 })();
 )js";
 

@@ -16,7 +16,7 @@ namespace {
 constexpr size_t kSummaryLines = 60;
 
 void write_summary(const PageContents& contents, Markup* out) {
-  out->raw("<details open><summary>Summary</summary><div class=\"columns\"><dl>\n");
+  out->raw("<details><summary>Summary</summary><div class=\"columns\"><dl>\n");
   size_t lines = 0;
   for (const auto& [name, text] : contents.summary) {
     if (++lines > kSummaryLines) break;
@@ -69,7 +69,8 @@ void write_legend(const PageContents& contents, Markup* out) {
 
 void write_view(const Drawing& drawing, std::string_view section, size_t index, Markup* out) {
   out->raw(R"(<p><button data-zoom="1.4">+</button> <button data-zoom="0.71">&minus;</button>
-<button data-zoom="fit">fit</button></p><div class="view">)");
+<button data-zoom="fit">fit</button> <button data-zoom="one">1:1</button>
+<small>Ctrl and the wheel zoom, dragging moves</small></p><div class="view">)");
   write_svg(drawing, section, index, out);
   out->raw("</div>\n");
 }
