@@ -71,13 +71,26 @@ std::string joined(const std::vector<std::string>& words) {
   return out;
 }
 
+// The picture has a background of its own, light or dark, and the page goes with it.
+constexpr char kPageHead[] = R"(<!doctype html>
+<html lang="en"><head><meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta name="viewport" content="width=device-width">
+<title>a simulated wafer</title>
+<style>:root { color-scheme: light dark; } body { margin: 0; background: #ffffff; }
+svg { display: block; width: 100%; max-height: 100vh; }
+@media (prefers-color-scheme: dark) { body { background: #0d1117; } }</style></head>
+<body>
+)";
+
 void write_picture(const WseArgs& args, const std::string& svg) {
   keep_input(args.what, args.picture);
   std::ofstream out(args.picture, std::ios::binary);
   const bool page =
       args.picture.size() > 5 && args.picture.compare(args.picture.size() - 5, 5, ".html") == 0;
-  if (page) out << "<!doctype html>\n<meta charset=\"utf-8\">\n<title>a simulated wafer</title>\n";
+  if (page) out << kPageHead;
   out << svg;
+  if (page) out << "</body></html>\n";
   out.flush();
   if (!out) throw std::runtime_error(args.picture + " cannot be written");
   if (!args.json) std::printf("picture written to %s\n", args.picture.c_str());

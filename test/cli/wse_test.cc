@@ -8,6 +8,7 @@
 #include <sstream>
 #include <string>
 
+#include "test/cli/skeleton.h"
 #include "test/cli/tool.h"
 #include "test/cxxapi/temporary_folder.h"
 #include "test/sanitized.h"
@@ -34,7 +35,12 @@ TEST(WseCommand, prints_a_plan_and_draws_it) {
     EXPECT_TRUE(has(contents_of("wafer.svg"), "</svg>"));
   }
   EXPECT_EQ(run("wse " PFRT_DIGITS " --picture wafer.html").code, 0);
-  EXPECT_TRUE(has(contents_of("wafer.html"), "<!doctype html>"));
+  const std::string page = contents_of("wafer.html");
+  expect_balanced(page);
+  for (const char* part : {"<!doctype html>", "color-scheme: light dark", "default-src 'none'",
+                           "@media (prefers-color-scheme: dark)", "cycles a run"})
+    EXPECT_TRUE(has(page, part)) << part;
+  EXPECT_EQ(page.find("src="), std::string::npos);
   EXPECT_TRUE(has(run("wse " PFRT_DIGITS " --json").output, "\"layers\": ["));
   EXPECT_EQ(run("wse " PFRT_DIGITS " --picture " PFRT_DIGITS).code, 2);
 }

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <functional>
 #include <set>
+#include <sstream>
 
 #include "test/cxxapi/temporary_folder.h"
 #include "test/plugins/wse_models.h"
@@ -573,6 +574,66 @@ TEST_F(Wse, shows_what_lies_on_it) {
   EXPECT_NE(table.find("cycles from input to output"), std::string::npos) << table;
   EXPECT_EQ(picture.rfind("<svg", 0), 0U);
   EXPECT_NE(picture.find("</svg>"), std::string::npos);
+}
+
+// The scale of the picture has 50 colours and five marks; the longest at work has the last colour.
+TEST_F(Wse, draws_a_scale_and_can_be_read_in_the_dark) {
+  const auto s = make_session(env_.get(), encoder(12),
+                              make_options(PFRT_OPTIONS_SESSION, {{"device", "wse3"}}).get());
+  ASSERT_TRUE(s);
+  run(s.get(), {floats({1, 12, 64}, random_floats(768, 2))});
+  const std::string picture = ask("plan", "svg", "wse3");
+  EXPECT_NE(picture.find("colour: cycles a run in which a PE of these layers computes"),
+            std::string::npos);
+  EXPECT_NE(picture.find(" us a run at "), std::string::npos);
+  EXPECT_NE(picture.find(">0</text>"), std::string::npos);
+  EXPECT_NE(picture.find(" cycles</text>"), std::string::npos);
+  EXPECT_NE(picture.find("no layer"), std::string::npos);
+  const std::string fill = "fill=\"#";
+  const auto colour = [&](const std::string& rect) { return rect.substr(rect.find(fill) + 7, 6); };
+  const auto darkness = [&](const std::string& rect) {
+    int sum = 0;
+    for (size_t i = 0; i < 6; i += 2) sum -= std::stoi(colour(rect).substr(i, 2), nullptr, 16);
+    return sum;
+  };
+  std::vector<std::string> scale, stages;
+  std::istringstream lines(picture);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.rfind("<rect", 0) != 0 || line.find("class=") != std::string::npos) continue;
+    (line.find("<title>") == std::string::npos ? scale : stages).push_back(line);
+  }
+  ASSERT_EQ(scale.size(), 50U);
+  for (size_t i = 1; i < scale.size(); ++i) EXPECT_GT(darkness(scale[i]), darkness(scale[i - 1]));
+  ASSERT_GT(stages.size(), 1U);
+  int most = -1000;
+  for (const std::string& stage : stages) most = std::max(most, darkness(stage));
+  EXPECT_GE(most, darkness(scale.back()));
+  // The paper and the letters upon it change with the mode; none is left to a page's own colours.
+  EXPECT_NE(picture.find("@media (prefers-color-scheme: dark)"), std::string::npos);
+  size_t texts = 0;
+  for (size_t at = 0; (at = picture.find("<text", at)) != std::string::npos; ++at, ++texts)
+    EXPECT_NE(picture.substr(at, picture.find('>', at) - at).find(fill), std::string::npos);
+  EXPECT_GT(texts, 6U);
+}
+
+TEST_F(Wse, draws_names_of_any_kind) {
+  GraphBuilder g;
+  g.input("x", PFRT_DTYPE_FLOAT32, {1, 64});
+  g.constant("w", floats({64, 64}, random_floats(4096, 1)));
+  g.node("MatMul", {"x", "w"}, {"h"}, {}, "</title><b>&\"\n\x01\xff\xef\xbf\xbf\xc3\xa9");
+  g.node("Relu", {"h"}, {"y"}, {}, std::string(100000, '<'));
+  g.output("y");
+  const auto s =
+      make_session(env_.get(), g, make_options(PFRT_OPTIONS_SESSION, {{"device", "wse2"}}).get());
+  ASSERT_TRUE(s);
+  run(s.get(), {floats({1, 64}, random_floats(64, 2))});
+  const std::string picture = ask("plan", "svg");
+  const std::string bad = "\xef\xbf\xbd";  // U+FFFD
+  EXPECT_NE(picture.find("&lt;/title&gt;&lt;b&gt;&amp;&quot;" + bad + bad + bad + bad + bad + bad +
+                         "\xc3\xa9: "),
+            std::string::npos)
+      << picture.substr(0, 20000);
+  EXPECT_LT(picture.size(), 30000U);
 }
 
 // The CPU's part is not in the wafer's figures, so there is no time of a run and no results a

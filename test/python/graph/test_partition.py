@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Graphs on wafer-scale chips, with the wafer-scale provider's simulator."""
 import threading
+import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
@@ -45,6 +46,19 @@ def test_one_chip():
     assert plan.text.startswith("simulated wse2") and "product1" in plan.text and str(plan) == plan.text
     assert plan.svg().startswith("<svg") and "svg" not in repr(plan)
     assert [node.name for node in graph.nodes] == ["product0", "product1", "product2", "positions"]
+
+
+def test_the_picture_is_well_formed_whatever_the_names_are():
+    graph = Graph("names")
+    graph.add_input("x", [1, 256], DType.Float32)
+    for i, name in enumerate(["</svg><script>", "a\nb", "é\u202e\ufffe", "&amp;" * 5000]):
+        graph.add_initializer(f"w{i}", np.zeros((256, 256), np.float32))
+        graph.add_node(name, "MatMul", inputs=["x" if i == 0 else f"y{i - 1}", f"w{i}"], outputs=[f"y{i}"])
+    graph.add_output("y3")
+    root = ET.fromstring(wse.partition_for_wse(graph).svg())
+    titles = [title.text for title in root.findall(".//{*}rect/{*}title")]
+    assert any("</svg><script>: " in title for title in titles) and any("a\ufffdb: " in title for title in titles)
+    assert max(map(len, titles)) < 1000 and not root.findall(".//{*}script")
 
 
 def test_over_the_chips_of_a_grid():
