@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Draws the newest figures of bench/results/*.tsv on one thread in fp32, sets A and B, as bench/results/figures.svg.
 
-Models stand side by side, each kind of machine has a line, and its height is ONNX Runtime's time over ours.
+Models stand side by side in columns. In each, a kind of machine has a point of its colour and shape, whose height is
+ONNX Runtime's time over ours. Models have nothing to do with each other, so that no line joins them.
 """
 import math
 import sys
@@ -11,14 +12,17 @@ from xml.sax.saxutils import escape
 from results import FOLDER, newest
 
 LEFT, TOP, WIDTH, HEIGHT, BELOW = 52, 64, 1040, 330, 128
-COLOURS = ("#1f6fb4", "#d1602a", "#2c8c55", "#8a4fa8", "#a8822c", "#b03a5b")
+# Colours of Okabe and Ito, which tell apart for colour-blind readers, and a shape of each around the origin.
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8a6d00", "#444444")
+SHAPES = ("M-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0 -7 0z", "M-3.2 -3.2h6.4v6.4h-6.4z", "M0 -4.4L4.4 0L0 4.4L-4.4 0z",
+          "M0 -4L4 3.2h-8z", "M0 4L4 -3.2h-8z", "M-1.3 -4h2.6v2.7h2.7v2.6h-2.7v2.7h-2.6v-2.7h-2.7v-2.6h2.7z")
 KINDS = {"amx": "AMX", "avx512_bf16": "AVX-512", "avx512_vnni": "AVX-512", "avx512": "AVX-512", "avx_vnni": "AVX2",
          "avx2": "AVX2", "generic": "no vectors"}
 SETS = {"a": "set A, large models", "b": "set B, small models"}
 LOWEST, HIGHEST = 0.7, 6.0
 
 
-def lines_of(figures):
+def machines_of(figures):
     """Of each machine: its name, date and {(set, model): ratio}."""
     out = {}
     for (processor, isa, name, threads, precision), models in figures.items():
@@ -35,8 +39,15 @@ def text(x, y, what, extra=""):
     return f'<text x="{x:.1f}" y="{y:.1f}" {extra}>{escape(what)}</text>'
 
 
-def drawn(lines):
-    models = [m for name in SETS for m in dict.fromkeys(k for ratios in lines.values() for k in ratios if k[0] == name)]
+def mark(row, x, y, title=""):
+    inside = f"<title>{escape(title)}</title>" if title else ""
+    return (f'<path class="{"point" if title else "key"}" d="{SHAPES[row % len(SHAPES)]}" '
+            f'transform="translate({x:.1f} {y:.1f})" fill="{COLOURS[row % len(COLOURS)]}">{inside}</path>')
+
+
+def drawn(machines):
+    models = [m for name in SETS
+              for m in dict.fromkeys(k for ratios in machines.values() for k in ratios if k[0] == name)]
     step = WIDTH / max(len(models), 1)
     bottom = TOP + HEIGHT
 
@@ -51,6 +62,8 @@ def drawn(lines):
            'font-family="sans-serif" font-size="11" fill="#333">',
            "<title>ONNX Runtime 1.30's time over ours</title>",
            f'<rect width="{LEFT + WIDTH + 12}" height="{bottom + BELOW}" fill="#fff"/>']
+    for i in range(1, len(models), 2):
+        out.append(f'<rect x="{x_of(i) - step / 2:.1f}" y="{TOP}" width="{step:.1f}" height="{HEIGHT}" fill="#f4f4f4"/>')
     for ratio in (0.7, 1, 1.5, 2, 3, 4, 6):
         y, bold = y_of(ratio), ratio == 1
         out.append(f'<line x1="{LEFT}" x2="{LEFT + WIDTH}" y1="{y:.1f}" y2="{y:.1f}" stroke="{"#333" if bold else "#ddd"}"/>')
@@ -65,26 +78,25 @@ def drawn(lines):
         at = [i for i, key in enumerate(models) if key[0] == name]
         if at:
             out.append(text((x_of(at[0]) + x_of(at[-1])) / 2, TOP - 8, title, 'text-anchor="middle" font-weight="bold"'))
-    for row, (label, ratios) in enumerate(lines.items()):
-        colour = COLOURS[row % len(COLOURS)]
-        for name in SETS:
-            points = [(x_of(i), y_of(ratios[key])) for i, key in enumerate(models) if key[0] == name and key in ratios]
-            out.append(f'<polyline fill="none" stroke="{colour}" stroke-width="1.5" points="'
-                       + " ".join(f"{x:.1f},{y:.1f}" for x, y in points) + '"/>')
-            out += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in points]
+    apart = min(9.0, 0.8 * step / max(len(machines), 1))  # points of a model stand side by side
+    for row, (label, ratios) in enumerate(machines.items()):
+        aside = apart * (row - (len(machines) - 1) / 2)
+        for i, key in enumerate(models):
+            if key in ratios:
+                out.append(mark(row, x_of(i) + aside, y_of(ratios[key]), f"{key[1]}, {label}: {ratios[key]:.2f}"))
         means = "; ".join(f"{name.upper()} {math.exp(sum(map(math.log, found)) / len(found)):.2f}" for name in SETS
                           if (found := [r for key, r in ratios.items() if key[0] == name]))
-        out.append(f'<circle cx="{LEFT + 8}" cy="{14 * row + 12}" r="4" fill="{colour}"/>')
+        out.append(mark(row, LEFT + 8, 14 * row + 12))
         out.append(text(LEFT + 18, 14 * row + 16, f"{label}: means {means}"))
     return "\n".join([*out, "</svg>\n"])
 
 
 def main():
-    lines = lines_of(newest())
-    if not lines:
+    machines = machines_of(newest())
+    if not machines:
         sys.exit("picture.py: bench/results has no figures of sets A and B on one thread; run.sh --record adds them")
     path = FOLDER / "figures.svg"
-    path.write_text(drawn(lines), encoding="utf-8")
+    path.write_text(drawn(machines), encoding="utf-8")
     print(path)
 
 

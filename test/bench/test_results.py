@@ -49,18 +49,29 @@ def test_lines_are_added_and_the_later_one_counts(folder):
         ("A(R) Cpu 9 (TM)", "avx512", "a", "2", "fp32"): {"m": "1.500"}}
 
 
-def test_the_picture_has_a_line_a_machine_and_a_point_a_model(folder):
+def test_the_picture_has_a_point_a_machine_and_model_and_joins_none(folder):
     for machine, ratio in ((MACHINE, 1.5), ({**MACHINE, "isa_cap": "avx2"}, 9.0)):
         recorder = results.Recorder(machine)
         for model in ("m", "n<"):
             recorder.add(ABOUT, {**ROW, "model": model, "ratio": ratio})
         recorder.add({**ABOUT, "set": "b"}, ROW)
         recorder.add({**ABOUT, "precision": "bf16"}, ROW)
-    lines = picture.lines_of(results.newest(folder))
-    assert [len(ratios) for ratios in lines.values()] == [3, 3]
-    root = ET.fromstring(picture.drawn(lines))
-    points = [[float(p.split(",")[1]) for p in line.get("points").split()] for line in root.findall(".//{*}polyline")]
-    assert [len(p) for p in points] == [2, 1, 2, 1]
-    assert points[0][0] > points[2][0] >= picture.TOP  # a larger ratio is higher, and none leaves the picture
+    machines = picture.machines_of(results.newest(folder))
+    assert [len(ratios) for ratios in machines.values()] == [3, 3]
+    root = ET.fromstring(picture.drawn(machines))
+    points = {}
+    for path in root.findall(".//{*}path[@class='point']"):
+        x, y = (float(n) for n in path.get("transform").removeprefix("translate(").rstrip(")").split())
+        points.setdefault((path.get("fill"), path.get("d")), []).append((x, y))
+    (first, second) = points.values()  # each machine has a colour and a shape of its own
+    assert len(first) == len(second) == 3
+    assert first[0][1] > second[0][1] >= picture.TOP  # a larger ratio is higher, and none leaves the picture
+    assert len({x for x, _ in first + second}) == 6  # points of one model stand side by side
+    assert not root.findall(".//{*}polyline") and not root.findall(".//{*}polygon")
+    # Lines stand for a ratio or part the sets: each goes straight across, or straight down.
+    for line in root.findall(".//{*}line"):
+        assert line.get("x1") == line.get("x2") or line.get("y1") == line.get("y2")
+    assert all(path.get("class") in ("point", "key") for path in root.findall(".//{*}path"))
     texts = [t.text for t in root.findall(".//{*}text")]
     assert "n<" in texts and any("AVX-512 (A(R) Cpu 9 (TM)" in t and "A 1.50; B 1.50" in t for t in texts)
+    assert "n<, " in "".join(t.text for t in root.findall(".//{*}path/{*}title"))
