@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cxxapi/cli/page/json_reader.h"
 
-#include <algorithm>
 #include <charconv>
 #include <stdexcept>
 
@@ -39,8 +38,11 @@ void JsonReader::fail(const std::string& expected) const {
 }
 
 char JsonReader::blank() {
-  at_ = std::min(text_.find_first_not_of(" \t\r\n", at_), text_.size());
-  return at_ < text_.size() ? text_[at_] : '\0';
+  for (; at_ < text_.size(); ++at_) {
+    const char c = text_[at_];
+    if (c != ' ' && c != '\t' && c != '\r' && c != '\n') return c;
+  }
+  return '\0';
 }
 
 bool JsonReader::take(char c) {
@@ -67,9 +69,10 @@ std::string JsonReader::string() {
   expect('"');
   std::string out;
   for (;;) {
-    const size_t end = text_.find_first_of("\"\\", at_);
-    if (end == std::string_view::npos) {
-      at_ = text_.size();
+    size_t end = at_;
+    while (end < text_.size() && text_[end] != '"' && text_[end] != '\\') ++end;
+    if (end == text_.size()) {
+      at_ = end;
       fail("the '\"' that ends a string");
     }
     out.append(text_, at_, end - at_);
