@@ -16,6 +16,8 @@ namespace {
 
 using pyflame_rt::Graph;
 
+constexpr size_t kMostBoxes = 8000;  // of a graph; browsers take long for more
+
 // Infers shapes, for people; a graph that contradicts itself is shown without them.
 void infer(Graph* graph) {
   try {
@@ -59,6 +61,8 @@ int write_page(const InspectArgs& args, const pyflame_rt::Model& model, const Gr
     std::fprintf(stderr, "pfrt: the page has no optimised graph: %s\n",
                  one_line(error.what()).c_str());
   }
+  contents.before.left_out = shorten(&contents.before.drawings, kMostBoxes);
+  if (contents.after) contents.after->left_out = shorten(&contents.after->drawings, kMostBoxes);
   const std::string html = write_html(contents);
   write_file(args.html, html);
   if (args.json) {

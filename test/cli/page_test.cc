@@ -196,6 +196,31 @@ TEST(Drawing, bodies_are_apart_and_what_they_capture_is_linked) {
   expect_balanced(cli::write_html(page_of(graph)));
 }
 
+TEST(Drawing, of_a_large_graph_is_cut_to_what_a_page_can_show) {
+  Graph graph("long");
+  graph.add_input({"v0", {1, 10}, DType::Float32});
+  for (int i = 1; i <= 100; ++i)
+    graph.add_node(make_node("node_" + std::to_string(i), "Add",
+                             {"v" + std::to_string(i - 1), "v0"}, {"v" + std::to_string(i)}));
+  graph.add_output({"v100", {1, 10}, DType::Float32});
+  cli::PageContents contents = page_of(graph);
+  std::vector<Drawing>& drawings = contents.before.drawings;
+  EXPECT_EQ(cli::shorten(&drawings, 102), 0U);
+  contents.before.left_out = cli::shorten(&drawings, 10);
+  EXPECT_EQ(contents.before.left_out, 92U);
+  ASSERT_EQ(drawings[0].boxes.size(), 10U);
+  EXPECT_EQ(drawings[0].boxes[9].name, "node_9");
+  for (const cli::Link& link : drawings[0].links) EXPECT_LT(std::max(link.from, link.to), 10U);
+  EXPECT_EQ(drawings[0].links.size(), 18U);
+  const std::string html = cli::write_html(contents);
+  expect_balanced(html);
+  EXPECT_NE(html.find("its last 92 boxes are not drawn"), std::string::npos);
+  EXPECT_NE(html.find("id=\"before-0-9\""), std::string::npos);
+  EXPECT_EQ(html.find("id=\"before-0-10\""), std::string::npos);
+  EXPECT_EQ(cli::shorten(&drawings, 0), 10U);
+  expect_balanced(cli::write_html(contents));
+}
+
 TEST(Drawing, marks_what_one_graph_has_alone) {
   Graph before = one_node("Relu", {1, 10});
   before.add_node(make_node("second", "Tanh", {"output"}, {"other"}));

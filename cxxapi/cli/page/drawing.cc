@@ -209,4 +209,26 @@ void compare(std::vector<Drawing>* before, std::vector<Drawing>* after) {
   mark(after, keys(*before));
 }
 
+size_t shorten(std::vector<Drawing>* drawings, size_t most) {
+  size_t left_out = 0;
+  for (Drawing& drawing : *drawings) {
+    const size_t kept = std::min(drawing.boxes.size(), most);
+    most -= kept;
+    if (kept == drawing.boxes.size()) continue;
+    left_out += drawing.boxes.size() - kept;
+    drawing.boxes.resize(kept);
+    const auto is_cut = [kept](const Link& link) { return link.from >= kept || link.to >= kept; };
+    drawing.links.erase(std::remove_if(drawing.links.begin(), drawing.links.end(), is_cut),
+                        drawing.links.end());
+    size_t values = 0;
+    for (const Box& box : drawing.boxes) {
+      for (const auto& v : box.inputs) values = std::max(values, v ? *v + 1 : 0);
+      for (const size_t v : box.outputs) values = std::max(values, v + 1);
+    }
+    for (const Link& link : drawing.links) values = std::max(values, link.value + 1);
+    drawing.values.resize(values);
+  }
+  return left_out;
+}
+
 }  // namespace cli

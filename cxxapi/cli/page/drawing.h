@@ -46,5 +46,8 @@ struct Drawing {
 std::vector<Drawing> draw(const pyflame_rt::Graph& graph);
 // Marks boxes that one graph has and the other lacks.
 void compare(std::vector<Drawing>* before, std::vector<Drawing>* after);
+// Keeps the first |most| boxes, those of the graph before those of bodies, and what belongs to
+// them. Returns the number of those that are left out.
+size_t shorten(std::vector<Drawing>* drawings, size_t most);
 
 }  // namespace cli

@@ -79,6 +79,10 @@ void write_graph(const PageGraph& graph, std::string_view section, std::string_v
                  Markup* out) {
   out->raw("<section id=\"").text(section).raw("\"><h2>").text(title).raw(": ");
   out->count(graph.nodes).raw(" nodes</h2>\n");
+  if (graph.left_out > 0) {
+    out->raw("<p>The graph is too large for a page: its last ").count(graph.left_out);
+    out->raw(" boxes are not drawn. inspect prints all.</p>\n");
+  }
   write_view(graph.drawings[0], section, 0, out);
   for (size_t i = 1; i < graph.drawings.size(); ++i) {
     out->raw("<details id=\"").text(section).raw("-body-").count(i).raw("\"><summary>");

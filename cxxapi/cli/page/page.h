@@ -18,7 +18,8 @@ namespace cli {
 struct PageGraph {
   std::vector<Drawing> drawings;
   OperatorCounts operators;
-  size_t nodes = 0;  // bodies included
+  size_t nodes = 0;     // bodies included
+  size_t left_out = 0;  // boxes that are not drawn
 };
 PageGraph page_graph(const pyflame_rt::Graph& graph);
 
