@@ -3,10 +3,12 @@
 // `pfrt wse`, and the options by which other commands choose a device.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "test/cli/skeleton.h"
 #include "test/cli/tool.h"
@@ -43,6 +45,22 @@ TEST(WseCommand, prints_a_plan_and_draws_it) {
   EXPECT_EQ(page.find("src="), std::string::npos);
   EXPECT_TRUE(has(run("wse " PFRT_DIGITS " --json").output, "\"layers\": ["));
   EXPECT_EQ(run("wse " PFRT_DIGITS " --picture " PFRT_DIGITS).code, 2);
+}
+
+// Layers that take turns on the same PEs lie upon each other, and each of another size is seen.
+TEST(WseCommand, draws_smaller_layers_upon_larger_ones) {
+  const TemporaryFolder folder;
+  const Ran ran = run("wse " PFRT_DIGITS " --option execution=streaming --picture wafer.svg");
+  EXPECT_EQ(ran.code, 0) << ran.output;
+  const std::string picture = contents_of("wafer.svg");
+  EXPECT_TRUE(has(picture, "; layers take turns on the same PEs"));
+  std::vector<double> widths;
+  std::istringstream lines(picture);
+  for (std::string line; std::getline(lines, line);)
+    if (line.rfind("<rect", 0) == 0 && has(line, " cycles at work"))
+      widths.push_back(std::stod(line.substr(line.find("width=") + 7)));
+  ASSERT_GT(widths.size(), 1U);
+  EXPECT_TRUE(std::is_sorted(widths.rbegin(), widths.rend()));
 }
 
 TEST(WseCommand, says_how_many_wafers_a_model_needs) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <utility>
 
 #include "providers/wse/program/device_plan.h"
 
@@ -126,15 +127,16 @@ std::string legend(const Target& target, double most, double x, double y) {
 }
 
 // The stages in the order in which they are drawn. Those that take turns on the same PEs lie upon
-// each other, and the largest is at the bottom.
+// each other: the smaller upon the larger, and of one size the one that works the longest on top.
 std::vector<size_t> order_of(const Placement& plan) {
   std::vector<size_t> out(plan.stages.size());
   for (size_t s = 0; s < out.size(); ++s) out[s] = s;
-  const auto area = [&](size_t s) {
-    return plan.stages[s].rect.columns * plan.stages[s].rect.rows;
+  if (!plan.streaming) return out;
+  const auto rank = [&](size_t s) {
+    const Stage& stage = plan.stages[s];
+    return std::pair(-stage.rect.columns * stage.rect.rows, busy_of(plan, stage));
   };
-  if (plan.streaming)
-    std::ranges::stable_sort(out, [&](size_t a, size_t b) { return area(a) > area(b); });
+  std::ranges::stable_sort(out, [&](size_t a, size_t b) { return rank(a) < rank(b); });
   return out;
 }
 
@@ -171,9 +173,7 @@ std::string plan_svg(const Target& target, const Placement& plan) {
                             number(all_high), "\" class=\"paper\" fill=\"#ffffff\"/>\n");
   out += label(gap, 20, 13, kInk,
                message("simulated ", target.machine.identity(), ", ", name_of(target.arithmetic),
-                       plan.streaming ? "; layers take turns on the same PEs, the smaller ones are "
-                                        "drawn upon the larger"
-                                      : ""));
+                       plan.streaming ? "; layers take turns on the same PEs" : ""));
   out += legend(target, most, gap, 40);
   for (int64_t chip = 0; chip < target.chips.count(); ++chip) {
     const int64_t column = chip % target.chips.columns, row = chip / target.chips.columns;
@@ -192,7 +192,7 @@ std::string plan_svg(const Target& target, const Placement& plan) {
       out += box(left, above, wide, high,
                  message("fill=\"", heat(share), "\" stroke=\"#808080\" stroke-width=\"0.5\""),
                  title_of(plan, stage));
-      if (wide > 46 && high > 14)
+      if (!plan.streaming && wide > 46 && high > 14)
         out += label(left + 3, above + 11, 9,
                      share > kDarkHeat ? "fill=\"#ffffff\"" : "fill=\"#000000\"",
                      plan.layers[stage.layers.front()].name, static_cast<size_t>((wide - 6) / 5.2));
