@@ -30,7 +30,7 @@ def test_an_operator_that_nobody_has():
 
 def test_an_input_is_missing():
     session = open_session(ADD)
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match=r"Required inputs \(\['b'\]\) are missing from input feed \(\['a'\]\)"):
         session.run(None, {"a": row(1, 2, 3)})
     assert session.run(None, {"a": row(1, 2, 3), "b": row(1, 1, 1)})[0].tolist() == [[2, 3, 4]]
 
@@ -63,6 +63,20 @@ def test_a_wrong_size():
 def test_providers_that_are_no_list():
     with pytest.raises((ValueError, TypeError)):
         ort.InferenceSession(ADD, providers=["CPUExecutionProvider"], provider_options=[{}, {}])
+
+
+def test_a_provider_that_nobody_has():
+    session = open_session(ADD)
+    with pytest.raises(RuntimeError, match="Unknown Provider Type: NobodysProvider"):
+        session.set_providers(["NobodysProvider"])
+
+
+@pytest.mark.parametrize("providers, options", [
+    (3, None), ([3], None), (["CPUExecutionProvider"], 3), (["CPUExecutionProvider"], ["no dict"]),
+    (["CPUExecutionProvider"], {"a": 1}), ([("CPUExecutionProvider", {"a": 1})], [{"b": 2}])])
+def test_providers_that_are_none(providers, options):
+    with pytest.raises(ValueError):
+        ort.InferenceSession(ADD, providers=providers, provider_options=options)
 
 
 def test_a_name_that_is_not_bound():

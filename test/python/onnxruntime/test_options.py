@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 
+from conftest import FLOAT, field, node, onnx_model, port
 from ort_models import ADD, DIGITS, LINEAR, MATMUL, NEG_ABS, floats, open_session, ort, row, state
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*has no meaning here")
@@ -142,6 +143,38 @@ def test_a_free_dimension_is_fixed_by_its_name():
     assert session.run(None, {"x": np.ones((2, 3), np.float32)})[0].tolist() == [[19, 32], [19, 32]]
     with pytest.raises(state.InvalidArgument):
         session.run(None, {"x": row(1, 1, 1)})
+
+
+def test_a_free_dimension_is_fixed_by_its_denotation():
+    shape = field(2, field(1, field(2, "N") + field(3, "DATA_BATCH")) + field(1, field(3, "DATA_CHANNEL")) +
+                  field(1, field(1, 5) + field(3, "DATA_FEATURE")))
+    described = field(1, "x") + field(2, field(1, field(1, FLOAT) + shape))
+    made = onnx_model([node("Abs", ["x"], ["y"])], [described], [port("y", FLOAT, ["A", "B", 5])])
+    options = ort.SessionOptions()
+    options.add_free_dimension_override_by_denotation("DATA_BATCH", 3)
+    options.add_free_dimension_override_by_denotation("DATA_CHANNEL", 4)
+    options.add_free_dimension_override_by_denotation("FILTER_SPATIAL", 7)
+    session = open_session(made, options)
+    assert [arg.shape for arg in session.get_inputs()] == [[3, 4, 5]]
+    assert session.run(None, {"x": -np.ones((3, 4, 5), np.float32)})[0].sum() == 60
+    for wrong in ((2, 4, 5), (3, 5, 5)):
+        with pytest.raises(state.InvalidArgument):
+            session.run(None, {"x": np.ones(wrong, np.float32)})
+    options.add_free_dimension_override_by_denotation("DATA_FEATURE", 6)
+    with pytest.raises((state.InvalidArgument, state.Fail)):
+        open_session(made, options)
+
+
+def test_an_initializer_of_the_program_s_own():
+    options = ort.SessionOptions()
+    weights = ort.OrtValue.ortvalue_from_numpy(np.array([[0, 1], [0, 1], [0, 1]], np.float32))
+    options.add_initializer("w", weights)
+    options.add_initializer("of another model", weights)
+    with pytest.raises((RuntimeError, ValueError)):
+        options.add_initializer("", weights)
+    session = open_session(LINEAR, options)
+    assert session.run(None, {"x": row(1, 1, 1)})[0].tolist() == [[10, 23]]
+    assert session.run(None, {"x": row(1, 1, 1), "bias": floats(0, 0)})[0].tolist() == [[0, 3]]
 
 
 def test_a_profile(tmp_path):

@@ -143,6 +143,11 @@ def test_names_of_memory(caplog):
     assert onnxruntime_inference_collection.OrtValue is ort.OrtValue
     info = ort.OrtMemoryInfo("Cpu", ort.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, ort.OrtMemType.DEFAULT)
     assert (info.name, info.device_id, info.mem_type) == ("Cpu", 0, ort.OrtMemType.DEFAULT)
+    info_of_device = ort.OrtMemoryInfo.create_v2("Test", ort.OrtMemoryInfoDeviceType.CPU, 0, 0,
+                                                 ort.OrtDeviceMemoryType.DEFAULT, 128,
+                                                 ort.OrtAllocatorType.ORT_ARENA_ALLOCATOR)
+    assert (info_of_device.name, info_of_device.alignment) == ("Test", 128)
+    assert info_of_device.device_mem_type == info.device_mem_type
     assert ort.OrtArenaCfg({"max_mem": 5}).max_mem == 5 and ort.OrtArenaCfg(1, 2, 3, 4).initial_chunk_size_bytes == 3
     with pytest.raises(ValueError, match="OrtArenaCfg has no 'most'"):
         ort.OrtArenaCfg({"most": 5})
@@ -151,6 +156,33 @@ def test_names_of_memory(caplog):
         ort.set_seed(3)
         ort.preload_dlls(cuda=False)
     assert "'create_and_register_allocator' has no meaning here" in caplog.text and "'set_seed'" in caplog.text
+
+
+def test_values_below_a_session():
+    session = ort.InferenceSession(datasets.get_example("mul_1.onnx"))
+    value = ort.OrtValue.ortvalue_from_numpy(np.ones((3, 2), np.float32))
+    assert value._ortvalue is value
+    results = session._sess.run_with_ort_values({"X": value._get_c_value()}, ["Y"], ort.RunOptions())
+    assert isinstance(results, _pybind_state.OrtValueVector)
+    assert results[0].numpy().tolist() == [[1, 2], [3, 4], [5, 6]]
+    binding = session.io_binding()
+    binding._iobinding.bind_ortvalue_input("X", value)
+    binding.bind_output("Y")
+    session._sess.run_with_iobinding(binding._iobinding, None)
+    assert binding.copy_outputs_to_cpu()[0].tolist() == [[1, 2], [3, 4], [5, 6]]
+
+
+def test_arguments_about_providers_are_made_alike():
+    check = onnxruntime_inference_collection.check_and_normalize_provider_args
+    assert check(None, None, ["a"]) == ([], [])
+    assert check([("a", {1: 2}), "b"], None, ["a", "b"]) == (["a", "b"], [{"1": "2"}, {}])
+    assert check(["a", "b"], [{1: 2}, {}], ["a", "b"]) == (["a", "b"], [{"1": "2"}, {}])
+    with pytest.warns(UserWarning, match="Duplicate provider 'a'"):
+        assert check(["a", "b", "a"], [{"x": 1}, {}, {"y": 2}], ["a", "b"]) == (["a", "b"], [{"x": "1"}, {}])
+    with pytest.warns(UserWarning, match="'d' is not in available provider names"):
+        check(["d"], None, ["a"])
+    with pytest.raises(ValueError, match="a list with a dict for each of the 1 providers"):
+        check(["a"], 3, ["a"])
 
 
 def test_types_of_inputs_and_outputs():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ort_models import ADD, LINEAR, NEG_ABS, SEQUENCE, floats, open_session, ort, row
+from ort_models import ADD, LINEAR, NEG_ABS, SEQUENCE, floats, open_session, ort, row, state
 
 
 def test_a_value_from_an_array():
@@ -39,6 +39,42 @@ def test_a_value_is_written_to():
         value.update_inplace(floats(1))
 
 
+def test_a_value_goes_by_dlpack():
+    array = row(1, 2, 3)
+    value = ort.OrtValue.ortvalue_from_numpy(array)
+    assert value.__dlpack_device__() == (1, 0)
+    for source in (value, value.__dlpack__(), value._ortvalue.to_dlpack(), array, array.__dlpack__()):
+        again = ort.OrtValue.from_dlpack(source)
+        assert again.data_ptr() == array.ctypes.data and again.numpy().tolist() == [[1, 2, 3]]
+    for shape in ((0,), (1, 8, 0, 128)):
+        value = ort.OrtValue.from_dlpack(np.zeros(shape, np.float32).__dlpack__())
+        assert value.shape() == list(shape)
+
+
+def test_booleans_go_by_dlpack():
+    value = ort.OrtValue.ortvalue_from_numpy(np.array([True, False]))
+    assert ort.OrtValue.from_dlpack(value).numpy().tolist() == [True, False]
+    value = ort.OrtValue.from_dlpack(np.array([1, 255], np.uint8))
+    assert value.data_type() == "tensor(uint8)" and value.numpy().tolist() == [1, 255]
+    assert state.is_dlpack_uint8_tensor(np.array([1], np.uint8).__dlpack__())
+    assert not state.is_dlpack_uint8_tensor(floats(1).__dlpack__())
+
+
+def test_a_capsule_of_dlpack_is_taken_once():
+    capsule = floats(1, 2).__dlpack__()
+    assert state.OrtValue.from_dlpack(capsule, False).numpy().tolist() == [1, 2]
+    for use in (state.is_dlpack_uint8_tensor, lambda taken: state.OrtValue.from_dlpack(taken, False)):
+        with pytest.raises(RuntimeError):
+            use(capsule)
+
+
+def test_a_value_is_an_array_where_numpy_takes_one():
+    array = row(1, 2)
+    value = ort.OrtValue.ortvalue_from_numpy(array)
+    assert np.asarray(value).ctypes.data == array.ctypes.data
+    assert np.asarray(value, dtype=np.float64).tolist() == [[1, 2]]
+
+
 def test_a_value_is_fed_like_an_array():
     value = ort.OrtValue.ortvalue_from_numpy(row(1, 2, 3))
     assert open_session(ADD).run(["y"], {"a": value, "b": row(1, 1, 1)})[0].tolist() == [[2, 3, 4]]
@@ -66,6 +102,34 @@ def test_a_sparse_tensor():
     assert sparse.values().tolist() == [5, 7] and sparse.data_type() == "sparse_tensor(float)"
     view = sparse.as_coo_view()
     assert view.indices().tolist() == [1, 11] and sparse.device_name() == "cpu"
+    assert not sparse.values().flags.writeable and not view.indices().flags.writeable
+    with pytest.raises(RuntimeError):
+        sparse.as_csrc_view()
+    with pytest.raises(RuntimeError):
+        sparse.to_cuda(ort.OrtDevice.make("cuda", 0))
+
+
+def test_a_sparse_tensor_by_rows():
+    device = ort.OrtDevice.make("cpu", 0)
+    sparse = ort.SparseTensor.sparse_csr_from_numpy([3, 4], floats(5, 7, 9), np.array([1, 3, 0], np.int64),
+                                                    np.array([0, 2, 2, 3], np.int64), device)
+    assert sparse.format() == ort.OrtSparseFormat.ORT_SPARSE_CSRC and sparse.dense_shape() == [3, 4]
+    assert sparse.values().tolist() == [5, 7, 9]
+    view = sparse.as_csrc_view()
+    assert view.inner().tolist() == [1, 3, 0] and view.outer().tolist() == [0, 2, 2, 3]
+    words = ort.SparseTensor.sparse_csr_from_numpy([1, 2], np.array(["a", "b"]), np.array([0, 1], np.int64),
+                                                   np.array([0, 2], np.int64), device)
+    assert words.values().tolist() == ["a", "b"] and words.data_type() == "sparse_tensor(string)"
+    with pytest.raises(RuntimeError):
+        sparse.as_coo_view()
+
+
+@pytest.mark.parametrize("inner, outer", [([1, 3], [0, 2, 3]), ([1, 3, 0], [0, 2]), ([1, 3, 0], [1, 2, 3]),
+                                          ([1, 3, 0], [0, 2, 2]), ([1, 4, 0], [0, 2, 3]), ([1, 3, 0], [0, 5, 3])])
+def test_rows_that_do_not_fit(inner, outer):
+    with pytest.raises((RuntimeError, ValueError)):
+        ort.SparseTensor.sparse_csr_from_numpy([2, 4], floats(5, 7, 9), np.array(inner, np.int64),
+                                               np.array(outer, np.int64), ort.OrtDevice.make("cpu", 0))
 
 
 def test_a_sparse_tensor_as_a_value():
@@ -78,7 +142,10 @@ def test_a_sparse_tensor_as_a_value():
 
 def test_a_device():
     device = ort.OrtDevice.make("cpu", 0)
-    assert device.device_id() == 0 and device.device_type() == 0
+    assert device.device_id() == 0 and device.device_type() == 0 and device.device_mem_type() == 0
+    assert device.device_vendor_id() == ort.OrtDeviceVendorId.NONE
+    device = ort.OrtDevice.make("cuda", 0)
+    assert device.device_vendor_id() == ort.OrtDeviceVendorId.NVIDIA == 0x10DE
 
 
 def bound(session, **inputs):

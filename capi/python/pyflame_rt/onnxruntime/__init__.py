@@ -19,30 +19,31 @@ from pyflame_rt._graph.model_info import ModelMetadata
 from pyflame_rt._session.providers import get_available_providers
 
 from . import _options, capi
-from ._environment import (disable_telemetry_events, get_all_providers, get_build_info, get_device, get_version_string,
-                           preload_dlls, set_default_logger_severity, set_default_logger_verbosity, set_seed)
+from ._adapters import AdapterFormat, LoraAdapter
+from ._environment import (disable_telemetry_events, enable_telemetry_events, get_all_providers, get_build_info,
+                           get_device, get_version_string, preload_dlls, set_default_logger_callback,
+                           set_default_logger_severity, set_default_logger_verbosity, set_seed)
 from ._install import install_as_onnxruntime
-from ._memory import (OrtAllocatorType, OrtArenaCfg, OrtDeviceMemoryType, OrtMemoryInfo, OrtMemType,
-                      create_and_register_allocator)
+from ._memory import (OrtAllocatorType, OrtArenaCfg, OrtDeviceMemoryType, OrtMemoryInfo, OrtMemoryInfoDeviceType,
+                      OrtMemType, create_and_register_allocator)
 from ._options import ExecutionMode, ExecutionOrder, GraphOptimizationLevel, RunOptions, SessionOptions
 from ._session import InferenceSession, NodeArg
-from ._values import IOBinding, OrtDevice, OrtSparseFormat, OrtValue, SparseTensor
+from ._values import IOBinding, OrtDevice, OrtDeviceVendorId, OrtSparseFormat, OrtValue, SparseTensor
 
 __version__: str = get_version_string()
 
 __all__ = [
-    "ExecutionMode", "ExecutionOrder", "GraphOptimizationLevel", "IOBinding", "InferenceSession", "ModelMetadata",
-    "NodeArg", "OrtAllocatorType", "OrtArenaCfg", "OrtDevice", "OrtDeviceMemoryType", "OrtMemType", "OrtMemoryInfo",
-    "OrtSparseFormat", "OrtValue", "RunOptions", "SessionOptions", "SparseTensor", "capi",
-    "create_and_register_allocator", "disable_telemetry_events", "get_all_providers", "get_available_providers",
-    "get_build_info", "get_device", "get_version_string", "install_as_onnxruntime", "preload_dlls",
+    "AdapterFormat", "ExecutionMode", "ExecutionOrder", "GraphOptimizationLevel", "IOBinding", "InferenceSession",
+    "LoraAdapter", "ModelMetadata", "NodeArg", "OrtAllocatorType", "OrtArenaCfg", "OrtDevice", "OrtDeviceMemoryType",
+    "OrtDeviceVendorId", "OrtMemType", "OrtMemoryInfo", "OrtMemoryInfoDeviceType", "OrtSparseFormat", "OrtValue",
+    "RunOptions", "SessionOptions", "SparseTensor", "capi", "create_and_register_allocator", "disable_telemetry_events",
+    "enable_telemetry_events", "get_all_providers", "get_available_providers", "get_build_info", "get_device",
+    "get_version_string", "install_as_onnxruntime", "preload_dlls", "set_default_logger_callback",
     "set_default_logger_severity", "set_default_logger_verbosity", "set_seed",
 ]
 
 _ABSENT = {
-    "LoraAdapter": "adapters are merged into a model before it is loaded",
     "ModelCompiler": "models need no compiling beforehand",
-    "enable_telemetry_events": "nothing is ever sent anywhere",
     "get_ep_devices": "providers have a device each; see get_available_providers",
     "quantization": "it makes models, and does not run them; what it makes can be loaded",
     "register_execution_provider_library": "plug-ins are found in the folders of PFRT_PLUGIN_PATH",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 import warnings
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 from pyflame_rt._core import library
 from pyflame_rt._core.errors import InvalidArgumentError, NotFoundError
@@ -19,6 +19,7 @@ from ._exceptions import translating
 API_VERSION = "1.22.0"
 # The library's words for the severities 0 (verbose) to 4 (fatal).
 _LEVELS: Tuple[LogLevel, ...] = ("debug", "info", "warning", "error", "off")
+_SEVERITIES: Dict[str, int] = {level: severity for severity, level in enumerate(_LEVELS)}
 _PROVIDERS = ("TensorrtExecutionProvider", "CUDAExecutionProvider", "MIGraphXExecutionProvider",
               "ROCMExecutionProvider", "OpenVINOExecutionProvider", "DnnlExecutionProvider",
               "TvmExecutionProvider", "VitisAIExecutionProvider", "QNNExecutionProvider", "NnapiExecutionProvider",
@@ -26,6 +27,8 @@ _PROVIDERS = ("TensorrtExecutionProvider", "CUDAExecutionProvider", "MIGraphXExe
               "DmlExecutionProvider", "RknpuExecutionProvider", "WebNNExecutionProvider", "WebGpuExecutionProvider",
               "XnnpackExecutionProvider", "CANNExecutionProvider", "AzureExecutionProvider",
               "NvTensorRTRTXExecutionProvider", "VSINPUExecutionProvider", "SNPEExecutionProvider")
+
+LogCallback = Callable[[int, str, str, str, str], Any]
 
 _logger = logging.getLogger("pyflame_rt.onnxruntime")
 _warned: Set[str] = set()
@@ -76,6 +79,28 @@ def set_default_logger_verbosity(vlog_level: int) -> None:
         no_meaning("set_default_logger_verbosity", "the severity alone chooses lines of the log")
 
 
+@translating
+def set_default_logger_callback(callback: Optional[LogCallback], severity: int = 2) -> None:
+    """Log lines go to ``callback(severity, category, logid, code_location, message)`` instead of ``sys.stderr``; None
+    restores that. |severity| is set as ``set_default_logger_severity`` sets it.
+
+    Called from any thread, several at once; what it raises is lost with the line. The category is "pyflame_rt", and
+    logid and code_location are "", which lines do not carry here.
+    """
+    if callback is None:
+        Environment.instance().set_logger(None)
+        return
+    if not callable(callback):
+        raise InvalidArgumentError(f"set_default_logger_callback: {callback!r} cannot be called; give a function of "
+                                   "(severity, category, logid, code_location, message), or None")
+    set_default_logger_severity(severity)
+    Environment.instance().set_logger(_hearing(callback))
+
+
+def _hearing(callback: LogCallback) -> Callable[[str, str], Any]:
+    return lambda level, message: callback(_SEVERITIES[level], "pyflame_rt", "", "", message)
+
+
 def set_seed(seed: int) -> None:
     """Is taken and told to the logger: operators that draw numbers take their seed from the model."""
     log_no_meaning("set_seed", "operators that draw numbers take their seed from the model")
@@ -89,10 +114,17 @@ def disable_telemetry_events() -> None:
     """Nothing is ever sent anywhere."""
 
 
+def enable_telemetry_events() -> None:
+    """Is taken and told to the logger: nothing is ever sent anywhere."""
+    log_no_meaning("enable_telemetry_events", "nothing is ever sent anywhere")
+
+
 def get_all_providers() -> List[str]:
-    """Execution providers by name, the API's first: those that a session may be asked for without an error."""
+    """Execution providers by name, the API's first and the CPU's last: those that a session may be asked for without an
+    error."""
     here = get_available_providers()
-    return [*(name for name in _PROVIDERS if name not in here), *here]
+    first = [name for name in _PROVIDERS if name not in here]
+    return [*first, *sorted(here, key=lambda name: name == "CPUExecutionProvider")]
 
 
 def get_device() -> str:
@@ -107,30 +139,66 @@ def get_version_string() -> str:
 
 def get_build_info() -> str:
     """The library's version, and that of the API that is followed."""
-    return f"PyFlameRT {library.version}, following ONNX Runtime's API {API_VERSION}"
+    return f"PyFlameRT Build Info: version {library.version}, following ONNX Runtime's API {API_VERSION}"
 
 
 Options = Dict[str, str]
 
 
-def chosen_providers(providers: Optional[Sequence[Union[str, Tuple[str, Mapping[str, Any]]]]],
-                     options: Optional[Sequence[Mapping[str, Any]]]) -> List[Tuple[str, Options]]:
-    """Providers that are here, of those asked for; the CPU, which takes what others leave, is always the last."""
+def asked_providers(providers: Optional[Sequence[Union[str, Tuple[str, Mapping[str, Any]]]]],
+                    options: Optional[Sequence[Mapping[str, Any]]]) -> List[Tuple[str, Options]]:
+    """The names and options of a constructor's two arguments, as pairs."""
     if providers is not None and (isinstance(providers, str) or not isinstance(providers, Sequence)):
         raise InvalidArgumentError(f"'providers' is {providers!r}; give a list, as in ['CPUExecutionProvider']")
     asked: List[Tuple[str, Options]] = []
     for one in providers or ():
         name, own = (one, {}) if isinstance(one, str) else _pair(one)
-        asked.append((name, {str(key): str(value) for key, value in own.items()}))
+        asked.append((name, _texts(own)))
     if options is not None:
-        if isinstance(options, Mapping) or len(options) != len(asked):
-            raise InvalidArgumentError(f"'provider_options' has to be a list with a dict for each of the {len(asked)} "
-                                       "providers")
+        if not isinstance(options, Sequence) or len(options) != len(asked) or not all(
+                isinstance(given, Mapping) for given in options):
+            raise InvalidArgumentError(f"'provider_options' is {options!r}; it has to be a list with a dict for each of "
+                                       f"the {len(asked)} providers")
         if any(own for _, own in asked):
             raise InvalidArgumentError("options are given both beside a provider's name and in 'provider_options'; "
                                        "give them once")
-        asked = [(name, {str(k): str(v) for k, v in given.items()}) for (name, _), given in zip(asked, options)]
-    return _available(asked)
+        asked = [(name, _texts(given)) for (name, _), given in zip(asked, options)]
+    return asked
+
+
+def chosen_providers(providers: Optional[Sequence[Union[str, Tuple[str, Mapping[str, Any]]]]],
+                     options: Optional[Sequence[Mapping[str, Any]]]) -> List[Tuple[str, Options]]:
+    """Providers that are here, of those asked for; the CPU, which takes what others leave, is always the last."""
+    return _available(asked_providers(providers, options))
+
+
+@translating
+def check_and_normalize_provider_args(providers: Optional[Sequence[Union[str, Tuple[str, Mapping[str, Any]]]]],
+                                      provider_options: Optional[Sequence[Mapping[str, Any]]],
+                                      available_provider_names: Sequence[str]) -> Tuple[List[str], List[Options]]:
+    """The names and the options, as text, of what a session's constructor is given; warns of those that are not
+    available, and of those given twice, whose first options hold."""
+    chosen: Dict[str, Options] = {}
+    for name, own in asked_providers(providers, provider_options):
+        if name not in available_provider_names:
+            _warn_absent(name, available_provider_names)
+        if name in chosen:
+            _warn_twice(name)
+        chosen.setdefault(name, own)
+    return list(chosen), list(chosen.values())
+
+
+def _texts(own: Mapping[Any, Any]) -> Options:
+    return {str(key): str(value) for key, value in own.items()}
+
+
+def _warn_absent(name: str, available: Sequence[str]) -> None:
+    warn(f"Specified provider '{name}' is not in available provider names. Available providers: "
+         f"'{', '.join(available)}'")
+
+
+def _warn_twice(name: str) -> None:
+    warn(f"Duplicate provider '{name}' encountered, ignoring.")
 
 
 def _pair(one: Any) -> Tuple[str, Mapping[str, Any]]:
@@ -145,14 +213,13 @@ def _available(asked: List[Tuple[str, Options]]) -> List[Tuple[str, Options]]:
     for given, own in asked:
         name = given if given in here else names.get(word_of(given), given)
         if name in chosen:
-            warn(f"Duplicate provider '{name}' encountered, ignoring.")
+            _warn_twice(name)
         elif name in here:
             chosen[name] = own
         elif name in _PROVIDERS:
-            warn(f"Specified provider '{name}' is not in available provider names. Available providers: "
-                 f"'{', '.join(here)}'")
+            _warn_absent(name, here)
         else:
-            raise NotFoundError(f"there is no execution provider '{name}'; there are " + ", ".join(map(repr, here)))
+            raise NotFoundError(f"Unknown Provider Type: {name}; there are " + ", ".join(map(repr, here)))
     own = chosen.setdefault("CPUExecutionProvider", {})
     known = {option.key for option in Environment.instance().provider_options("CPUExecutionProvider")}
     for key in own.keys() - known:  # programs give it the options that they give others

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ONNX Runtime's exceptions. What is raised here is also one of pyflame_rt's, and of Python's own."""
+"""ONNX Runtime's exceptions. What is raised here is also one of pyflame_rt's, and of Python's own; and a RuntimeError,
+which that API raises for some mistakes of the same kinds."""
 from __future__ import annotations
 
 import functools
@@ -18,7 +19,7 @@ class Fail(PyFlameRTError, RuntimeError):
     """Anything that has no other exception: a run that was stopped, a file that could not be written."""
 
 
-class InvalidArgument(PyFlameRTError, ValueError):
+class InvalidArgument(PyFlameRTError, ValueError, RuntimeError):
     """An argument, option, input or output that the call does not take, or of a wrong type or shape."""
 
 
@@ -66,7 +67,7 @@ class ModelRequiresCompilation(PyFlameRTError, RuntimeError):
     """Never raised here: models need no compiling beforehand."""
 
 
-class NotFound(PyFlameRTError, LookupError):
+class NotFound(PyFlameRTError, LookupError, RuntimeError):
     """A provider, option or name that there is not."""
 
 

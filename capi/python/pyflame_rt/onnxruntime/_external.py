@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Initializers of ONNX files that lie outside of them: given by the program, or moved out when a model is saved.
+"""What is looked up in the bytes of ONNX files: initializers that lie outside of them, given by the program or moved out
+when a model is saved; dimensions by their denotation.
 
 Only the fields that this needs are looked at, in the bytes of the message; all others stay as they are.
 """
@@ -17,12 +18,13 @@ from pyflame_rt._core.regular_file import open_regular
 from pyflame_rt._graph.files import load_model
 from pyflame_rt._graph.graph import Graph
 from pyflame_rt._session.ort_value import OrtValue
-from pyflame_rt._values.dtype import FROM_ABI, DType
+from pyflame_rt._values.dtype import FROM_ABI, DType, memory_dtype
 from pyflame_rt._values.tensor import Tensor
 
 _GRAPH, _INITIALIZER = 7, 5  # of ModelProto, of GraphProto
 _DIMS, _DATA_TYPE, _NAME, _RAW_DATA, _EXTERNAL_DATA, _LOCATION = 1, 2, 8, 9, 13, 14  # of TensorProto
 _EXTERNAL = 1  # a data_location
+_INPUT, _PORT_NAME, _PORT_DIMS, _DENOTATION = 11, 1, (2, 1, 2, 1), 3  # of GraphProto, ValueInfoProto, Dimension
 _ALIGNMENT = 4096  # of data in a file, so that readers may map it
 _LEAST = 1024  # bytes of an initializer that is moved out, where the program does not say it
 
@@ -132,39 +134,87 @@ def _taken_apart(model: memoryview, what: str) -> Tuple[List[memoryview], List[m
             [whole for number, _, whole in parts if number != _INITIALIZER], initializers)
 
 
+def denoted_dimensions(source: Union[str, bytes], overrides: Mapping[str, int]) -> Dict[str, Dict[int, int]]:
+    """The sizes that |overrides| give, by denotation, for dimensions of a model's inputs: by input and axis."""
+    model = memoryview(source) if isinstance(source, bytes) else _mapped(source)
+    out: Dict[str, Dict[int, int]] = {}
+    try:
+        for port in _inner(model, _GRAPH, _INPUT):
+            name = bytes(_inner(port, _PORT_NAME)[-1]).decode()
+            for axis, dim in enumerate(_inner(port, *_PORT_DIMS)):
+                denotation = [bytes(text).decode() for text in _inner(dim, _DENOTATION)]
+                if denotation and denotation[-1] in overrides:
+                    out.setdefault(name, {})[axis] = overrides[denotation[-1]]
+    except (IndexError, UnicodeDecodeError):
+        raise InvalidModelError("overriding dimensions: the file is no ONNX model, or it is cut short") from None
+    return out
+
+
+def _inner(message: memoryview, *path: int) -> List[memoryview]:
+    """The messages or texts at a path of fields."""
+    found = [message]
+    for wanted in path:
+        found = [value for one in found for number, value, _ in _fields(one)
+                 if number == wanted and isinstance(value, memoryview)]
+    return found
+
+
 # ------------------------------------------------------------------ given by the program
 
 
-def with_initializers(source: Union[str, bytes], given: Mapping[str, OrtValue]) -> Graph:
-    """The graph of a model with values in place of the external initializers of their names.
+class Initializers:
+    """What a program gives in place of initializers: values by the name of an external one that each model has to have,
+    by the name of any, which models may have, and contents of files by the names that external ones are under."""
 
-    InvalidArgumentError for a name that is no external initializer of the model's graph, and for a value of another type
-    or shape. Other external initializers are read beside the model, below its folder.
+    def __init__(self) -> None:
+        self.external: Dict[str, OrtValue] = {}
+        self.own: Dict[str, OrtValue] = {}
+        self.files: Dict[str, memoryview] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self.external or self.own or self.files)
+
+
+def with_initializers(source: Union[str, bytes], given: Initializers) -> Graph:
+    """The graph of a model with what is given in place of its initializers.
+
+    InvalidArgumentError for a name of an external one that the model does not have, and for a value of another type or
+    shape. Other external initializers are read from the files given or, below its folder, beside the model.
     """
     what = "external initializers"
     data = memoryview(source) if isinstance(source, bytes) else _mapped(source)
     around, parts, initializers = _taken_apart(data, what)
     external = {one.name: one for one in initializers if one.is_external}
-    for name, value in given.items():
+    for name in given.external:
         if name not in external:
             raise InvalidArgumentError(f"{what}: the model has no external initializer '{name}'; it has " +
                                        (", ".join(map(repr, external)) or "none"))
-        _expect(external[name], value)
-    kept = [part for one in initializers if not one.is_external for part in _message(_INITIALIZER, one.bytes)]
+    values = {**given.own, **given.external}
+    kept = []
+    for one in initializers:
+        if one.name in values:
+            _expect(one, values[one.name])
+        elif not one.is_external:
+            kept += _message(_INITIALIZER, one.bytes)
     graph = load_model(b"".join([*around, *_message(_GRAPH, *parts, *kept)]), validate=False, infer_shapes=False)
-    for name, one in external.items():
-        graph.add_initializer(name, given[name]._host if name in given else _beside(one, source))
+    for one in initializers:
+        if one.name in values:
+            graph.add_initializer(one.name, values[one.name]._host)
+        elif one.is_external and one.entries.get("location") in given.files:
+            graph.add_initializer(one.name, _within(one, given.files[one.entries["location"]]))
+        elif one.is_external:
+            graph.add_initializer(one.name, _beside(one, source))
     return graph
 
 
 def _expect(one: _Initializer, value: OrtValue) -> None:
     if not isinstance(value, OrtValue) or value._host is None:
-        raise InvalidArgumentError(f"external initializer '{one.name}' is given a {type(value).__name__}; give an "
-                                   "OrtValue of a tensor in host memory")
+        raise InvalidArgumentError(f"initializer '{one.name}' is given a {type(value).__name__}; give an OrtValue of a "
+                                   "tensor in host memory")
     dtype = FROM_ABI.get(one.dtype)
     if value._host.dtype != dtype or value.shape() != one.dims:
-        raise InvalidArgumentError(f"external initializer '{one.name}' is {'?' if dtype is None else dtype.text} {one.dims}, "
-                                   f"and the value given is {value._host.dtype.text} {value.shape()}")
+        raise InvalidArgumentError(f"initializer '{one.name}' is {'?' if dtype is None else dtype.text} {one.dims}, and "
+                                   f"the value given is {value._host.dtype.text} {value.shape()}")
 
 
 def _mapped(path: str) -> memoryview:
@@ -187,13 +237,7 @@ def _beside(one: _Initializer, source: Union[str, bytes]) -> Tensor:
     location = one.entries.get("location", "")
     if not location or "\0" in location or os.path.isabs(location):
         raise InvalidModelError(f"{doing}: {location!r} is no path within the model's folder")
-    dtype = FROM_ABI.get(one.dtype)
-    if dtype is None or dtype == DType.String:
-        raise InvalidModelError(f"{doing}: its element type is {one.dtype}, which no file holds")
-    needed = (math.prod(one.dims) * dtype.bits + 7) // 8
-    offset, length = (_count(doing, one, key, value) for key, value in (("offset", 0), ("length", needed)))
-    if length != needed:
-        raise InvalidModelError(f"{doing}: it has {needed} bytes, and the model says that there are {length}")
+    dtype, offset, needed = _place(doing, one)
     folder = os.path.realpath(os.path.dirname(source) or ".")
     path = os.path.realpath(os.path.join(folder, location))
 
@@ -218,6 +262,32 @@ def _beside(one: _Initializer, source: Union[str, bytes]) -> Tensor:
     if found != needed:
         raise InvalidModelError(f"{doing}: '{path}' ends after {found} of {needed} bytes")
     return tensor
+
+
+def _within(one: _Initializer, data: memoryview) -> Tensor:
+    """An external initializer out of the contents of its file, over whose memory it is."""
+    doing = f"reading external initializer '{one.name}'"
+    dtype, offset, needed = _place(doing, one)
+    if offset > len(data) or needed > len(data) - offset:
+        raise InvalidModelError(f"{doing}: it needs {needed} bytes from byte {offset} of the file in memory "
+                                f"'{one.entries['location']}', which has {len(data)}")
+    array = np.frombuffer(data[offset:offset + needed], np.uint8)
+    if array.ctypes.data % max(dtype.bits // 8, 1):
+        array = array.copy()
+    array = array.view(memory_dtype(dtype))
+    return Tensor._over(array if dtype.bits < 8 else array.reshape(one.dims), dtype, one.dims)
+
+
+def _place(doing: str, one: _Initializer) -> Tuple[DType, int, int]:
+    """The element type, and the first and the number of the bytes in the file."""
+    dtype = FROM_ABI.get(one.dtype)
+    if dtype is None or dtype == DType.String:
+        raise InvalidModelError(f"{doing}: its element type is {one.dtype}, which no file holds")
+    needed = (math.prod(one.dims) * dtype.bits + 7) // 8
+    offset, length = (_count(doing, one, key, value) for key, value in (("offset", 0), ("length", needed)))
+    if length != needed:
+        raise InvalidModelError(f"{doing}: it has {needed} bytes, and the model says that there are {length}")
+    return dtype, offset, needed
 
 
 def _count(doing: str, one: _Initializer, key: str, default: int) -> int:

@@ -28,6 +28,15 @@ class OrtMemType(enum.IntEnum):
     DEFAULT = 0
 
 
+class OrtMemoryInfoDeviceType(enum.IntEnum):
+    """The kinds of devices that memory belongs to."""
+
+    CPU = 0
+    GPU = 1
+    FPGA = 2
+    NPU = 3
+
+
 class OrtDeviceMemoryType(enum.IntEnum):
     """Who can read a device's memory."""
 
@@ -46,8 +55,20 @@ class OrtMemoryInfo:
         self.allocator_type = OrtAllocatorType(allocator_type)
         self.device_id = int(id)
         self.mem_type = OrtMemType(mem_type)
+        self.device_type = OrtMemoryInfoDeviceType.CPU
         self.device_mem_type = OrtDeviceMemoryType.DEFAULT
+        self.alignment = 0
         self.device_vendor_id = 0
+
+    @staticmethod
+    def create_v2(name: str, device_type: OrtMemoryInfoDeviceType, vendor_id: int, device_id: int,
+                  mem_type: OrtDeviceMemoryType, alignment: int, allocator_type: OrtAllocatorType) -> "OrtMemoryInfo":
+        """A name for memory by its device; ``alignment`` is what its blocks are at least aligned to, in bytes."""
+        out = OrtMemoryInfo(name, allocator_type, device_id, OrtMemType.DEFAULT)
+        out.device_type = OrtMemoryInfoDeviceType(device_type)
+        out.device_mem_type = OrtDeviceMemoryType(mem_type)
+        out.device_vendor_id, out.alignment = int(vendor_id), int(alignment)
+        return out
 
     def __repr__(self) -> str:
         return (f"OrtMemoryInfo({self.name!r}, {self.allocator_type.name}, {self.device_id}, {self.mem_type.name})")

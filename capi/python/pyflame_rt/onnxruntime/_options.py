@@ -18,8 +18,10 @@ from pyflame_rt._session.ort_value import OrtValue
 from pyflame_rt._session.run_options import NativeRunOptions
 from pyflame_rt._session.session_options import SessionOptions as NativeSessionOptions
 
+from ._adapters import LoraAdapter
 from ._environment import level_of, log_no_meaning, no_meaning
 from ._exceptions import Fail, translates, translating
+from ._external import Initializers
 
 
 class GraphOptimizationLevel(enum.IntEnum):
@@ -119,13 +121,22 @@ RUN_CONFIG_NO_MEANING: Dict[str, Tuple[Tuple[str, ...], str]] = {
 }
 # Methods that are not here, and what there is instead.
 ABSENT = {
-    "add_external_initializers_from_files_in_memory": "give the model's path; files with its data are read beside it",
-    "add_free_dimension_override_by_denotation": "dimensions have names; use add_free_dimension_override_by_name",
-    "add_initializer": "initializers are the model's own; those that are inputs too can be fed to a run",
     "add_provider_for_devices": "name the provider; use add_provider",
     "register_custom_ops_library": "such libraries are of another interface; a plug-in of kind 'ops' brings operators",
     "set_provider_selection_policy": "name providers in the order of preference",
 }
+
+
+def _size(dimension: str, value: Any) -> int:
+    size: int = _as_type(int, value, f"the dimension '{dimension}'")
+    if size < 0:
+        raise InvalidArgumentError(f"the dimension '{dimension}' cannot be {value!r}; give a number from 0 on")
+    return size
+
+
+def _expect_value(name: str, value: Any) -> None:
+    if not isinstance(value, OrtValue):
+        raise InvalidArgumentError(f"the value of initializer '{name}' is a {type(value).__name__}; give an OrtValue")
 
 
 def _text(key: Any, value: Any) -> Tuple[str, str]:
@@ -171,8 +182,9 @@ class SessionOptions:
     Set: graph_optimization_level, execution_mode, intra_op_num_threads (0 = as many as the process may use),
     enable_mem_pattern, enable_mem_reuse, enable_profiling, profile_file_prefix, optimized_model_filepath (.onnx or
     .pfm, written when a session is made), log_severity_level (0 verbose to 4 fatal; -1 = the default logger's), free
-    dimensions by name, external initializers, and by add_session_config_entry any key of the library's own schema
-    ("precision") and session.optimized_model_external_initializers_file_name and .._min_size_in_bytes.
+    dimensions by name and denotation, initializers and files of external ones, and by add_session_config_entry any key of
+    the library's own schema ("precision") and session.optimized_model_external_initializers_file_name and
+    .._min_size_in_bytes.
 
     Without a meaning: enable_cpu_mem_arena, execution_order, inter_op_num_threads, log_verbosity_level, logid. Always
     so: use_deterministic_compute, use_per_session_threads.
@@ -195,14 +207,16 @@ class SessionOptions:
     use_deterministic_compute: bool
     use_per_session_threads: bool
     _config: Dict[str, str]
+    _denoted: Dict[str, int]
     _extra: Dict[str, str]
-    _external: Dict[str, OrtValue]
     _free_dimensions: Dict[str, int]
+    _initializers: Initializers
     _providers: List[Tuple[str, Dict[str, str]]]
 
     def __init__(self) -> None:
         self.__dict__.update(_DEFAULTS)
-        self.__dict__.update(_config={}, _external={}, _extra={}, _free_dimensions={}, _providers=[])
+        self.__dict__.update(_config={}, _denoted={}, _extra={}, _free_dimensions={}, _initializers=Initializers(),
+                             _providers=[])
 
     if not TYPE_CHECKING:  # it would let type checkers take any name
 
@@ -238,10 +252,12 @@ class SessionOptions:
 
     def add_free_dimension_override_by_name(self, dim_name: str, dim_value: int) -> None:
         """Fixes a named dimension of inputs: it reads so in get_inputs, and a run takes no other."""
-        dim_value = _as_type(int, dim_value, f"the dimension '{dim_name}'")
-        if dim_value < 0:
-            raise InvalidArgumentError(f"the dimension '{dim_name}' cannot be {dim_value!r}; give a number from 0 on")
-        self._free_dimensions[dim_name] = dim_value
+        self._free_dimensions[dim_name] = _size(dim_name, dim_value)
+
+    def add_free_dimension_override_by_denotation(self, dim_denotation: str, dim_value: int) -> None:
+        """Fixes the dimensions of inputs that a model says to be of a kind, as "DATA_BATCH": they read so in get_inputs,
+        and a run takes no others."""
+        self._denoted[dim_denotation] = _size(dim_denotation, dim_value)
 
     def add_external_initializers(self, external_initializer_names: Sequence[str],
                                   external_initializer_values: Sequence[OrtValue]) -> None:
@@ -251,15 +267,40 @@ class SessionOptions:
         if len(names) != len(values):
             raise InvalidArgumentError(f"{len(values)} values are given for {len(names)} external initializers; give one "
                                        "for each")
-        if not all(isinstance(name, str) for name in names) or len({*names, *self._external}) != len(names) + len(
-                self._external):
+        known = self._initializers.external
+        if not all(isinstance(name, str) for name in names) or len({*names, *known}) != len(names) + len(known):
             raise InvalidArgumentError(f"the names of external initializers are {names!r}; each is a text and is given "
                                        "once")
         for name, value in zip(names, values):
-            if not isinstance(value, OrtValue):
-                raise InvalidArgumentError(f"the value of external initializer '{name}' is a {type(value).__name__}; give "
-                                           "an OrtValue")
-        self._external.update(zip(names, values))
+            _expect_value(name, value)
+        known.update(zip(names, values))
+
+    def add_initializer(self, name: str, ort_value: OrtValue) -> None:
+        """Gives the value, a tensor in host memory, of an initializer that models may have: it takes the place of theirs
+        and has to be of its type and shape. Its memory is used, not copied. Models without one are as they were."""
+        if not isinstance(name, str) or not name or name in self._initializers.own:
+            raise InvalidArgumentError(f"the name of an initializer is {name!r}; it is a text and is given once")
+        _expect_value(name, ort_value)
+        self._initializers.own[name] = ort_value
+
+    def add_external_initializers_from_files_in_memory(self, file_names: Sequence[str], file_buffers: Sequence[Any],
+                                                       file_lengths: Sequence[int]) -> None:
+        """Gives the contents, bytes or another buffer, of files that hold external initializers, by the names that
+        models have them under. Memory is used, not copied, and must not be written to."""
+        names, buffers, lengths = list(file_names), list(file_buffers), list(file_lengths)
+        if not len(names) == len(buffers) == len(lengths):
+            raise InvalidArgumentError(f"{len(names)} names, {len(buffers)} buffers and {len(lengths)} lengths of files "
+                                       "are given; give one of each for a file")
+        for name, buffer, length in zip(names, buffers, lengths):
+            try:
+                data = memoryview(buffer).cast("B")
+            except TypeError as fault:
+                raise InvalidArgumentError(f"the contents of the file {name!r}: {fault}; give bytes") from None
+            if not isinstance(name, str) or name in self._initializers.files or not 0 <= length <= len(data):
+                raise InvalidArgumentError(f"the file {name!r} is given with {len(data)} bytes and the length "
+                                           f"{length!r}; names are text and given once, and a length is no more than "
+                                           "there is")
+            self._initializers.files[name] = data[:length]
 
     def add_provider(self, provider_name: str, provider_options: Mapping[str, str]) -> None:
         """Adds an execution provider, for sessions that are not given a list of them."""
@@ -313,10 +354,11 @@ class RunOptions:
     training_mode: bool
     _options: NativeRunOptions
     _config: Dict[str, str]
+    _adapters: List[LoraAdapter]
 
     def __init__(self) -> None:
         self.__dict__.update(RUN_DEFAULTS)
-        self.__dict__.update(_options=NativeRunOptions(), _config={})
+        self.__dict__.update(_options=NativeRunOptions(), _config={}, _adapters=[])
 
     if not TYPE_CHECKING:  # it would let type checkers take any name
 
@@ -336,6 +378,12 @@ class RunOptions:
             elif name == "log_verbosity_level" and value:
                 no_meaning(f"RunOptions.{name}", NO_MEANING[name])
             self.__dict__[name] = value
+
+    def add_active_adapter(self, adapter: LoraAdapter) -> None:
+        """Has runs feed the tensors of an adapter, beside what they are given; what a run is given itself comes first."""
+        if not isinstance(adapter, LoraAdapter):
+            raise InvalidArgumentError(f"RunOptions.add_active_adapter: {adapter!r} is no LoraAdapter")
+        self._adapters.append(adapter)
 
     def add_run_config_entry(self, key: str, value: str) -> None:
         """Sets an entry, of that API or of pyflame_rt.RunOptions; both are text."""

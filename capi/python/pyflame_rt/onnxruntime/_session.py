@@ -5,13 +5,13 @@ from __future__ import annotations
 import copy
 import json
 import os
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
+from typing import Any, Container, Dict, List, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
 import pyflame_rt
 from pyflame_rt._core import abi
-from pyflame_rt._core.errors import PyFlameRTError, ShapeMismatchError, UnsupportedError
+from pyflame_rt._core.errors import InvalidArgumentError, PyFlameRTError, ShapeMismatchError, UnsupportedError
 from pyflame_rt._graph.model_info import ModelMetadata
 from pyflame_rt._graph.source import source_of
 from pyflame_rt._session.ort_value import OrtValue as NativeOrtValue
@@ -19,10 +19,11 @@ from pyflame_rt._values.info import PortInfo
 
 from ._environment import chosen_providers, no_meaning, warn
 from ._exceptions import translate, translates
-from ._external import least_bytes, move_initializers, with_initializers
+from ._external import Initializers, denoted_dimensions, least_bytes, move_initializers, with_initializers
+from ._memory import OrtAllocatorType, OrtMemoryInfo, OrtMemType
 from ._options import EXTERNAL_FILE, EXTERNAL_LEAST, SessionOptions
 from ._types import type_text
-from ._values import IOBinding, OrtValue
+from ._values import IOBinding, OrtValue, OrtValueVector
 
 # Further arguments of that API's constructor, and why they have no meaning here.
 _ARGUMENTS = {
@@ -82,10 +83,19 @@ class InferenceSession(pyflame_rt.InferenceSession):
         self._model_bytes = path_or_bytes if isinstance(path_or_bytes, bytes) else None
         self._chosen = dict(chosen_providers(providers, provider_options))
         self._free_dimensions: Dict[str, int] = dict(getattr(self._given, "_free_dimensions", {}))
-        external = getattr(self._given, "_external", {})
-        if external and not isinstance(path_or_bytes, pyflame_rt.Graph):
-            path_or_bytes = with_initializers(source_of(path_or_bytes), external)
+        self._denoted: Dict[str, Dict[int, int]] = {}
+        if getattr(self._given, "_denoted", {}) and not isinstance(path_or_bytes, pyflame_rt.Graph):
+            self._denoted = denoted_dimensions(source_of(path_or_bytes), self._given._denoted)
+        given = getattr(self._given, "_initializers", Initializers())
+        if given and not isinstance(path_or_bytes, pyflame_rt.Graph):
+            path_or_bytes = with_initializers(source_of(path_or_bytes), given)
         super().__init__(path_or_bytes, native, list(self._chosen.items()))
+        for port in self._inputs:
+            for axis, dim in enumerate(port.dims or ()):
+                size = self._denoted.get(port.name, {}).get(axis, dim)
+                if dim not in (size, -1):
+                    raise InvalidArgumentError(f"input '{port.name}' is of shape {list(port.dims or ())}; its dimension "
+                                               f"{axis} cannot be overridden to {size}")
         path = getattr(self._given, "optimized_model_filepath", "")
         if path:
             self._save_optimized(path)
@@ -117,9 +127,9 @@ class InferenceSession(pyflame_rt.InferenceSession):
     # ------------------------------------------------------------------ what it is
 
     @property
-    def _sess(self) -> "InferenceSession":
-        """The session below this one in ONNX Runtime's package; here it is one and the same."""
-        return self
+    def _sess(self) -> "_Below":
+        """The session below this one in ONNX Runtime's package."""
+        return _Below(self)
 
     @property
     def inputs_meta(self) -> List[NodeArg]:
@@ -150,9 +160,10 @@ class InferenceSession(pyflame_rt.InferenceSession):
     def _node_arg(self, port: PortInfo) -> NodeArg:
         shape: List[Union[int, str, None]] = []
         dims = port.dims if port.kind in (abi.VALUE_TENSOR, abi.VALUE_SPARSE) else None
-        for dim, name in zip(dims or (), port.dim_names):
-            shape.append(dim if dim >= 0 else self._free_dimensions[name] if name in self._free_dimensions else
-                         name or None)
+        sizes = self._denoted.get(port.name, {})
+        for axis, (dim, name) in enumerate(zip(dims or (), port.dim_names)):
+            size = dim if dim >= 0 else self._free_dimensions.get(name, sizes.get(axis, dim))
+            shape.append(size if size >= 0 else name or None)
         return NodeArg(port.name, type_text(port), shape)
 
     def get_inputs(self) -> List[NodeArg]:  # type: ignore[override]
@@ -166,6 +177,18 @@ class InferenceSession(pyflame_rt.InferenceSession):
     def get_outputs(self) -> List[NodeArg]:  # type: ignore[override]
         """The model's outputs."""
         return [self._node_arg(port) for port in self._outputs]
+
+    def get_input_memory_infos(self) -> List[OrtMemoryInfo]:
+        """The memory that a run takes each of get_inputs() from: the host's."""
+        return [_host_memory() for _ in self.get_inputs()]
+
+    def get_output_memory_infos(self) -> List[OrtMemoryInfo]:
+        """The memory that a run writes each of get_outputs() to: the host's."""
+        return [_host_memory() for _ in self.get_outputs()]
+
+    def get_input_epdevices(self) -> List[None]:
+        """None for each of get_inputs(): they are in host memory, no device of a provider's."""
+        return [None for _ in self.get_inputs()]
 
     def get_session_options(self) -> Any:
         """The options that the session was made with."""
@@ -207,7 +230,9 @@ class InferenceSession(pyflame_rt.InferenceSession):
         Raises InvalidArgument for a name that is missing or unknown, and for a wrong shape or element type.
         """
         try:
-            if self._free_dimensions:
+            if getattr(run_options, "_adapters", None):
+                input_feed = _with_adapters(input_feed, run_options)
+            if self._free_dimensions or self._denoted:
                 self._check_feeds(input_feed)
             return super().run(output_names, input_feed, run_options)
         except PyFlameRTError as fault:
@@ -222,6 +247,7 @@ class InferenceSession(pyflame_rt.InferenceSession):
         ``error_text`` is "" or says why there are no results. Arrays must not be written to before. Without a callback
         what it returns is awaited.
         """
+        input_feed = _with_adapters(input_feed, run_options)
         self._check_feeds(input_feed)
         future: Any = super().run_async(output_names, input_feed, callback, user_data, run_options)
         return None if future is None else self._translated(future)
@@ -239,14 +265,24 @@ class InferenceSession(pyflame_rt.InferenceSession):
 
     def run_with_iobinding(self, iobinding: Any, run_options: Any = None) -> None:
         """Runs the model on what is bound; makes those outputs that are bound."""
+        if getattr(run_options, "_adapters", None):
+            raise UnsupportedError("run_with_iobinding with an adapter: bind its tensors, which "
+                                   "AdapterFormat.read_adapter gives, or use run")
         super().run_with_iobinding(iobinding, run_options)
 
     def run_with_ort_values(  # type: ignore[override]
             self, output_names: Optional[Sequence[str]], input_dict_ort_values: Mapping[str, Any],
             run_options: Any = None) -> List[OrtValue]:
         """Does what ``run`` does, from OrtValues to OrtValues."""
-        out: Any = super().run_with_ort_values(output_names, input_dict_ort_values, run_options)
+        feeds = _with_adapters(input_dict_ort_values, run_options)
+        out: Any = super().run_with_ort_values(output_names, feeds, run_options)
         return out  # type: ignore[no-any-return]
+
+    def _feed_fault(self, feeds: Mapping[str, Any], lent: Container[str]) -> str:
+        missing = [port.name for port in self._inputs
+                   if not port.has_initializer and port.name not in feeds and port.name not in lent]
+        begin = f"Required inputs ({missing}) are missing from input feed ({list(feeds)}): " if missing else ""
+        return begin + super()._feed_fault(feeds, lent)
 
     def _check_feeds(self, feeds: Mapping[str, Any]) -> None:
         for name, value in feeds.items():
@@ -254,11 +290,38 @@ class InferenceSession(pyflame_rt.InferenceSession):
 
     def _check_free_dimensions(self, name: str, value: Any) -> None:
         index = self._input_index.get(name)
-        if not self._free_dimensions or index is None:
+        if not (self._free_dimensions or self._denoted) or index is None:
             return
+        sizes = self._denoted.get(name, {})
         shape = value.shape() if isinstance(value, NativeOrtValue) else np.shape(value)
-        for dim, found in zip(self._inputs[index].dim_names, shape):
-            wanted = self._free_dimensions.get(dim, found)
+        for axis, (dim, found) in enumerate(zip(self._inputs[index].dim_names, shape)):
+            wanted = self._free_dimensions.get(dim, sizes.get(axis, found))
             if found != wanted:
-                raise ShapeMismatchError(f"input '{name}' is of shape {list(shape)}; its dimension '{dim}' is "
+                raise ShapeMismatchError(f"input '{name}' is of shape {list(shape)}; its dimension {dim or axis!r} is "
                                          f"overridden to {wanted}")
+
+
+class _Below:
+    """The session that InferenceSession is over in ONNX Runtime's package: here the same one, but for the order of
+    arguments where that one has another."""
+
+    def __init__(self, session: InferenceSession) -> None:
+        self._session = session
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._session, name)
+
+    def run_with_ort_values(self, feeds: Mapping[str, Any], output_names: Optional[Sequence[str]],
+                            run_options: Any = None) -> OrtValueVector:
+        return OrtValueVector(self._session.run_with_ort_values(output_names, feeds, run_options))
+
+
+def _with_adapters(feeds: Mapping[str, Any], run_options: Any) -> Mapping[str, Any]:
+    """What is fed with an options' adapters, the first of which comes first."""
+    for adapter in getattr(run_options, "_adapters", ()):
+        feeds = {**adapter._parameters, **feeds}
+    return feeds
+
+
+def _host_memory() -> OrtMemoryInfo:
+    return OrtMemoryInfo("Cpu", OrtAllocatorType.ORT_DEVICE_ALLOCATOR, 0, OrtMemType.DEFAULT)
