@@ -5,12 +5,20 @@ prints what came out, and how long a call took, as JSON.
 ``python3 -m pyflame_rt.onnxruntime packages.py NAME`` does the same by this library.
 """
 import json
+import os
 import sys
+import tempfile
 import time
+import wave
+from pathlib import Path
 
 import numpy as np
 
 CALLS = 5
+# What make_models.py has made, where a package is without models of its own.
+MODELS = Path("build/clients/models")
+TEXTS = ["The river was too wide to cross on foot.", "Nobody could walk through the stream.",
+         "Bread is baked in the morning.", "Le pain est cuit le matin.", "42"]
 
 
 def drawn(text, size=(480, 120)):
@@ -103,6 +111,113 @@ def pyopenjtalk():
     return lambda: [g2p("これは何ですか"), g2p("何人いますか", kana=True)]
 
 
+def silero_vad():
+    """Its model in ONNX's format, step by step, and the one of a whole sequence."""
+    import silero_vad
+    import torch
+    sound, model = torch.from_numpy(spoken()), silero_vad.load_silero_vad(onnx=True)
+    whole = silero_vad.load_silero_vad(onnx=True, sequence=True)
+    return lambda: [silero_vad.get_speech_timestamps(sound, model, threshold=0.3),
+                    model.audio_forward(sound[None], 16000).ravel().tolist(), whole.audio_forward(spoken()).tolist()]
+
+
+def basic_pitch():
+    """Finds the notes of a WAV that is made of three."""
+    from basic_pitch import FilenameSuffix, build_icassp_2022_model_path, inference
+    t, sound = np.arange(22050) / 22050, []
+    for pitch in (220.0, 277.18, 329.63):
+        sound.append(sum(np.sin(2 * np.pi * pitch * k * t) / k for k in range(1, 8)) * np.exp(-3 * t) / 3)
+    model = inference.Model(build_icassp_2022_model_path(FilenameSuffix.onnx))
+    folder = tempfile.TemporaryDirectory()
+    path = Path(folder.name, "notes.wav")
+    with wave.open(str(path), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(22050)
+        file.writeframes((np.concatenate(sound) * 20000).astype("<i2").tobytes())
+
+    def find():
+        assert folder is not None  # it is removed with what refers to it
+        values, _, notes = inference.predict(path, model)
+        return [sorted([float(start), float(end), int(pitch), float(loud)] for start, end, pitch, loud, _ in notes),
+                {name: float(np.abs(value).sum()) for name, value in values.items()}]
+
+    return find
+
+
+def fastembed():
+    from fastembed import TextEmbedding
+    from fastembed.common.model_description import ModelSource, PoolingType
+    TextEmbedding.add_custom_model(model="made/minilm", pooling=PoolingType.MEAN, normalization=True, dim=384,
+                                   sources=ModelSource(hf="made/minilm"), model_file="model.onnx")
+    model = TextEmbedding("made/minilm", specific_model_path=str(MODELS / "minilm" / "onnx"))
+    return lambda: [one.tolist() for one in model.embed(TEXTS)]
+
+
+def chromadb():
+    """A collection of texts, and which of them are near to a question."""
+    import chromadb
+    from chromadb.utils.embedding_functions import ONNXMiniLM_L6_V2
+    ONNXMiniLM_L6_V2.DOWNLOAD_PATH = MODELS.resolve() / "minilm"
+    client = chromadb.EphemeralClient(chromadb.Settings(anonymized_telemetry=False))
+    function = ONNXMiniLM_L6_V2()
+    collection = client.create_collection("texts", embedding_function=function)
+    collection.add(documents=TEXTS, ids=[str(i) for i in range(len(TEXTS))])
+
+    def ask():
+        found = collection.query(query_texts=["Could one wade across?"], n_results=3)
+        return [found["ids"], found["distances"], [one.tolist() for one in function(TEXTS[:2])]]
+
+    return ask
+
+
+def optimum():
+    """Pipelines over small models of random weights; text is written with inputs and outputs bound, and without."""
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    from optimum.onnxruntime import (ORTModelForCausalLM, ORTModelForFeatureExtraction,
+                                     ORTModelForSequenceClassification)
+    from transformers import AutoTokenizer, pipeline
+    made = []
+    for task, kind, binds in (("feature-extraction", ORTModelForFeatureExtraction, (False,)),
+                              ("text-classification", ORTModelForSequenceClassification, (False, True)),
+                              ("text-generation", ORTModelForCausalLM, (False, True))):
+        folder = MODELS / task
+        for bind in binds:
+            model = kind.from_pretrained(folder, use_io_binding=bind)
+            assert model.use_io_binding is bind
+            made.append(pipeline(task, model=model, tokenizer=AutoTokenizer.from_pretrained(folder)))
+    more = {"text-generation": {"max_new_tokens": 24, "do_sample": False}}
+    return lambda: [one(TEXTS[0], **more.get(one.task, {})) for one in made]
+
+
+def skl2onnx():
+    """Words and characters of texts counted and weighed, as scikit-learn's pipelines of text do it."""
+    import onnxruntime
+    from skl2onnx import to_onnx
+    from skl2onnx.common.data_types import StringTensorType
+    from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    learnt = [*TEXTS, "Ein Fluß, über den niemand watet; ein Fluß!", "Хлеб пекут утром, хлеб и соль.", "naïve café, naïve"]
+    asked = np.array([[text] for text in (*learnt, "", " ", "nothing of that", "fluß FLUSS Хлеб", "a\tb\nc", "....")])
+    sessions = []
+    for make, options in ((CountVectorizer, {}), (CountVectorizer, {"ngram_range": (1, 2), "binary": True}),
+                          (CountVectorizer, {"ngram_range": (2, 3), "lowercase": False}),
+                          (CountVectorizer, {"stop_words": ["the", "on"], "token_pattern": "[a-zA-Z]+"}),
+                          (CountVectorizer, {"analyzer": "char", "ngram_range": (1, 3)}),
+                          (TfidfVectorizer, {}), (TfidfVectorizer, {"ngram_range": (1, 3), "sublinear_tf": True}),
+                          (TfidfVectorizer, {"norm": "l1", "use_idf": False}),
+                          (TfidfVectorizer, {"analyzer": "char", "ngram_range": (2, 3)})):
+        step = make(**options)
+        for model in (step, make_pipeline(step, LogisticRegression())):
+            model.fit(learnt, np.arange(len(learnt)) % 2)
+            # ONNX Runtime takes the locales of the system alone, of which this one is always there.
+            settings = {id(step): {"locale": "C.UTF-8"}, **({} if model is step else {id(model): {"zipmap": False}})}
+            onnx = to_onnx(model, initial_types=[("text", StringTensorType([None, 1]))], options=settings)
+            sessions.append(onnxruntime.InferenceSession(onnx.SerializeToString(), providers=["CPUExecutionProvider"]))
+    return lambda: [[one.tolist() for one in session.run(None, {"text": asked})] for session in sessions]
+
+
 def main():
     job = globals()[sys.argv[1]]()
     output, times = job(), []
@@ -114,4 +229,5 @@ def main():
     print(json.dumps({"module": onnxruntime.__name__, "output": output, "seconds": sorted(times)[CALLS // 2]}))
 
 
-main()
+if __name__ == "__main__":
+    main()
