@@ -71,14 +71,6 @@ def test_a_provider_that_nobody_has():
         session.set_providers(["NobodysProvider"])
 
 
-@pytest.mark.parametrize("providers, options", [
-    (3, None), ([3], None), (["CPUExecutionProvider"], 3), (["CPUExecutionProvider"], ["no dict"]),
-    (["CPUExecutionProvider"], {"a": 1}), ([("CPUExecutionProvider", {"a": 1})], [{"b": 2}])])
-def test_providers_that_are_none(providers, options):
-    with pytest.raises(ValueError):
-        ort.InferenceSession(ADD, providers=providers, provider_options=options)
-
-
 def test_a_name_that_is_not_bound():
     binding = open_session(NEG_ABS).io_binding()
     with pytest.raises((RuntimeError, ValueError)):
