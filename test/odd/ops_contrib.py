@@ -272,6 +272,14 @@ def expand_dims(d):
         d.int(-len(shape) - 1, len(shape)) if not d.odd() else d.pick([9, -9, 2**31 - 1]), I32), 0.6)])
 
 
+def tokenizer(d):
+    least = d.pick([1, 1, 2]) if not d.odd() else d.pick([0, -1, 2**40])
+    rule = d.pick([{"tokenexp": d.pick(["[a-z]+", ".", "..", "a*", "a|ab", "("])}, {"separators": [""]},
+                   {"separators": [d.pick(["a", "[0-9]+", ".", "a*"]) for _ in range(d.int(1, 3))]}])
+    texts = d.data(TEXT, d.shape(1, 2) if not d.odd() else d.shape(0, 3))
+    finish(d, "Tokenizer", [texts], mark=d.flag(), mincharnum=least, pad_value=d.pick(["#", "", "a"]), **rule)
+
+
 def murmur(d):
     finish(d, "MurmurHash3", [d.data(d.pick([I32, I64, F32, F64, np.uint32, TEXT]), d.shape())],
            **d.maybe({}, positive=d.flag(), seed=d.int(0, 99)))
@@ -345,6 +353,7 @@ GENERATORS = {
         "QLinearAveragePool": qlinear_average_pool, "QLinearGlobalAveragePool": qlinear_global_pool, "QGemm": qgemm,
         "MatMulIntegerToFloat": to_float, "DynamicQuantizeMatMul": dynamic_matmul, "Attention": attention,
         "MultiHeadAttention": multi_head, "MatMulNBits": nbits, "GatherND": gather_nd, "ExpandDims": expand_dims,
+        "Tokenizer": tokenizer,
         "MurmurHash3": murmur, "CDist": cdist, "Inverse": inverse, "CropAndResize": crop_and_resize,
         "UnfoldTensor": unfold, "NGramRepeatBlock": repeat_block, "BifurcationDetector": bifurcation,
         "DynamicTimeWarping": warp}.items()},
