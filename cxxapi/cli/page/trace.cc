@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <map>
 #include <set>
 #include <unordered_map>
@@ -211,7 +212,8 @@ class TraceReader {
   Timeline line_of(std::vector<Recorded> spans) const {
     Timeline out;
     if (spans.size() > most_) {
-      std::nth_element(spans.begin(), spans.begin() + static_cast<ptrdiff_t>(most_), spans.end(),
+      std::nth_element(spans.begin(), spans.begin() + static_cast<std::ptrdiff_t>(most_),
+                       spans.end(),
                        [](const Recorded& a, const Recorded& b) { return a.span.ns > b.span.ns; });
       out.left_out = spans.size() - most_;
       spans.resize(most_);
@@ -264,7 +266,7 @@ class TraceReader {
     const size_t count = static_cast<size_t>(memory_.end() - first);
     const size_t each = (count + Trace::kMostPoints - 1) / Trace::kMostPoints;
     for (size_t i = 0; i < count; ++i) {
-      const MemoryPoint& point = first[static_cast<ptrdiff_t>(i)];
+      const MemoryPoint& point = first[static_cast<std::ptrdiff_t>(i)];
       if (i % each == 0) {
         out_.memory.push_back(point);
         out_.memory.back().at_ns -= first->at_ns;
