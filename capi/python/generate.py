@@ -21,6 +21,7 @@ STANDARD = {
     "stdint.h": "".join(f"typedef int {n};\n" for n in (
         "int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t").split()),
 }
+POINTER_SIZE = 8
 SCALARS = {
     "size_t": "c_size_t", "int64_t": "c_int64", "uint64_t": "c_uint64", "int32_t": "c_int32",
     "uint32_t": "c_uint32", "uint8_t": "c_uint8", "float": "c_float", "double": "c_double", "int": "c_int",
@@ -67,7 +68,19 @@ class Writer:
         args = ["c_void_p" if a.startswith("CFUNCTYPE") else a for a in args if a != "None"]
         return f"CFUNCTYPE({', '.join([self.type(node.type), *args])})"
 
+    def table(self, name, decls):
+        """A table of functions: signatures by name, of which ctypes makes a function when it is first asked for."""
+        self.lines += ["", "", f"{name[len('pfrt_'):].upper()} = {{"]
+        for index, d in enumerate(decls):
+            if isinstance(d.type, c_ast.PtrDecl) and isinstance(d.type.type, c_ast.FuncDecl):
+                offset = POINTER_SIZE * (index - 1)  # struct_size and abi are 4 bytes each
+                self.lines.append(f'    "{d.name}": ({offset}, {self.type(d.type)[len("CFUNCTYPE("):-1]}),')
+        self.lines.append("}")
+
     def struct(self, name, decls):
+        if name.endswith("_api") and name != "pfrt_api":
+            self.table(name, decls)
+            return
         python = name[len("pfrt_"):].title().replace("_", "")
         self.aliases[name] = python
         self.lines += ["", "", f"class {python}(Structure):"]

@@ -13,33 +13,33 @@ from ._core.errors import (BackendError, BusyError, CancelledError, DataError, D
                            OutOfMemoryError, PyFlameRTError, ShapeMismatchError, TimeoutError, UnsupportedError,
                            UnsupportedFormatError, UnsupportedOperatorError, ValidationError)
 from ._core.library import version as _version
-from ._core.options import OptLevel
-from ._graph.attributes import TypeText
-from ._graph.files import load_model, save_model
-from ._graph.graph import Graph
-from ._graph.model_info import ImportStats, ModelMetadata
-from ._graph.node import Node
-from ._graph.source import ModelSource
-from ._graph.weights import Weights
-from ._session.ask import Answer
-from ._session.benchmark import Benchmark
-from ._session.binding import IOBinding
-from ._session.environment import Environment, KernelInfo, OperatorInfo, PluginInfo, ProviderInfo, ProviderOption
-from ._session.memory_report import MemoryReport
-from ._session.ort_value import OrtValue
-from ._session.providers import ProviderState, get_available_providers
-from ._session.run_options import RunOptions
-from ._session.service import Service
-from ._session.session import InferenceSession
-from ._session.session_options import SessionOptions
-from ._session.state import State
-from ._values.dtype import DType, dtype_from_name, dtype_name, dtype_size
-from ._values.info import NodeArg, TensorInfo, is_dynamic_shape, shape_num_elements, shape_to_string
-from ._values.memory import SparseTensor
-from ._values.tensor import Tensor, from_dlpack, from_numpy, to_numpy
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the same names as in _LATER
     from . import backend, cache, custom, import_module, memory, opt, partition, tuning
+    from ._core.options import OptLevel
+    from ._graph.attributes import TypeText
+    from ._graph.files import load_model, save_model
+    from ._graph.graph import Graph
+    from ._graph.model_info import ImportStats, ModelMetadata
+    from ._graph.node import Node
+    from ._graph.source import ModelSource
+    from ._graph.weights import Weights
+    from ._session.ask import Answer
+    from ._session.benchmark import Benchmark
+    from ._session.binding import IOBinding
+    from ._session.environment import Environment, KernelInfo, OperatorInfo, PluginInfo, ProviderInfo, ProviderOption
+    from ._session.memory_report import MemoryReport
+    from ._session.ort_value import OrtValue
+    from ._session.providers import ProviderState, get_available_providers
+    from ._session.run_options import RunOptions
+    from ._session.service import Service
+    from ._session.session import InferenceSession
+    from ._session.session_options import SessionOptions
+    from ._session.state import State
+    from ._values.dtype import DType, dtype_from_name, dtype_name, dtype_size
+    from ._values.info import NodeArg, TensorInfo, is_dynamic_shape, shape_num_elements, shape_to_string
+    from ._values.memory import SparseTensor
+    from ._values.tensor import Tensor, from_dlpack, from_numpy, to_numpy
     from .backend import Backend, BackendRegistry
     from .import_module import ImportOptions, ImportResult
 
@@ -59,10 +59,36 @@ __all__ = [
     "shape_to_string", "to_numpy", "tuning",
 ]
 
-# Modules that are loaded when they are first asked for, and names of theirs that are here too.
+# Modules that are loaded when they are first asked for, and names that come from modules which are loaded then.
 _MODULES = frozenset(("backend", "cache", "custom", "import_module", "memory", "opt", "partition", "tuning"))
-_LATER = {"Backend": "backend", "BackendRegistry": "backend", "ImportOptions": "import_module",
-          "ImportResult": "import_module"}
+_LATER = {name: module for module, names in (
+    ("_core.options", "OptLevel"),
+    ("_graph.attributes", "TypeText"),
+    ("_graph.files", "load_model save_model"),
+    ("_graph.graph", "Graph"),
+    ("_graph.model_info", "ImportStats ModelMetadata"),
+    ("_graph.node", "Node"),
+    ("_graph.source", "ModelSource"),
+    ("_graph.weights", "Weights"),
+    ("_session.ask", "Answer"),
+    ("_session.benchmark", "Benchmark"),
+    ("_session.binding", "IOBinding"),
+    ("_session.environment", "Environment KernelInfo OperatorInfo PluginInfo ProviderInfo ProviderOption"),
+    ("_session.memory_report", "MemoryReport"),
+    ("_session.ort_value", "OrtValue"),
+    ("_session.providers", "ProviderState get_available_providers"),
+    ("_session.run_options", "RunOptions"),
+    ("_session.service", "Service"),
+    ("_session.session", "InferenceSession"),
+    ("_session.session_options", "SessionOptions"),
+    ("_session.state", "State"),
+    ("_values.dtype", "DType dtype_from_name dtype_name dtype_size"),
+    ("_values.info", "NodeArg TensorInfo is_dynamic_shape shape_num_elements shape_to_string"),
+    ("_values.memory", "SparseTensor"),
+    ("_values.tensor", "Tensor from_dlpack from_numpy to_numpy"),
+    ("backend", "Backend BackendRegistry"),
+    ("import_module", "ImportOptions ImportResult"),
+) for name in names.split()}
 
 globals().update(absent_modules(__name__))
 
@@ -82,6 +108,7 @@ def __dir__() -> "list[str]":
     return sorted({*globals(), *_MODULES, *_LATER})
 
 
-def from_onnx(path: ModelSource, options: "SessionOptions | None" = None) -> InferenceSession:
+def from_onnx(path: "ModelSource", options: "SessionOptions | None" = None) -> "InferenceSession":
     """A session of an ONNX file."""
-    return InferenceSession(path, options)
+    from ._session.session import InferenceSession as Session
+    return Session(path, options)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What ``import pyflame_rt`` loads, and what it says of modules that are not there yet."""
+import ast
+import inspect
 import subprocess
 import sys
 
@@ -18,6 +20,7 @@ def run(program):
 def test_modules_are_loaded_when_they_are_first_asked_for():
     loaded = run("import sys, pyflame_rt; print(*(m for m in sys.modules if m.startswith('pyflame_rt.')))").split()
     assert not [m for m in loaded if m.split(".")[1] in LATER]
+    assert not [m for m in loaded if m.startswith(("pyflame_rt._session.", "pyflame_rt._graph.", "pyflame_rt._values."))]
     for name in LATER:
         assert run(f"import pyflame_rt; print(pyflame_rt.{name}.__name__)").strip() == f"pyflame_rt.{name}"
         assert run(f"from pyflame_rt import {name}; print({name}.__name__)").strip() == f"pyflame_rt.{name}"
@@ -33,6 +36,13 @@ def test_every_name_is_listed():
     with pytest.raises(AttributeError, match="module 'pyflame_rt' has no attribute 'Sesion'"):
         pyflame_rt.Sesion
     assert not hasattr(pyflame_rt, "Sesion")
+
+
+def test_type_checkers_see_the_names_that_are_loaded_later():
+    tree = ast.parse(inspect.getsource(pyflame_rt))
+    (block,) = (node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
+    seen = {name.name: node.module for node in block.body for name in node.names if node.module}
+    assert seen == pyflame_rt._LATER
 
 
 @pytest.mark.parametrize("module", ABSENT)

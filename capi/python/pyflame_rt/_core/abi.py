@@ -166,17 +166,14 @@ class Tensor(Structure):
 ReleaseFn = CFUNCTYPE(None, c_void_p, c_void_p)
 
 
-class StatusApi(Structure):
-    _fields_ = [
-        ("struct_size", c_uint32),
-        ("abi", c_uint32),
-        ("code", CFUNCTYPE(c_uint32, c_void_p)),
-        ("message", CFUNCTYPE(String, c_void_p)),
-        ("child_count", CFUNCTYPE(c_size_t, c_void_p)),
-        ("child", CFUNCTYPE(c_void_p, c_void_p, c_size_t)),
-        ("release", CFUNCTYPE(None, c_void_p)),
-        ("code_text", CFUNCTYPE(String, c_uint32)),
-    ]
+STATUS_API = {
+    "code": (8, c_uint32, c_void_p),
+    "message": (16, String, c_void_p),
+    "child_count": (24, c_size_t, c_void_p),
+    "child": (32, c_void_p, c_void_p, c_size_t),
+    "release": (40, None, c_void_p),
+    "code_text": (48, String, c_uint32),
+}
 
 
 OPTIONS_UNSET = 0
@@ -234,27 +231,24 @@ class Definition(Structure):
 DefineFn = CFUNCTYPE(c_uint32, c_void_p, c_void_p)
 
 
-class OptionsApi(Structure):
-    _fields_ = [
-        ("struct_size", c_uint32),
-        ("abi", c_uint32),
-        ("create", CFUNCTYPE(c_void_p, c_uint32, c_void_p)),
-        ("retain", CFUNCTYPE(None, c_void_p)),
-        ("release", CFUNCTYPE(None, c_void_p)),
-        ("set_bool", CFUNCTYPE(c_void_p, c_void_p, String, c_uint32)),
-        ("set_int", CFUNCTYPE(c_void_p, c_void_p, String, c_int64)),
-        ("set_float", CFUNCTYPE(c_void_p, c_void_p, String, c_double)),
-        ("set_string", CFUNCTYPE(c_void_p, c_void_p, String, String)),
-        ("set_strings", CFUNCTYPE(c_void_p, c_void_p, String, c_void_p, c_size_t)),
-        ("set_text", CFUNCTYPE(c_void_p, c_void_p, String, String)),
-        ("get_text", CFUNCTYPE(c_void_p, c_void_p, String, c_void_p)),
-        ("schema_count", CFUNCTYPE(c_size_t, c_uint32)),
-        ("schema_at", CFUNCTYPE(c_void_p, c_uint32, c_size_t, c_void_p)),
-        ("cancel", CFUNCTYPE(None, c_void_p)),
-        ("reset_cancel", CFUNCTYPE(None, c_void_p)),
-        ("set_progress", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_void_p)),
-        ("set_definer", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_void_p)),
-    ]
+OPTIONS_API = {
+    "create": (8, c_void_p, c_uint32, c_void_p),
+    "retain": (16, None, c_void_p),
+    "release": (24, None, c_void_p),
+    "set_bool": (32, c_void_p, c_void_p, String, c_uint32),
+    "set_int": (40, c_void_p, c_void_p, String, c_int64),
+    "set_float": (48, c_void_p, c_void_p, String, c_double),
+    "set_string": (56, c_void_p, c_void_p, String, String),
+    "set_strings": (64, c_void_p, c_void_p, String, c_void_p, c_size_t),
+    "set_text": (72, c_void_p, c_void_p, String, String),
+    "get_text": (80, c_void_p, c_void_p, String, c_void_p),
+    "schema_count": (88, c_size_t, c_uint32),
+    "schema_at": (96, c_void_p, c_uint32, c_size_t, c_void_p),
+    "cancel": (104, None, c_void_p),
+    "reset_cancel": (112, None, c_void_p),
+    "set_progress": (120, c_void_p, c_void_p, c_void_p, c_void_p),
+    "set_definer": (128, c_void_p, c_void_p, c_void_p, c_void_p),
+}
 
 
 class PluginInfo(Structure):
@@ -411,51 +405,48 @@ class ServiceDesc(Structure):
     ]
 
 
-class EnvApi(Structure):
-    _fields_ = [
-        ("struct_size", c_uint32),
-        ("abi", c_uint32),
-        ("create", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
-        ("retain", CFUNCTYPE(None, c_void_p)),
-        ("release", CFUNCTYPE(None, c_void_p)),
-        ("set_logger", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_void_p)),
-        ("refresh_plugins", CFUNCTYPE(c_void_p, c_void_p)),
-        ("plugin_count", CFUNCTYPE(c_size_t, c_void_p)),
-        ("plugin_at", CFUNCTYPE(c_void_p, c_void_p, c_size_t, c_void_p)),
-        ("provider_count", CFUNCTYPE(c_size_t, c_void_p)),
-        ("provider_at", CFUNCTYPE(c_void_p, c_void_p, c_size_t, c_void_p)),
-        ("kernel_count", CFUNCTYPE(c_void_p, c_void_p, String, c_void_p)),
-        ("kernel_at", CFUNCTYPE(c_void_p, c_void_p, String, c_size_t, c_void_p)),
-        ("operator_count", CFUNCTYPE(c_size_t)),
-        ("operator_at", CFUNCTYPE(c_void_p, c_size_t, c_void_p)),
-        ("provider_option_count", CFUNCTYPE(c_void_p, c_void_p, String, c_void_p)),
-        ("provider_option_at", CFUNCTYPE(c_void_p, c_void_p, String, c_size_t, c_void_p)),
-        ("service_option_count", CFUNCTYPE(c_void_p, c_void_p, String, c_void_p)),
-        ("service_option_at", CFUNCTYPE(c_void_p, c_void_p, String, c_size_t, c_void_p)),
-        ("service_check", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
-        ("service_start", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_void_p)),
-        ("service_stop", CFUNCTYPE(None, c_void_p)),
-        ("service_address", CFUNCTYPE(String, c_void_p)),
-        ("service_ask", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_void_p)),
-        ("register_operator", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
-        ("unregister_operator", CFUNCTYPE(c_void_p, c_void_p, String, String)),
-        ("custom_operator_count", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
-        ("custom_operator_at", CFUNCTYPE(c_void_p, c_void_p, c_size_t, c_void_p)),
-        ("register_provider", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
-        ("register_pass", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
-        ("set_allocator", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
-        ("set_executor", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
-        ("set_thread_hooks", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
-        ("ask", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_void_p)),
-        ("reply_release", CFUNCTYPE(None, c_void_p)),
-        ("reply_text", CFUNCTYPE(String, c_void_p)),
-        ("reply_count", CFUNCTYPE(c_size_t, c_void_p)),
-        ("reply_at", CFUNCTYPE(c_void_p, c_void_p, c_size_t, c_void_p, c_void_p)),
-        ("trim", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
-        ("set_memory_planner", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
-        ("importer_option_count", CFUNCTYPE(c_void_p, c_void_p, String, c_void_p)),
-        ("importer_option_at", CFUNCTYPE(c_void_p, c_void_p, String, c_size_t, c_void_p)),
-    ]
+ENV_API = {
+    "create": (8, c_void_p, c_void_p, c_void_p),
+    "retain": (16, None, c_void_p),
+    "release": (24, None, c_void_p),
+    "set_logger": (32, c_void_p, c_void_p, c_void_p, c_void_p),
+    "refresh_plugins": (40, c_void_p, c_void_p),
+    "plugin_count": (48, c_size_t, c_void_p),
+    "plugin_at": (56, c_void_p, c_void_p, c_size_t, c_void_p),
+    "provider_count": (64, c_size_t, c_void_p),
+    "provider_at": (72, c_void_p, c_void_p, c_size_t, c_void_p),
+    "kernel_count": (80, c_void_p, c_void_p, String, c_void_p),
+    "kernel_at": (88, c_void_p, c_void_p, String, c_size_t, c_void_p),
+    "operator_count": (96, c_size_t),
+    "operator_at": (104, c_void_p, c_size_t, c_void_p),
+    "provider_option_count": (112, c_void_p, c_void_p, String, c_void_p),
+    "provider_option_at": (120, c_void_p, c_void_p, String, c_size_t, c_void_p),
+    "service_option_count": (128, c_void_p, c_void_p, String, c_void_p),
+    "service_option_at": (136, c_void_p, c_void_p, String, c_size_t, c_void_p),
+    "service_check": (144, c_void_p, c_void_p, c_void_p),
+    "service_start": (152, c_void_p, c_void_p, c_void_p, c_void_p),
+    "service_stop": (160, None, c_void_p),
+    "service_address": (168, String, c_void_p),
+    "service_ask": (176, c_void_p, c_void_p, c_void_p, c_void_p),
+    "register_operator": (184, c_void_p, c_void_p, c_void_p),
+    "unregister_operator": (192, c_void_p, c_void_p, String, String),
+    "custom_operator_count": (200, c_void_p, c_void_p, c_void_p),
+    "custom_operator_at": (208, c_void_p, c_void_p, c_size_t, c_void_p),
+    "register_provider": (216, c_void_p, c_void_p, c_void_p),
+    "register_pass": (224, c_void_p, c_void_p, c_void_p),
+    "set_allocator": (232, c_void_p, c_void_p, c_void_p),
+    "set_executor": (240, c_void_p, c_void_p, c_void_p),
+    "set_thread_hooks": (248, c_void_p, c_void_p, c_void_p),
+    "ask": (256, c_void_p, c_void_p, c_void_p, c_void_p),
+    "reply_release": (264, None, c_void_p),
+    "reply_text": (272, String, c_void_p),
+    "reply_count": (280, c_size_t, c_void_p),
+    "reply_at": (288, c_void_p, c_void_p, c_size_t, c_void_p, c_void_p),
+    "trim": (296, c_void_p, c_void_p, c_void_p),
+    "set_memory_planner": (304, c_void_p, c_void_p, c_void_p),
+    "importer_option_count": (312, c_void_p, c_void_p, String, c_void_p),
+    "importer_option_at": (320, c_void_p, c_void_p, String, c_size_t, c_void_p),
+}
 
 
 class ValuePart(Structure):
@@ -467,33 +458,30 @@ class ValuePart(Structure):
     ]
 
 
-class ValueApi(Structure):
-    _fields_ = [
-        ("struct_size", c_uint32),
-        ("abi", c_uint32),
-        ("retain", CFUNCTYPE(None, c_void_p)),
-        ("release", CFUNCTYPE(None, c_void_p)),
-        ("kind", CFUNCTYPE(c_uint32, c_void_p)),
-        ("create_tensor", CFUNCTYPE(c_void_p, c_uint32, c_void_p, c_size_t, c_void_p)),
-        ("wrap_tensor", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),
-        ("tensor", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
-        ("set_string", CFUNCTYPE(c_void_p, c_void_p, c_uint64, String)),
-        ("count", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
-        ("element", CFUNCTYPE(c_void_p, c_void_p, c_size_t, c_void_p)),
-        ("create_sequence", CFUNCTYPE(c_void_p, c_uint32, c_void_p, c_size_t, c_void_p)),
-        ("create_optional", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
-        ("create_map", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_void_p)),
-        ("map_parts", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_void_p)),
-        ("create_sparse", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_void_p, c_size_t, c_void_p)),
-        ("sparse_parts", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),
-        ("dtype", CFUNCTYPE(c_uint32, c_void_p)),
-        ("create_on", CFUNCTYPE(c_void_p, c_void_p, String, c_uint32, c_void_p, c_size_t, c_void_p)),
-        ("copy", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
-        ("wrap_unaligned", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),
-        ("create_strings", CFUNCTYPE(c_void_p, c_void_p, c_size_t, c_void_p, c_size_t, c_void_p, c_void_p)),
-        ("strings", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_size_t, c_void_p, c_void_p)),
-        ("parts", CFUNCTYPE(c_void_p, c_void_p, c_size_t, c_void_p, c_size_t, c_void_p)),
-    ]
+VALUE_API = {
+    "retain": (8, None, c_void_p),
+    "release": (16, None, c_void_p),
+    "kind": (24, c_uint32, c_void_p),
+    "create_tensor": (32, c_void_p, c_uint32, c_void_p, c_size_t, c_void_p),
+    "wrap_tensor": (40, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p),
+    "tensor": (48, c_void_p, c_void_p, c_void_p),
+    "set_string": (56, c_void_p, c_void_p, c_uint64, String),
+    "count": (64, c_void_p, c_void_p, c_void_p),
+    "element": (72, c_void_p, c_void_p, c_size_t, c_void_p),
+    "create_sequence": (80, c_void_p, c_uint32, c_void_p, c_size_t, c_void_p),
+    "create_optional": (88, c_void_p, c_void_p, c_void_p),
+    "create_map": (96, c_void_p, c_void_p, c_void_p, c_void_p),
+    "map_parts": (104, c_void_p, c_void_p, c_void_p, c_void_p),
+    "create_sparse": (112, c_void_p, c_void_p, c_void_p, c_void_p, c_size_t, c_void_p),
+    "sparse_parts": (120, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p),
+    "dtype": (128, c_uint32, c_void_p),
+    "create_on": (136, c_void_p, c_void_p, String, c_uint32, c_void_p, c_size_t, c_void_p),
+    "copy": (144, c_void_p, c_void_p, c_void_p),
+    "wrap_unaligned": (152, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p),
+    "create_strings": (160, c_void_p, c_void_p, c_size_t, c_void_p, c_size_t, c_void_p, c_void_p),
+    "strings": (168, c_void_p, c_void_p, c_void_p, c_size_t, c_void_p, c_void_p),
+    "parts": (176, c_void_p, c_void_p, c_size_t, c_void_p, c_size_t, c_void_p),
+}
 
 
 class ValueInfo(Structure):
@@ -547,66 +535,63 @@ class Node(Structure):
     ]
 
 
-class GraphApi(Structure):
-    _fields_ = [
-        ("struct_size", c_uint32),
-        ("abi", c_uint32),
-        ("create", CFUNCTYPE(c_void_p, String, c_void_p)),
-        ("retain", CFUNCTYPE(None, c_void_p)),
-        ("release", CFUNCTYPE(None, c_void_p)),
-        ("create_subgraph", CFUNCTYPE(c_void_p, c_void_p, String, c_void_p)),
-        ("set_opset", CFUNCTYPE(c_void_p, c_void_p, String, c_int64)),
-        ("set_metadata", CFUNCTYPE(c_void_p, c_void_p, String, String)),
-        ("add_input", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
-        ("add_output", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
-        ("set_value_info", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
-        ("add_initializer", CFUNCTYPE(c_void_p, c_void_p, String, c_void_p, c_uint32, c_void_p, c_void_p)),
-        ("add_initializer_value", CFUNCTYPE(c_void_p, c_void_p, String, c_void_p)),
-        ("add_node", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_void_p)),
-        ("set_attr", CFUNCTYPE(c_void_p, c_void_p, c_uint32, c_void_p)),
-        ("remove_node", CFUNCTYPE(c_void_p, c_void_p, c_uint32)),
-        ("name", CFUNCTYPE(String, c_void_p)),
-        ("opset_count", CFUNCTYPE(c_size_t, c_void_p)),
-        ("opset_at", CFUNCTYPE(c_void_p, c_void_p, c_size_t, c_void_p, c_void_p)),
-        ("metadata_count", CFUNCTYPE(c_size_t, c_void_p)),
-        ("metadata_at", CFUNCTYPE(c_void_p, c_void_p, c_size_t, c_void_p)),
-        ("input_count", CFUNCTYPE(c_size_t, c_void_p)),
-        ("input_at", CFUNCTYPE(c_void_p, c_void_p, c_size_t, c_void_p)),
-        ("output_count", CFUNCTYPE(c_size_t, c_void_p)),
-        ("output_at", CFUNCTYPE(c_void_p, c_void_p, c_size_t, c_void_p)),
-        ("initializer_count", CFUNCTYPE(c_size_t, c_void_p)),
-        ("initializer_at", CFUNCTYPE(c_void_p, c_void_p, c_size_t, c_void_p, c_void_p)),
-        ("node_count", CFUNCTYPE(c_size_t, c_void_p)),
-        ("node_at", CFUNCTYPE(c_void_p, c_void_p, c_size_t, c_void_p)),
-        ("value_info", CFUNCTYPE(c_void_p, c_void_p, String, c_void_p)),
-        ("topological_order", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_void_p)),
-        ("validate", CFUNCTYPE(c_void_p, c_void_p)),
-        ("infer_shapes", CFUNCTYPE(c_void_p, c_void_p)),
-        ("clone", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
-        ("set_name", CFUNCTYPE(c_void_p, c_void_p, String)),
-        ("remove_opset", CFUNCTYPE(c_void_p, c_void_p, String)),
-        ("remove_metadata", CFUNCTYPE(c_void_p, c_void_p, String)),
-        ("node_by_id", CFUNCTYPE(c_void_p, c_void_p, c_uint32, c_void_p)),
-        ("find_node", CFUNCTYPE(c_void_p, c_void_p, String, c_void_p)),
-        ("next_node", CFUNCTYPE(c_uint32, c_void_p, c_uint32)),
-        ("producer", CFUNCTYPE(c_void_p, c_void_p, String, c_void_p)),
-        ("consumers", CFUNCTYPE(c_void_p, c_void_p, String, c_void_p, c_void_p)),
-        ("rename_node", CFUNCTYPE(c_void_p, c_void_p, c_uint32, String)),
-        ("set_node_inputs", CFUNCTYPE(c_void_p, c_void_p, c_uint32, c_void_p, c_size_t)),
-        ("set_node_outputs", CFUNCTYPE(c_void_p, c_void_p, c_uint32, c_void_p, c_size_t)),
-        ("remove_attr", CFUNCTYPE(c_void_p, c_void_p, c_uint32, String)),
-        ("replace_uses", CFUNCTYPE(c_void_p, c_void_p, String, String, c_uint32)),
-        ("rename_value", CFUNCTYPE(c_void_p, c_void_p, String, String)),
-        ("replace_input", CFUNCTYPE(c_void_p, c_void_p, c_size_t, c_void_p)),
-        ("remove_input", CFUNCTYPE(c_void_p, c_void_p, c_size_t)),
-        ("replace_output", CFUNCTYPE(c_void_p, c_void_p, c_size_t, c_void_p)),
-        ("remove_output", CFUNCTYPE(c_void_p, c_void_p, c_size_t)),
-        ("initializer", CFUNCTYPE(c_void_p, c_void_p, String, c_void_p)),
-        ("remove_initializer", CFUNCTYPE(c_void_p, c_void_p, String)),
-        ("initializer_for_write", CFUNCTYPE(c_void_p, c_void_p, String, c_void_p)),
-        ("validate_all", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
-        ("extract", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_size_t, c_void_p, c_size_t, c_void_p)),
-    ]
+GRAPH_API = {
+    "create": (8, c_void_p, String, c_void_p),
+    "retain": (16, None, c_void_p),
+    "release": (24, None, c_void_p),
+    "create_subgraph": (32, c_void_p, c_void_p, String, c_void_p),
+    "set_opset": (40, c_void_p, c_void_p, String, c_int64),
+    "set_metadata": (48, c_void_p, c_void_p, String, String),
+    "add_input": (56, c_void_p, c_void_p, c_void_p),
+    "add_output": (64, c_void_p, c_void_p, c_void_p),
+    "set_value_info": (72, c_void_p, c_void_p, c_void_p),
+    "add_initializer": (80, c_void_p, c_void_p, String, c_void_p, c_uint32, c_void_p, c_void_p),
+    "add_initializer_value": (88, c_void_p, c_void_p, String, c_void_p),
+    "add_node": (96, c_void_p, c_void_p, c_void_p, c_void_p),
+    "set_attr": (104, c_void_p, c_void_p, c_uint32, c_void_p),
+    "remove_node": (112, c_void_p, c_void_p, c_uint32),
+    "name": (120, String, c_void_p),
+    "opset_count": (128, c_size_t, c_void_p),
+    "opset_at": (136, c_void_p, c_void_p, c_size_t, c_void_p, c_void_p),
+    "metadata_count": (144, c_size_t, c_void_p),
+    "metadata_at": (152, c_void_p, c_void_p, c_size_t, c_void_p),
+    "input_count": (160, c_size_t, c_void_p),
+    "input_at": (168, c_void_p, c_void_p, c_size_t, c_void_p),
+    "output_count": (176, c_size_t, c_void_p),
+    "output_at": (184, c_void_p, c_void_p, c_size_t, c_void_p),
+    "initializer_count": (192, c_size_t, c_void_p),
+    "initializer_at": (200, c_void_p, c_void_p, c_size_t, c_void_p, c_void_p),
+    "node_count": (208, c_size_t, c_void_p),
+    "node_at": (216, c_void_p, c_void_p, c_size_t, c_void_p),
+    "value_info": (224, c_void_p, c_void_p, String, c_void_p),
+    "topological_order": (232, c_void_p, c_void_p, c_void_p, c_void_p),
+    "validate": (240, c_void_p, c_void_p),
+    "infer_shapes": (248, c_void_p, c_void_p),
+    "clone": (256, c_void_p, c_void_p, c_void_p),
+    "set_name": (264, c_void_p, c_void_p, String),
+    "remove_opset": (272, c_void_p, c_void_p, String),
+    "remove_metadata": (280, c_void_p, c_void_p, String),
+    "node_by_id": (288, c_void_p, c_void_p, c_uint32, c_void_p),
+    "find_node": (296, c_void_p, c_void_p, String, c_void_p),
+    "next_node": (304, c_uint32, c_void_p, c_uint32),
+    "producer": (312, c_void_p, c_void_p, String, c_void_p),
+    "consumers": (320, c_void_p, c_void_p, String, c_void_p, c_void_p),
+    "rename_node": (328, c_void_p, c_void_p, c_uint32, String),
+    "set_node_inputs": (336, c_void_p, c_void_p, c_uint32, c_void_p, c_size_t),
+    "set_node_outputs": (344, c_void_p, c_void_p, c_uint32, c_void_p, c_size_t),
+    "remove_attr": (352, c_void_p, c_void_p, c_uint32, String),
+    "replace_uses": (360, c_void_p, c_void_p, String, String, c_uint32),
+    "rename_value": (368, c_void_p, c_void_p, String, String),
+    "replace_input": (376, c_void_p, c_void_p, c_size_t, c_void_p),
+    "remove_input": (384, c_void_p, c_void_p, c_size_t),
+    "replace_output": (392, c_void_p, c_void_p, c_size_t, c_void_p),
+    "remove_output": (400, c_void_p, c_void_p, c_size_t),
+    "initializer": (408, c_void_p, c_void_p, String, c_void_p),
+    "remove_initializer": (416, c_void_p, c_void_p, String),
+    "initializer_for_write": (424, c_void_p, c_void_p, String, c_void_p),
+    "validate_all": (432, c_void_p, c_void_p, c_void_p),
+    "extract": (440, c_void_p, c_void_p, c_void_p, c_size_t, c_void_p, c_size_t, c_void_p),
+}
 
 
 MEMORY_MODE_UNSET = 0
@@ -648,24 +633,21 @@ class ModelInfo(Structure):
     ]
 
 
-class ModelApi(Structure):
-    _fields_ = [
-        ("struct_size", c_uint32),
-        ("abi", c_uint32),
-        ("load_file", CFUNCTYPE(c_void_p, c_void_p, String, c_void_p, c_void_p)),
-        ("load_memory", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_size_t, c_uint32, c_void_p, c_void_p, c_void_p, c_void_p)),
-        ("from_graph", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),
-        ("retain", CFUNCTYPE(None, c_void_p)),
-        ("release", CFUNCTYPE(None, c_void_p)),
-        ("save", CFUNCTYPE(c_void_p, c_void_p, c_void_p, String, c_void_p)),
-        ("graph", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
-        ("info", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
-        ("metadata_count", CFUNCTYPE(c_size_t, c_void_p)),
-        ("metadata_at", CFUNCTYPE(c_void_p, c_void_p, c_size_t, c_void_p)),
-        ("warning_count", CFUNCTYPE(c_size_t, c_void_p)),
-        ("warning_at", CFUNCTYPE(c_void_p, c_void_p, c_size_t, c_void_p)),
-        ("load_reader", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),
-    ]
+MODEL_API = {
+    "load_file": (8, c_void_p, c_void_p, String, c_void_p, c_void_p),
+    "load_memory": (16, c_void_p, c_void_p, c_void_p, c_size_t, c_uint32, c_void_p, c_void_p, c_void_p, c_void_p),
+    "from_graph": (24, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p),
+    "retain": (32, None, c_void_p),
+    "release": (40, None, c_void_p),
+    "save": (48, c_void_p, c_void_p, c_void_p, String, c_void_p),
+    "graph": (56, c_void_p, c_void_p, c_void_p),
+    "info": (64, c_void_p, c_void_p, c_void_p),
+    "metadata_count": (72, c_size_t, c_void_p),
+    "metadata_at": (80, c_void_p, c_void_p, c_size_t, c_void_p),
+    "warning_count": (88, c_size_t, c_void_p),
+    "warning_at": (96, c_void_p, c_void_p, c_size_t, c_void_p),
+    "load_reader": (104, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p),
+}
 
 
 class Sample(Structure):
@@ -806,34 +788,31 @@ PHASE_FATAL_ERROR = 11
 PHASE_CLEANUP = 12
 
 
-class SessionApi(Structure):
-    _fields_ = [
-        ("struct_size", c_uint32),
-        ("abi", c_uint32),
-        ("create", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_void_p)),
-        ("retain", CFUNCTYPE(None, c_void_p)),
-        ("release", CFUNCTYPE(None, c_void_p)),
-        ("input_count", CFUNCTYPE(c_size_t, c_void_p)),
-        ("input_at", CFUNCTYPE(c_void_p, c_void_p, c_size_t, c_void_p)),
-        ("output_count", CFUNCTYPE(c_size_t, c_void_p)),
-        ("output_at", CFUNCTYPE(c_void_p, c_void_p, c_size_t, c_void_p)),
-        ("input_index", CFUNCTYPE(c_void_p, c_void_p, String, c_void_p)),
-        ("output_index", CFUNCTYPE(c_void_p, c_void_p, String, c_void_p)),
-        ("run", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_size_t, c_void_p, c_size_t, c_void_p)),
-        ("run_named", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_void_p, c_size_t, c_void_p, c_void_p, c_size_t, c_void_p)),
-        ("explain", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
-        ("model", CFUNCTYPE(c_void_p, c_void_p)),
-        ("provider_state_count", CFUNCTYPE(c_size_t, c_void_p)),
-        ("provider_state", CFUNCTYPE(c_void_p, c_void_p, c_size_t, c_void_p)),
-        ("run_async", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_size_t, c_void_p, c_size_t, c_void_p, c_void_p, c_void_p)),
-        ("readmit", CFUNCTYPE(c_void_p, c_void_p, String, c_void_p)),
-        ("statistics", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
-        ("end_profiling", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
-        ("profiling_start_ns", CFUNCTYPE(c_uint64, c_void_p)),
-        ("trim", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
-        ("memory_report", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),
-        ("phase", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_void_p)),
-    ]
+SESSION_API = {
+    "create": (8, c_void_p, c_void_p, c_void_p, c_void_p),
+    "retain": (16, None, c_void_p),
+    "release": (24, None, c_void_p),
+    "input_count": (32, c_size_t, c_void_p),
+    "input_at": (40, c_void_p, c_void_p, c_size_t, c_void_p),
+    "output_count": (48, c_size_t, c_void_p),
+    "output_at": (56, c_void_p, c_void_p, c_size_t, c_void_p),
+    "input_index": (64, c_void_p, c_void_p, String, c_void_p),
+    "output_index": (72, c_void_p, c_void_p, String, c_void_p),
+    "run": (80, c_void_p, c_void_p, c_void_p, c_size_t, c_void_p, c_size_t, c_void_p),
+    "run_named": (88, c_void_p, c_void_p, c_void_p, c_void_p, c_size_t, c_void_p, c_void_p, c_size_t, c_void_p),
+    "explain": (96, c_void_p, c_void_p, c_void_p),
+    "model": (104, c_void_p, c_void_p),
+    "provider_state_count": (112, c_size_t, c_void_p),
+    "provider_state": (120, c_void_p, c_void_p, c_size_t, c_void_p),
+    "run_async": (128, c_void_p, c_void_p, c_void_p, c_size_t, c_void_p, c_size_t, c_void_p, c_void_p, c_void_p),
+    "readmit": (136, c_void_p, c_void_p, String, c_void_p),
+    "statistics": (144, c_void_p, c_void_p, c_void_p),
+    "end_profiling": (152, c_void_p, c_void_p, c_void_p),
+    "profiling_start_ns": (160, c_uint64, c_void_p),
+    "trim": (168, c_void_p, c_void_p, c_void_p),
+    "memory_report": (176, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p),
+    "phase": (184, c_void_p, c_void_p, c_void_p, c_void_p),
+}
 
 
 STATE_BY_NAMES = 0
@@ -854,26 +833,23 @@ class StatePair(Structure):
     ]
 
 
-class StateApi(Structure):
-    _fields_ = [
-        ("struct_size", c_uint32),
-        ("abi", c_uint32),
-        ("create", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_size_t, c_void_p)),
-        ("retain", CFUNCTYPE(None, c_void_p)),
-        ("release", CFUNCTYPE(None, c_void_p)),
-        ("input_count", CFUNCTYPE(c_size_t, c_void_p)),
-        ("input_at", CFUNCTYPE(c_void_p, c_void_p, c_size_t, c_void_p)),
-        ("clone", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
-        ("clone_for", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_void_p, c_size_t, c_void_p)),
-        ("length", CFUNCTYPE(c_int64, c_void_p)),
-        ("truncate", CFUNCTYPE(c_void_p, c_void_p, c_int64)),
-        ("select_rows", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_size_t)),
-        ("get", CFUNCTYPE(c_void_p, c_void_p, String, c_void_p)),
-        ("set", CFUNCTYPE(c_void_p, c_void_p, String, c_void_p)),
-        ("set_outputs", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_void_p, c_size_t)),
-        ("save", CFUNCTYPE(c_void_p, c_void_p, String)),
-        ("load", CFUNCTYPE(c_void_p, c_void_p, String)),
-    ]
+STATE_API = {
+    "create": (8, c_void_p, c_void_p, c_void_p, c_size_t, c_void_p),
+    "retain": (16, None, c_void_p),
+    "release": (24, None, c_void_p),
+    "input_count": (32, c_size_t, c_void_p),
+    "input_at": (40, c_void_p, c_void_p, c_size_t, c_void_p),
+    "clone": (48, c_void_p, c_void_p, c_void_p),
+    "clone_for": (56, c_void_p, c_void_p, c_void_p, c_void_p, c_size_t, c_void_p),
+    "length": (64, c_int64, c_void_p),
+    "truncate": (72, c_void_p, c_void_p, c_int64),
+    "select_rows": (80, c_void_p, c_void_p, c_void_p, c_size_t),
+    "get": (88, c_void_p, c_void_p, String, c_void_p),
+    "set": (96, c_void_p, c_void_p, String, c_void_p),
+    "set_outputs": (104, c_void_p, c_void_p, c_void_p, c_void_p, c_size_t),
+    "save": (112, c_void_p, c_void_p, String),
+    "load": (120, c_void_p, c_void_p, String),
+}
 
 
 class ReportRow(Structure):
@@ -910,18 +886,15 @@ class ReportCounter(Structure):
     ]
 
 
-class ReportApi(Structure):
-    _fields_ = [
-        ("struct_size", c_uint32),
-        ("abi", c_uint32),
-        ("release", CFUNCTYPE(None, c_void_p)),
-        ("row_count", CFUNCTYPE(c_size_t, c_void_p)),
-        ("row_at", CFUNCTYPE(c_void_p, c_void_p, c_size_t, c_void_p)),
-        ("note_count", CFUNCTYPE(c_size_t, c_void_p)),
-        ("note_at", CFUNCTYPE(String, c_void_p, c_size_t)),
-        ("counter_count", CFUNCTYPE(c_size_t, c_void_p)),
-        ("counter_at", CFUNCTYPE(c_void_p, c_void_p, c_size_t, c_void_p)),
-    ]
+REPORT_API = {
+    "release": (8, None, c_void_p),
+    "row_count": (16, c_size_t, c_void_p),
+    "row_at": (24, c_void_p, c_void_p, c_size_t, c_void_p),
+    "note_count": (32, c_size_t, c_void_p),
+    "note_at": (40, String, c_void_p, c_size_t),
+    "counter_count": (48, c_size_t, c_void_p),
+    "counter_at": (56, c_void_p, c_void_p, c_size_t, c_void_p),
+}
 
 
 class PassStats(Structure):
@@ -948,46 +921,40 @@ class PassReport(Structure):
     ]
 
 
-class OptimizerApi(Structure):
-    _fields_ = [
-        ("struct_size", c_uint32),
-        ("abi", c_uint32),
-        ("create", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_void_p)),
-        ("release", CFUNCTYPE(None, c_void_p)),
-        ("add_default_passes", CFUNCTYPE(c_void_p, c_void_p)),
-        ("add_pass", CFUNCTYPE(c_void_p, c_void_p, String, c_void_p)),
-        ("add_custom_pass", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
-        ("pass_count", CFUNCTYPE(c_size_t, c_void_p)),
-        ("pass_at", CFUNCTYPE(String, c_void_p, c_size_t)),
-        ("run", CFUNCTYPE(c_void_p, c_void_p, c_void_p, String, c_uint32, c_void_p)),
-        ("release_result", CFUNCTYPE(None, c_void_p)),
-        ("totals", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
-        ("report_count", CFUNCTYPE(c_size_t, c_void_p)),
-        ("report_at", CFUNCTYPE(c_void_p, c_void_p, c_size_t, c_void_p)),
-        ("rule_count", CFUNCTYPE(c_size_t, c_void_p, c_size_t)),
-        ("rule_at", CFUNCTYPE(c_void_p, c_void_p, c_size_t, c_size_t, c_void_p, c_void_p)),
-        ("warning_count", CFUNCTYPE(c_size_t, c_void_p)),
-        ("warning_at", CFUNCTYPE(String, c_void_p, c_size_t)),
-        ("known_rule_count", CFUNCTYPE(c_size_t)),
-        ("known_rule_at", CFUNCTYPE(c_void_p, c_size_t, c_void_p, c_void_p, c_void_p, c_void_p)),
-    ]
+OPTIMIZER_API = {
+    "create": (8, c_void_p, c_void_p, c_void_p, c_void_p),
+    "release": (16, None, c_void_p),
+    "add_default_passes": (24, c_void_p, c_void_p),
+    "add_pass": (32, c_void_p, c_void_p, String, c_void_p),
+    "add_custom_pass": (40, c_void_p, c_void_p, c_void_p),
+    "pass_count": (48, c_size_t, c_void_p),
+    "pass_at": (56, String, c_void_p, c_size_t),
+    "run": (64, c_void_p, c_void_p, c_void_p, String, c_uint32, c_void_p),
+    "release_result": (72, None, c_void_p),
+    "totals": (80, c_void_p, c_void_p, c_void_p),
+    "report_count": (88, c_size_t, c_void_p),
+    "report_at": (96, c_void_p, c_void_p, c_size_t, c_void_p),
+    "rule_count": (104, c_size_t, c_void_p, c_size_t),
+    "rule_at": (112, c_void_p, c_void_p, c_size_t, c_size_t, c_void_p, c_void_p),
+    "warning_count": (120, c_size_t, c_void_p),
+    "warning_at": (128, String, c_void_p, c_size_t),
+    "known_rule_count": (136, c_size_t),
+    "known_rule_at": (144, c_void_p, c_size_t, c_void_p, c_void_p, c_void_p, c_void_p),
+}
 
 
-class PatternApi(Structure):
-    _fields_ = [
-        ("struct_size", c_uint32),
-        ("abi", c_uint32),
-        ("create", CFUNCTYPE(c_void_p, c_void_p)),
-        ("release", CFUNCTYPE(None, c_void_p)),
-        ("add_node", CFUNCTYPE(c_void_p, c_void_p, String, String, String)),
-        ("add_edge", CFUNCTYPE(c_void_p, c_void_p, String, c_uint32, String, c_uint32)),
-        ("set_root", CFUNCTYPE(c_void_p, c_void_p, String)),
-        ("find_all", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_void_p)),
-        ("release_matches", CFUNCTYPE(None, c_void_p)),
-        ("match_count", CFUNCTYPE(c_size_t, c_void_p)),
-        ("node", CFUNCTYPE(c_void_p, c_void_p, c_size_t, String, c_void_p)),
-        ("is_single_consumer", CFUNCTYPE(c_void_p, c_void_p, c_size_t, String, c_void_p)),
-    ]
+PATTERN_API = {
+    "create": (8, c_void_p, c_void_p),
+    "release": (16, None, c_void_p),
+    "add_node": (24, c_void_p, c_void_p, String, String, String),
+    "add_edge": (32, c_void_p, c_void_p, String, c_uint32, String, c_uint32),
+    "set_root": (40, c_void_p, c_void_p, String),
+    "find_all": (48, c_void_p, c_void_p, c_void_p, c_void_p),
+    "release_matches": (56, None, c_void_p),
+    "match_count": (64, c_size_t, c_void_p),
+    "node": (72, c_void_p, c_void_p, c_size_t, String, c_void_p),
+    "is_single_consumer": (80, c_void_p, c_void_p, c_size_t, String, c_void_p),
+}
 
 
 class CacheConfig(Structure):
@@ -1027,24 +994,21 @@ class CacheStatistics(Structure):
     ]
 
 
-class CacheApi(Structure):
-    _fields_ = [
-        ("struct_size", c_uint32),
-        ("abi", c_uint32),
-        ("open", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_void_p)),
-        ("retain", CFUNCTYPE(None, c_void_p)),
-        ("release", CFUNCTYPE(None, c_void_p)),
-        ("set_default", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
-        ("key", CFUNCTYPE(c_void_p, c_void_p, String, c_void_p, c_void_p, c_void_p)),
-        ("has", CFUNCTYPE(c_void_p, c_void_p, String, c_void_p)),
-        ("get", CFUNCTYPE(c_void_p, c_void_p, String, c_void_p)),
-        ("put", CFUNCTYPE(c_void_p, c_void_p, String, c_void_p)),
-        ("remove", CFUNCTYPE(c_void_p, c_void_p, String, c_void_p)),
-        ("clear", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
-        ("evict", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
-        ("list", CFUNCTYPE(c_void_p, c_void_p, c_uint32, c_void_p, c_void_p)),
-        ("statistics", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
-    ]
+CACHE_API = {
+    "open": (8, c_void_p, c_void_p, c_void_p, c_void_p),
+    "retain": (16, None, c_void_p),
+    "release": (24, None, c_void_p),
+    "set_default": (32, c_void_p, c_void_p, c_void_p),
+    "key": (40, c_void_p, c_void_p, String, c_void_p, c_void_p, c_void_p),
+    "has": (48, c_void_p, c_void_p, String, c_void_p),
+    "get": (56, c_void_p, c_void_p, String, c_void_p),
+    "put": (64, c_void_p, c_void_p, String, c_void_p),
+    "remove": (72, c_void_p, c_void_p, String, c_void_p),
+    "clear": (80, c_void_p, c_void_p, c_void_p),
+    "evict": (88, c_void_p, c_void_p, c_void_p),
+    "list": (96, c_void_p, c_void_p, c_uint32, c_void_p, c_void_p),
+    "statistics": (104, c_void_p, c_void_p, c_void_p),
+}
 
 
 POOL_ONE_THREAD = 1
@@ -1081,24 +1045,21 @@ class PoolStats(Structure):
     ]
 
 
-class MemoryApi(Structure):
-    _fields_ = [
-        ("struct_size", c_uint32),
-        ("abi", c_uint32),
-        ("create_pool", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_void_p)),
-        ("retain_pool", CFUNCTYPE(None, c_void_p)),
-        ("release_pool", CFUNCTYPE(None, c_void_p)),
-        ("allocate", CFUNCTYPE(c_void_p, c_void_p, c_uint64, c_uint64, c_void_p)),
-        ("deallocate", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
-        ("reallocate", CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_uint64, c_void_p)),
-        ("reset", CFUNCTYPE(c_void_p, c_void_p)),
-        ("reserve", CFUNCTYPE(c_void_p, c_void_p, c_uint64)),
-        ("trim", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
-        ("pool_stats", CFUNCTYPE(c_void_p, c_void_p, c_void_p)),
-        ("reset_stats", CFUNCTYPE(c_void_p, c_void_p)),
-        ("set_global_pool", CFUNCTYPE(c_void_p, c_void_p)),
-        ("global_pool", CFUNCTYPE(c_void_p, c_void_p)),
-    ]
+MEMORY_API = {
+    "create_pool": (8, c_void_p, c_void_p, c_void_p, c_void_p),
+    "retain_pool": (16, None, c_void_p),
+    "release_pool": (24, None, c_void_p),
+    "allocate": (32, c_void_p, c_void_p, c_uint64, c_uint64, c_void_p),
+    "deallocate": (40, c_void_p, c_void_p, c_void_p),
+    "reallocate": (48, c_void_p, c_void_p, c_void_p, c_uint64, c_void_p),
+    "reset": (56, c_void_p, c_void_p),
+    "reserve": (64, c_void_p, c_void_p, c_uint64),
+    "trim": (72, c_void_p, c_void_p, c_void_p),
+    "pool_stats": (80, c_void_p, c_void_p, c_void_p),
+    "reset_stats": (88, c_void_p, c_void_p),
+    "set_global_pool": (96, c_void_p, c_void_p),
+    "global_pool": (104, c_void_p, c_void_p),
+}
 
 
 class Api(Structure):

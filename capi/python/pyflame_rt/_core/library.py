@@ -5,9 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, Callable, Iterable, List, Optional
+from typing import Any, Callable, Dict, Iterable, List, Optional
 
 from . import abi, callbacks
 from .errors import PyFlameRTError, error_of
@@ -20,9 +18,12 @@ def _candidates() -> Iterable[str]:
     named = os.environ.get("PYFLAME_RT_LIBRARY")
     if named:
         return [named]
-    here = Path(__file__).resolve().parents[1]
-    beside = [here / "lib" / NAME, *(parent / NAME for parent in here.parents)]
-    return [*(str(path) for path in beside if path.exists()), NAME]
+    here = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+    beside = [os.path.join(here, "lib", NAME)]
+    while here != os.path.dirname(here):
+        here = os.path.dirname(here)
+        beside.append(os.path.join(here, NAME))
+    return [*filter(os.path.exists, beside), NAME]
 
 
 def _open() -> ctypes.CDLL:
@@ -36,11 +37,22 @@ def _open() -> ctypes.CDLL:
                       f"Tried {'; '.join(tried)}")
 
 
-def _area(address: int, struct: Any) -> SimpleNamespace:
-    """The functions of an area as attributes, each made once: to look one up in the struct costs more than its call."""
-    table = struct.from_address(address)
-    functions = {name: getattr(table, name) for name, _ in struct._fields_ if name not in ("struct_size", "abi")}
-    return SimpleNamespace(_table=table, **functions)
+class _Area:
+    """The functions of a table as attributes. Each is made when it is first asked for: a program uses few of them."""
+
+    def __init__(self, address: int, functions: Dict[str, Any]) -> None:
+        self._address = address
+        self._functions = functions
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            offset, *signature = self._functions[name]
+        except KeyError:
+            raise AttributeError(f"the table of functions has no '{name}'") from None
+        slot = ctypes.c_void_p.from_address(self._address + offset).value
+        function = ctypes.CFUNCTYPE(*signature)(slot or 0)
+        setattr(self, name, function)
+        return function
 
 
 def read(string: Any) -> str:
@@ -80,19 +92,19 @@ _api = abi.Api.from_address(_address)
 
 path: str = _cdll._name
 version: str = read(_info.version)
-status = _area(_api.status, abi.StatusApi)
-options = _area(_api.options, abi.OptionsApi)
-env = _area(_api.env, abi.EnvApi)
-value = _area(_api.value, abi.ValueApi)
-graph = _area(_api.graph, abi.GraphApi)
-model = _area(_api.model, abi.ModelApi)
-session = _area(_api.session, abi.SessionApi)
-state = _area(_api.state, abi.StateApi)
-cache = _area(_api.cache, abi.CacheApi)
-report = _area(_api.report, abi.ReportApi)
-optimizer = _area(_api.optimizer, abi.OptimizerApi)
-pattern = _area(_api.pattern, abi.PatternApi)
-memory = _area(_api.memory, abi.MemoryApi)
+status = _Area(_api.status, abi.STATUS_API)
+options = _Area(_api.options, abi.OPTIONS_API)
+env = _Area(_api.env, abi.ENV_API)
+value = _Area(_api.value, abi.VALUE_API)
+graph = _Area(_api.graph, abi.GRAPH_API)
+model = _Area(_api.model, abi.MODEL_API)
+session = _Area(_api.session, abi.SESSION_API)
+state = _Area(_api.state, abi.STATE_API)
+cache = _Area(_api.cache, abi.CACHE_API)
+report = _Area(_api.report, abi.REPORT_API)
+optimizer = _Area(_api.optimizer, abi.OPTIMIZER_API)
+pattern = _Area(_api.pattern, abi.PATTERN_API)
+memory = _Area(_api.memory, abi.MEMORY_API)
 
 
 def _error(address: int) -> PyFlameRTError:

@@ -14,7 +14,6 @@ from .._core.errors import DTypeMismatchError, InputError, InvalidArgumentError,
 from .._core.progress import ProgressCall, ProgressLine
 from .._graph.graph import Graph, graph_of_model
 from .._graph.model import LoadCall, model_of_bytes, model_of_file, model_of_graph
-from .._graph.model_info import ModelMetadata, read_metadata
 from .._graph.source import ModelSource, source_of
 from .._graph.text import shape_text
 from .._values.info import NodeArg
@@ -25,7 +24,6 @@ from .._values.value import check_tensor, value_of
 from .async_runs import Callback, awaited_run, run_async
 from .binding import IOBinding, run_values
 from .feeding import FeedingSession, Frame
-from .memory_report import MemoryReport, memory_report, phase_of, trimmed
 from .ort_value import OrtValue
 from .providers import ProviderState, provider_states, word_of
 from .run_options import GivenRunOptions, RunOptions, check_run, given_options
@@ -33,8 +31,11 @@ from .session_calls import SourceCall, samples_in_c, set_log
 from .session_options import SessionOptions
 from .state import Pair, State, create_state
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # loaded by the methods that need them: most programs call none of these
     import asyncio
+
+    from .._graph.model_info import ModelMetadata
+    from .memory_report import MemoryReport
 
 # Without argument types, which would be looked at in every call: all that is passed has to be of ctypes or None.
 _run = ctypes.CFUNCTYPE(ctypes.c_void_p)(ctypes.cast(lib.session.run, ctypes.c_void_p).value or 0)
@@ -139,6 +140,7 @@ class InferenceSession(FeedingSession):
 
     def get_modelmeta(self) -> ModelMetadata:
         """The model's description of itself."""
+        from .._graph.model_info import read_metadata
         session = self._alive()
         return read_metadata(lib.session.model(session))
 
@@ -191,16 +193,19 @@ class InferenceSession(FeedingSession):
 
     def memory_report(self) -> MemoryReport:
         """The memory that the session takes, in bytes."""
+        from .memory_report import memory_report
         return memory_report(self._alive())
 
     def trim(self) -> int:
         """Gives idle blocks back, and returns how many bytes this was; the next run takes memory again."""
+        from .memory_report import trimmed
         return trimmed(lib.session.trim, self._alive())
 
     def phase(self) -> str:
         """The session's phase: "Initializing", "Ready", "Executing", "InitError", "RuntimeError", "MemoryError",
         "DeviceError", "Recovering", "MemoryRecovery", "DeviceRecovery", "FatalError" (the last run failed; the next that
         succeeds ends it) or "Cleanup". Runs on other threads change it."""
+        from .memory_report import phase_of
         return phase_of(self._alive())
 
     def get_session_options(self) -> SessionOptions:
