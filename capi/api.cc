@@ -5,9 +5,9 @@
 namespace pfrt::capi {
 
 const pfrt_api kApi = {
-    sizeof(pfrt_api), PFRT_ABI_VERSION, &kStatusApi, &kOptionsApi, &kEnvApi,
-    &kValueApi,       &kGraphApi,       &kModelApi,  &kSessionApi, &kReportApi,
-    &kOptimizerApi,   &kPatternApi,     &kStateApi,  &kCacheApi,   &kMemoryApi,
+    sizeof(pfrt_api), PFRT_ABI_VERSION, &kStatusApi,  &kOptionsApi, &kEnvApi,       &kValueApi,
+    &kGraphApi,       &kModelApi,       &kSessionApi, &kReportApi,  &kOptimizerApi, &kPatternApi,
+    &kStateApi,       &kCacheApi,       &kMemoryApi,  &kBatcherApi, &kStreamsApi,
 };
 
 }  // namespace pfrt::capi

@@ -105,6 +105,19 @@ size_t plugin_count(pfrt_env* env) {
   return plugins(env).size();
 }
 
+pfrt_plugin_info info_of(const Plugin& p) {
+  pfrt_plugin_info info{};
+  info.loaded = p.table ? 1 : 0;
+  info.kind = to_c(p.kind);
+  info.name = to_c(p.name.empty() ? p.short_name : p.name);
+  info.path = to_c(p.path);
+  info.version = to_c(p.version);
+  info.reason = to_c(p.reason);
+  info.abi_major = p.abi_major;
+  info.abi_minor = p.abi_minor;
+  return info;
+}
+
 pfrt_status* plugin_at(pfrt_env* env, size_t index, pfrt_plugin_info* out) {
   return guard([&]() -> Status {
     if (!env || !out) return null_argument(env ? "out_info" : "env");
@@ -112,17 +125,19 @@ pfrt_status* plugin_at(pfrt_env* env, size_t index, pfrt_plugin_info* out) {
     const auto& all = plugins(env);
     if (index >= all.size())
       return error(Code::kINVALID_ARGUMENT, "plug-in ", index, " of ", all.size());
-    const Plugin& p = *all[index];
-    pfrt_plugin_info info{};
-    info.loaded = p.table ? 1 : 0;
-    info.kind = to_c(p.kind);
-    info.name = to_c(p.name.empty() ? p.short_name : p.name);
-    info.path = to_c(p.path);
-    info.version = to_c(p.version);
-    info.reason = to_c(p.reason);
-    info.abi_major = p.abi_major;
-    info.abi_minor = p.abi_minor;
-    return write(out, info);
+    return write(out, info_of(*all[index]));
+  });
+}
+
+pfrt_status* open_plugin(pfrt_env* env, pfrt_string path, pfrt_plugin_info* out) {
+  return guard([&]() -> Status {
+    if (!env) return null_argument("env");
+    if (path.size && !path.data) return null_argument("path");
+    std::lock_guard lock(env->mutex);
+    PFRT_ASSIGN(const auto opened, env->loaded->loader().open_file(std::string(view(path))));
+    env->plugins = env->loaded->loader().open_all("");
+    if (opened->kind == "ops") PFRT_TRY(env->state->registry().open_operators());
+    return out ? write(out, info_of(*opened)) : Status();
   });
 }
 
@@ -299,6 +314,7 @@ const pfrt_env_api kEnvApi = {
     set_memory_planner,
     importer_option_count,
     importer_option_at,
+    open_plugin,
 };
 
 }  // namespace pfrt::capi

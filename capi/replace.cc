@@ -210,8 +210,12 @@ pfrt_status* set_thread_hooks(pfrt_env* env, const pfrt_thread_hooks* given) {
     PFRT_ASSIGN(const auto client, taken(given));
     if (!env) return null_argument("env");
     if (client && (!client->create || !client->join)) return missing("thread hooks");
-    std::shared_ptr<Executor> made = client ? std::make_shared<Pool>(source_of(client)) : nullptr;
-    env->state->replace([&](Replacements& own) { own.pool = std::move(made); });
+    ThreadSource source = client ? source_of(client) : ThreadSource();
+    std::shared_ptr<Executor> made = client ? std::make_shared<Pool>(source) : nullptr;
+    env->state->replace([&](Replacements& own) {
+      own.pool = std::move(made);
+      own.thread_source = std::move(source);
+    });
     return {};
   });
 }

@@ -146,9 +146,8 @@ Status give(Run& run, const pfrt_io* inputs, size_t n_inputs, const pfrt_io* out
                  session.outputs().size());
   const MemoryScope scope(&run.memory());
   pfrt_io room;
-  std::vector<ValuePtr> values(n_inputs);
-  for (size_t i = 0; i < n_inputs; ++i)
-    PFRT_TRY(read_input(io_at(inputs, i, room), session.inputs()[i].name, values[i]));
+  std::vector<ValuePtr> values;
+  PFRT_TRY(read_inputs(session, inputs, n_inputs, values));
   std::vector<OutputRequest> requests(n_outputs);
   for (size_t i = 0; i < n_outputs; ++i)
     PFRT_TRY(read_output(io_at(outputs, i, room), session.outputs()[i].name, requests[i]));
@@ -259,6 +258,15 @@ Status check_numbers(std::string_view doing, const pfrt_run_desc& desc) {
 }
 
 }  // namespace
+
+Status read_inputs(const Session& session, const pfrt_io* inputs, size_t count,
+                   std::vector<ValuePtr>& out) {
+  pfrt_io room;
+  out.resize(count);
+  for (size_t i = 0; i < count; ++i)
+    PFRT_TRY(read_input(io_at(inputs, i, room), session.inputs()[i].name, out[i]));
+  return {};
+}
 
 Status read_settings(std::string_view doing, const pfrt_run_desc* given, RunSettings& out) {
   if (!given) return {};

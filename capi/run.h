@@ -9,11 +9,13 @@
 #include <vector>
 
 #include "core/base/status.h"
+#include "core/memory/tensor.h"
 #include "pyflame_rt/pyflame_rt.h"
 
 namespace pfrt {
+class Session;
 struct RunSettings;
-}
+}  // namespace pfrt
 
 namespace pfrt::capi {
 
@@ -28,6 +30,10 @@ pfrt_status* run_async(pfrt_session* session, const pfrt_io* inputs, size_t inpu
 
 // Reads |desc|, which may be null; a timeout counts from now. |doing| begins its errors.
 Status read_settings(std::string_view doing, const pfrt_run_desc* desc, RunSettings& out);
+
+// The values that are fed to |session|, in its order; null where none is.
+Status read_inputs(const Session& session, const pfrt_io* inputs, size_t count,
+                   std::vector<ValuePtr>& out);
 
 // Index of the port of that name; the number of ports when there is none.
 size_t find_port(const std::vector<pfrt_value_info>& ports, std::string_view name);

@@ -70,6 +70,8 @@ extern const pfrt_pattern_api kPatternApi;
 extern const pfrt_state_api kStateApi;
 extern const pfrt_cache_api kCacheApi;
 extern const pfrt_memory_api kMemoryApi;
+extern const pfrt_batcher_api kBatcherApi;
+extern const pfrt_streams_api kStreamsApi;
 extern const pfrt_api kApi;
 
 }  // namespace pfrt::capi

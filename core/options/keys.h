@@ -160,4 +160,34 @@ inline constexpr Key<std::string> kDevice{"device"};
 
 }  // namespace ask_option
 
+namespace batcher_option {
+
+template <typename T>
+using Key = Option<PFRT_OPTIONS_BATCHER, T>;
+
+inline constexpr Key<int64_t> kMaxBatchSize{"max_batch_size"};
+inline constexpr Key<int64_t> kMaxLatencyUs{"max_latency_us"};
+inline constexpr Key<int64_t> kMinBatchSize{"min_batch_size"};
+inline constexpr Key<std::vector<std::string>> kPreferredSizes{"preferred_sizes"};
+inline constexpr Key<bool> kEnablePadding{"enable_padding"};
+inline constexpr Key<int64_t> kNumWorkers{"num_workers"};
+inline constexpr Key<int64_t> kQueueCapacity{"queue_capacity"};
+inline constexpr Key<int64_t> kQueueTimeoutMs{"queue_timeout_ms"};
+inline constexpr Key<bool> kByPriority{"by_priority"};
+
+}  // namespace batcher_option
+
+namespace streams_option {
+
+template <typename T>
+using Key = Option<PFRT_OPTIONS_STREAMS, T>;
+
+inline constexpr Key<int64_t> kNumStreams{"num_streams"};
+inline constexpr Key<bool> kEnablePipelining{"enable_pipelining"};
+inline constexpr Key<int64_t> kCallbackThreads{"callback_threads"};
+inline constexpr Key<int64_t> kMaxPending{"max_pending"};
+inline constexpr Key<bool> kEnableProfiling{"enable_profiling"};
+
+}  // namespace streams_option
+
 }  // namespace pfrt

@@ -62,8 +62,8 @@ bool in_words(std::string_view words, std::string_view word) {
 }  // namespace
 
 std::string_view options_kind_name(pfrt_options_kind kind) {
-  constexpr std::string_view kNames[] = {"unset",   "environment", "load",
-                                         "session", "optimizer",   "ask"};
+  constexpr std::string_view kNames[] = {"unset",     "environment", "load",    "session",
+                                         "optimizer", "ask",         "batcher", "streams"};
   return kind < std::size(kNames) ? kNames[kind] : "unknown";
 }
 

@@ -247,6 +247,42 @@ inline constexpr OptionRow kAsk[] = {
      "which device of the provider is asked, by its word; empty = the first"},
 };
 
+inline constexpr OptionRow kBatcher[] = {
+    {"max_batch_size", PFRT_OPTION_INT, "32", "", "rows that a shared run has at most"},
+    {"max_latency_us", PFRT_OPTION_INT, "1000", "",
+     "microseconds that a request waits for others at most, where a run is to spare; it waits only "
+     "where that pays by the times of runs so far, or for min_batch_size"},
+    {"min_batch_size", PFRT_OPTION_INT, "1", "", "rows that are waited for, within max_latency_us"},
+    {"preferred_sizes", PFRT_OPTION_STRINGS, "1,2,4,8,16,32", "",
+     "sizes that batches have, if enable_padding; plans are made for few sizes then"},
+    {"enable_padding", PFRT_OPTION_BOOL, "true", "",
+     "batches of other sizes are filled up to a preferred one with copies of a row, whose results "
+     "nobody gets"},
+    {"num_workers", PFRT_OPTION_INT, "4", "",
+     "threads that run batches and give answers; runs at a time are also limited by the processors "
+     "and the session's threads; 0 = the number of processors"},
+    {"queue_capacity", PFRT_OPTION_INT, "1000", "",
+     "requests that may wait at a time; one more is refused with 'busy'"},
+    {"queue_timeout_ms", PFRT_OPTION_INT, "5000", "",
+     "a request that has waited so many milliseconds ends with 'deadline exceeded'; 0 = never"},
+    {"by_priority", PFRT_OPTION_BOOL, "false", "",
+     "requests of higher priority go first: each step counts as 10 ms of waiting, so that the "
+     "others "
+     "go too"},
+};
+
+inline constexpr OptionRow kStreams[] = {
+    {"num_streams", PFRT_OPTION_INT, "4", "", "queues, each with a thread that runs its requests"},
+    {"enable_pipelining", PFRT_OPTION_BOOL, "true", "",
+     "runs of different streams overlap; false = one run at a time"},
+    {"callback_threads", PFRT_OPTION_INT, "2", "",
+     "threads that give answers; 0 = the stream's own gives them, and goes on afterwards"},
+    {"max_pending", PFRT_OPTION_INT, "100", "",
+     "requests that may be unanswered at a time; one more is refused with 'busy'"},
+    {"enable_profiling", PFRT_OPTION_BOOL, "true", "",
+     "answers and statistics have the times in the queue and of the run"},
+};
+
 }  // namespace schema
 
 constexpr std::span<const OptionRow> option_schema(pfrt_options_kind kind) {
@@ -261,6 +297,10 @@ constexpr std::span<const OptionRow> option_schema(pfrt_options_kind kind) {
       return schema::kOptimizer;
     case PFRT_OPTIONS_ASK:
       return schema::kAsk;
+    case PFRT_OPTIONS_BATCHER:
+      return schema::kBatcher;
+    case PFRT_OPTIONS_STREAMS:
+      return schema::kStreams;
     default:
       return {};
   }

@@ -11,6 +11,7 @@
 #include <mutex>
 
 #include "core/exec/run/executor.h"
+#include "core/exec/run/pool.h"
 #include "core/exec/run/run_queue.h"
 #include "core/memory/allocator.h"
 
@@ -21,6 +22,7 @@ struct Replacements {
   AllocatorPtr allocator;
   std::shared_ptr<MemoryPlanner> planner;
   std::shared_ptr<Executor> executor, pool;
+  ThreadSource thread_source;  // of |pool|; empty: the system's
 
   const std::shared_ptr<Executor>& threads() const { return executor ? executor : pool; }
 };

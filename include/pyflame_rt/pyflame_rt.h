@@ -31,6 +31,8 @@ typedef struct pfrt_session pfrt_session; /* a model planned for its providers *
 typedef struct pfrt_report pfrt_report;   /* rows of explain */
 typedef struct pfrt_state pfrt_state;     /* values that one run leaves for the next */
 typedef struct pfrt_service pfrt_service; /* a running service of a plug-in */
+typedef struct pfrt_batcher pfrt_batcher; /* a queue of requests that share runs of a session */
+typedef struct pfrt_streams pfrt_streams; /* queues of runs of a session, each with a thread */
 
 /* Called when borrowed memory is no longer needed. */
 typedef void (*pfrt_release_fn)(void* user, void* data);
@@ -63,6 +65,8 @@ enum {
   PFRT_OPTIONS_SESSION = 3,
   PFRT_OPTIONS_OPTIMIZER = 4,
   PFRT_OPTIONS_ASK = 5, /* for env->ask, and calls that start, check or ask a service */
+  PFRT_OPTIONS_BATCHER = 6,
+  PFRT_OPTIONS_STREAMS = 7,
   PFRT_OPTIONS_FORCE32 = 0x7fffffff
 };
 
@@ -443,6 +447,12 @@ typedef struct pfrt_env_api {
   pfrt_status* (*importer_option_count)(pfrt_env* env, pfrt_string importer, size_t* out_count);
   /* Option |index|, from 0 on, of importer_option_count. */
   pfrt_status* (*importer_option_at)(pfrt_env* env, pfrt_string importer, size_t index, pfrt_option_info* out_info);
+  /* Opens the plug-in of a file, whatever folder it lies in; the name of the file has its kind, as of those in the search
+   * path. From then on it is found as these are, by the sessions and loads that begin later. |out_info| (may be NULL) says
+   * what it is; its strings live as long as the environment. Nothing is done where the file is open already. NOT_FOUND
+   * where there is no such file; PLUGIN with the reason where it is not usable, or another one of its kind and name is
+   * open. */
+  pfrt_status* (*open_plugin)(pfrt_env* env, pfrt_string path, pfrt_plugin_info* out_info);
 } pfrt_env_api;
 
 /* ------------------------------------------------------------------ values */
@@ -1511,6 +1521,168 @@ typedef struct pfrt_memory_api {
   pfrt_status* (*global_pool)(PFRT_OWN pfrt_memory_pool** out_pool);
 } pfrt_memory_api;
 
+/* ------------------------------------------------------------------ many requests */
+/* Settings of a request. Zero is the default everywhere; NULL in place of a desc means all defaults. Read during the
+ * call. Numbers of time and priority below 0 or above 2^40 are INVALID_ARGUMENT. */
+typedef struct pfrt_request_desc {
+  uint32_t struct_size;
+  uint32_t stream; /* of streams: one more than the index of the stream; 0 = the least busy one. Of a batcher: 0 */
+  const size_t* outputs; /* [output_count], indices of the outputs that are wanted, in any order; NULL = all */
+  size_t output_count;   /* length of |outputs| */
+  /* The request ends with CANCELLED once the number is not 0; NULL = only by cancel(id). It may be written as
+   * pfrt_run_desc's, and stays where it is until the request is answered. */
+  const uint32_t* cancel;
+  int64_t timeout_ms; /* the request ends with DEADLINE so many milliseconds after the call; 0 = never */
+  /* Of streams, and of a batcher with the option "by_priority": the highest first, where each step counts as 10 ms of
+   * waiting, so that none waits for ever. */
+  int64_t priority;
+} pfrt_request_desc;
+
+/* The answer to a request. */
+typedef struct pfrt_response {
+  uint32_t struct_size;
+  uint32_t stream;  /* the index of the stream that ran it; 0 of a batcher */
+  uint64_t id;      /* that submit gave */
+  PFRT_OWN pfrt_status* status; /* NULL = success */
+  /* [output_count], in session order, NULL where an output is not wanted; all NULL after a failure. Rows of a run that
+   * was shared are views of its outputs, which live as long as any of these. The callee owns every value. */
+  PFRT_OWN pfrt_value** outputs;
+  size_t output_count; /* outputs of the session */
+  int64_t rows;        /* of the batch that the run had, all requests' together; 0 where nothing was run */
+  uint64_t queued_ns;  /* from submit to the beginning of the run */
+  uint64_t ran_ns;     /* of the run */
+  uint64_t latency_ns; /* from submit to this call */
+} pfrt_response;
+
+/* Called once for each request that submit took. The answer is valid during the call, its status and values are the
+ * callee's, which may release anything here, the batcher or streams included. Must not throw: what it throws is logged
+ * and dropped. */
+typedef void (*pfrt_response_fn)(void* user, pfrt_response* response);
+
+/* Nanoseconds that runs of so many rows take. */
+typedef struct pfrt_batch_time {
+  uint32_t struct_size;
+  uint32_t reserved;
+  int64_t rows;  /* padding included */
+  uint64_t runs; /* that were measured */
+  double ns;     /* of a run, late ones counting more */
+} pfrt_batch_time;
+
+/* Counts of a batcher since it was made, or since reset_statistics. */
+typedef struct pfrt_batcher_statistics {
+  uint32_t struct_size;
+  uint32_t reserved;
+  uint64_t submitted;   /* requests that submit took */
+  uint64_t completed;   /* answered with success */
+  uint64_t failed;      /* whose run failed */
+  uint64_t cancelled;   /* by their caller, or by stop */
+  uint64_t late;        /* whose time was over */
+  uint64_t refused;     /* by submit, as the queue was full */
+  uint64_t batches;     /* runs */
+  uint64_t rows;        /* of requests, in all runs */
+  uint64_t padded_rows; /* that were added to fill a batch up */
+  uint64_t queued;      /* requests that wait now */
+  uint64_t running;     /* runs under way now */
+  double latency_ns;    /* sum over completed requests, from submit to their answer */
+  double seconds;       /* since it was started, or since reset_statistics */
+  pfrt_string unshared; /* why requests do not share runs; empty where they do. Lives as long as the batcher */
+} pfrt_batcher_statistics;
+
+/* Batchers: many threads submit requests, and those that fit together share a run of the session. Safe from any
+ * thread; in a forked child a batcher refuses every request. */
+typedef struct pfrt_batcher_api {
+  uint32_t struct_size;
+  uint32_t abi;
+  /* Makes a batcher of a session, which it keeps, by |options| of kind BATCHER (NULL = defaults). Requests share a run
+   * where the graph is proved to compute each row of a batch by itself; where it does not they run alone, and
+   * statistics say why. */
+  pfrt_status* (*create)(pfrt_session* session, const pfrt_options* options, PFRT_OWN pfrt_batcher** out_batcher);
+  void (*retain)(pfrt_batcher* batcher);
+  /* The last release stops it. */
+  void (*release)(PFRT_OWN pfrt_batcher* batcher);
+  /* Starts its threads; nothing where they run. Requests that came before wait for it. */
+  pfrt_status* (*start)(pfrt_batcher* batcher);
+  /* Ends its threads: runs under way end as they would, and requests that wait are answered CANCELLED before this
+   * returns. It may be started again. Called by |done| of a request, it returns at once and they end later. */
+  pfrt_status* (*stop)(pfrt_batcher* batcher);
+  /* Waits until every request that was taken before is answered. INVALID_ARGUMENT on a thread of the batcher's; BUSY
+   * where it is not started and requests wait. */
+  pfrt_status* (*flush)(pfrt_batcher* batcher);
+  /* Takes a request and returns; |done| is called once, on a thread of the batcher's. |inputs| are in session order;
+   * values are retained, and memory behind views stays until then. |out_id| (may be NULL) gets a number for cancel,
+   * before |done| may be called. An error means that nothing was taken: BUSY where the queue is full (what to do is to
+   * wait, or to answer the client so), CANCELLED after stop, INPUT and the like for inputs that do not fit. */
+  pfrt_status* (*submit)(pfrt_batcher* batcher, const pfrt_io* inputs, size_t input_count, const pfrt_request_desc* desc,
+                         pfrt_response_fn done, void* user, uint64_t* out_id);
+  /* Submits a request and waits for its answer. The calling thread itself runs it where nothing waits and a run is to
+   * spare, so that a single caller pays nothing for the batcher. |outputs| [output_count, the session's] gets the
+   * values, NULL where one is not wanted; |out_response| (may be NULL) gets the rest, with its |status| and |outputs|
+   * NULL. */
+  pfrt_status* (*infer)(pfrt_batcher* batcher, const pfrt_io* inputs, size_t input_count, const pfrt_request_desc* desc,
+                        PFRT_OWN pfrt_value** outputs, size_t output_count, pfrt_response* out_response);
+  /* Ends a request with CANCELLED: one that waits is not run, and of one whose run is under way the others go on. |id| 0
+   * = all that are not answered. NOT_FOUND where it is answered already, or never was. */
+  pfrt_status* (*cancel)(pfrt_batcher* batcher, uint64_t id);
+  pfrt_status* (*statistics)(const pfrt_batcher* batcher, pfrt_batcher_statistics* out_statistics);
+  /* Sets the counts to zero; those of what waits and runs stay. */
+  pfrt_status* (*reset_statistics)(pfrt_batcher* batcher);
+  /* How long runs take by their size, as it was measured while they happened: what the batcher waits by. |count| is the
+   * length of |times|; |out_count| (may be NULL) is how many there are. */
+  pfrt_status* (*times)(const pfrt_batcher* batcher, pfrt_batch_time* times, size_t count, size_t* out_count);
+} pfrt_batcher_api;
+
+/* Counts of streams since they were made. */
+typedef struct pfrt_streams_statistics {
+  uint32_t struct_size;
+  uint32_t reserved;
+  uint64_t submitted; /* requests that submit took */
+  uint64_t completed; /* answered with success */
+  uint64_t failed;    /* whose run failed */
+  uint64_t cancelled; /* by their caller, or by stop */
+  uint64_t late;      /* whose time was over */
+  uint64_t refused;   /* by submit, as max_pending were not answered */
+  uint64_t pending;   /* requests that are not answered now */
+  double latency_ns;  /* sum over completed requests, from submit to their answer */
+  double queued_ns;   /* of these, until their run began; 0 without "enable_profiling" */
+  double ran_ns;      /* of these, of their runs; 0 without "enable_profiling" */
+  double seconds;     /* since they were started */
+} pfrt_streams_statistics;
+
+/* Streams: queues of runs of one session. Each stream runs its requests one after another, in their order (a higher
+ * priority goes first), on a thread of its own, so that the streams' runs overlap. Answers are given by other threads.
+ * Safe from any thread; in a forked child they refuse every request. */
+typedef struct pfrt_streams_api {
+  uint32_t struct_size;
+  uint32_t abi;
+  /* Makes streams of a session, which they keep, by |options| of kind STREAMS (NULL = defaults). */
+  pfrt_status* (*create)(pfrt_session* session, const pfrt_options* options, PFRT_OWN pfrt_streams** out_streams);
+  void (*retain)(pfrt_streams* streams);
+  /* The last release stops them. */
+  void (*release)(PFRT_OWN pfrt_streams* streams);
+  /* Starts the threads; nothing where they run. Requests that came before wait for it. */
+  pfrt_status* (*start)(pfrt_streams* streams);
+  /* As of a batcher: runs under way end as they would, what waits is answered CANCELLED. */
+  pfrt_status* (*stop)(pfrt_streams* streams);
+  /* As of a batcher; BUSY where "max_pending" requests are not answered. */
+  pfrt_status* (*submit)(pfrt_streams* streams, const pfrt_io* inputs, size_t input_count, const pfrt_request_desc* desc,
+                         pfrt_response_fn done, void* user, uint64_t* out_id);
+  /* Ends a request with CANCELLED, whether it waits or runs; |id| 0 = all that are not answered. NOT_FOUND where it is
+   * answered already, or never was. */
+  pfrt_status* (*cancel)(pfrt_streams* streams, uint64_t id);
+  /* Waits until what was given to stream |stream| - 1 before is answered; 0 = to every stream. INVALID_ARGUMENT where
+   * there is no such stream, or on a thread of the streams'; BUSY where they are not started and requests wait. */
+  pfrt_status* (*synchronize)(pfrt_streams* streams, uint32_t stream);
+  /* Number of streams. */
+  uint32_t (*count)(const pfrt_streams* streams);
+  /* Index of the stream with the fewest requests that are not answered. */
+  uint32_t (*select)(const pfrt_streams* streams);
+  pfrt_status* (*statistics)(const pfrt_streams* streams, pfrt_streams_statistics* out_statistics);
+  /* Sets the counts to zero; that of what is pending stays. */
+  pfrt_status* (*reset_statistics)(pfrt_streams* streams);
+  /* The share of the time since the start that each stream has run, from 0 to 1; |count| is the length of |shares|. */
+  pfrt_status* (*utilization)(const pfrt_streams* streams, double* shares, size_t count);
+} pfrt_streams_api;
+
 /* ------------------------------------------------------------------ the table */
 /* All areas. Lives as long as the library. */
 typedef struct pfrt_api {
@@ -1529,6 +1701,8 @@ typedef struct pfrt_api {
   const pfrt_state_api* state; /* values that runs leave for the next */
   const pfrt_cache_api* cache; /* compiled models, kept in files */
   const pfrt_memory_api* memory; /* pools */
+  const pfrt_batcher_api* batcher; /* requests that share runs */
+  const pfrt_streams_api* streams; /* queues of runs */
 } pfrt_api;
 
 /* Facts that pfrt_get_api gives about the library. Strings live as long as the library. */

@@ -384,6 +384,39 @@ Result<std::shared_ptr<const Plugin>> PluginLoader::open_short(std::string_view 
   return std::shared_ptr<const Plugin>();
 }
 
+Result<std::shared_ptr<const Plugin>> PluginLoader::open_file(const std::string& path) {
+  const auto refused = [&](const auto&... why) {
+    return error(Code::kPLUGIN, "opening plug-in '", path, "': ", why...);
+  };
+  const auto file = os::resolved(path);
+  if (!file) return error(Code::kNOT_FOUND, "opening plug-in '", path, "': there is no such file");
+  const Turn turn(*this);
+  for (const auto& p : plugins_) {
+    if (os::resolved(p->path) != file) continue;
+    open(*p);
+    if (!p->table) return refused(p->reason);
+    return std::shared_ptr<const Plugin>(p);
+  }
+  auto plugin = std::make_shared<Plugin>();
+  if (!split_name(os::name_of(*file), &plugin->kind, &plugin->short_name))
+    return refused("the name of its file does not say what it is; a plug-in's is ", kPrefix,
+                   "KIND_NAME", kSuffix, ", as ", kPrefix, "ops_mine", kSuffix);
+  plugin->path = *file;
+  // Of two files with one name the first one is used, as in the folders.
+  const auto same = std::ranges::find_if(plugins_, [&](const auto& p) {
+    return p->kind == plugin->kind && p->short_name == plugin->short_name;
+  });
+  if (same != plugins_.end() && (*same)->table)
+    return refused("'", (*same)->path, "' has its kind and name and is open; rename one of them");
+  open(*plugin);
+  if (!plugin->table) return refused(plugin->reason);
+  if (same != plugins_.end())
+    *same = plugin;
+  else
+    plugins_.push_back(plugin);
+  return std::shared_ptr<const Plugin>(std::move(plugin));
+}
+
 Result<std::shared_ptr<const Plugin>> PluginLoader::find(std::string_view kind,
                                                          std::string_view name) {
   const bool provider = kind == "provider";

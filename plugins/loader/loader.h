@@ -78,6 +78,9 @@ class PluginLoader {
   // Opens a plug-in by the name in its file name ("onnx"); null when there is no such file.
   Result<std::shared_ptr<const Plugin>> open_short(std::string_view kind,
                                                    std::string_view short_name);
+  // Opens the plug-in of a file, wherever it lies, which is listed from then on. NOT_FOUND where
+  // there is none, PLUGIN where it is not usable or another of its kind and name is open.
+  Result<std::shared_ptr<const Plugin>> open_file(const std::string& path);
 
  private:
   class Turn;

@@ -20,7 +20,6 @@
 namespace pfrt {
 namespace {
 
-constexpr uint32_t kMostTaskThreads = 4;
 // Time until threads are asked for again when the system, or a client's hook, had none to give.
 // Loops go on with those there are.
 constexpr uint64_t kRetryNs = 1'000'000'000;
@@ -133,7 +132,9 @@ struct Pool::Loop {
 
 class Pool::State {
  public:
-  explicit State(ThreadSource source) : source_(std::move(source)) {}
+  State(ThreadSource source, uint32_t most_tasks)
+      : source_(std::move(source)), most_tasks_(most_tasks) {}
+  uint32_t most_tasks() const { return most_tasks_; }
   const ThreadSource& source() const { return source_; }
   uint32_t generation() const { return generation_; }
 
@@ -208,8 +209,8 @@ class Pool::State {
 
   // Makes missing threads where the system gives them; false when there is none for tasks at all.
   bool grow(std::unique_lock<std::mutex>& lock, uint32_t new_tasks) {
-    const auto waiting = static_cast<uint32_t>(std::min<size_t>(tasks_.size(), kMostTaskThreads));
-    const uint32_t tasks = std::min(kMostTaskThreads, at_tasks_ + waiting + new_tasks);
+    const auto waiting = static_cast<uint32_t>(std::min<size_t>(tasks_.size(), most_tasks_));
+    const uint32_t tasks = std::min(most_tasks_, at_tasks_ + waiting + new_tasks);
     const bool needs_one = new_tasks > 0 && made_ == 0;
     if (made_ < helpers_ + tasks && (needs_one || os::monotonic_ns() >= retry_at_ns_))
       while (made_ < helpers_ + tasks)
@@ -275,7 +276,7 @@ class Pool::State {
         warm = true;
         continue;
       }
-      if (!tasks_.empty() && at_tasks_ < kMostTaskThreads) {
+      if (!tasks_.empty() && at_tasks_ < most_tasks_) {
         const auto [task, arg] = tasks_.front();
         tasks_.pop_front();
         ++at_tasks_;
@@ -311,6 +312,7 @@ class Pool::State {
   }
 
   const ThreadSource source_;
+  const uint32_t most_tasks_;
   const uint32_t generation_ = os::forks();
   std::mutex mutex_;
   std::condition_variable work_, done_;
@@ -336,7 +338,8 @@ LoopsAhead::~LoopsAhead() {
   threads_in_runs.fetch_sub(width_, std::memory_order_relaxed);
 }
 
-Pool::Pool(ThreadSource source) : state_(new State(std::move(source))) {}
+Pool::Pool(ThreadSource source, uint32_t most_tasks)
+    : state_(new State(std::move(source), most_tasks)) {}
 
 Pool::~Pool() {
   State* const state = state_.load(std::memory_order_acquire);
@@ -348,7 +351,7 @@ Pool::~Pool() {
 Pool::State& Pool::state() {
   State* state = state_.load(std::memory_order_acquire);
   if (state->generation() == os::forks()) return *state;
-  auto* const fresh = new State(state->source());
+  auto* const fresh = new State(state->source(), state->most_tasks());
   if (state_.compare_exchange_strong(state, fresh, std::memory_order_acq_rel)) return *fresh;
   delete fresh;
   return *state;

@@ -23,7 +23,8 @@ ThreadSource system_threads();
 
 class Pool final : public Executor {
  public:
-  explicit Pool(ThreadSource source = system_threads());
+  // |most_tasks| tasks run at a time.
+  explicit Pool(ThreadSource source = system_threads(), uint32_t most_tasks = 4);
   // Runs the tasks that wait, then ends the threads. No loop may be running. Where a task of this
   // pool destroys it, that thread ends with the task and is joined by join_leavers.
   ~Pool() override;

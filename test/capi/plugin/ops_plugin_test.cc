@@ -2,6 +2,9 @@
 //
 // Plug-ins of kind ops: found by file name, opened when a model needs an operator that nobody
 // knows.
+#include <cstdio>
+#include <fstream>
+
 #include "test/capi/plugin/custom_operator.h"
 
 namespace pfrt_test {
@@ -206,6 +209,43 @@ TEST(OpsPlugin, is_rejected_with_a_short_table) {
   EXPECT_FALSE(opened(env.get(), "libpyflamert_ops_short_table.so"));
   EXPECT_TRUE(fails(try_session(env.get(), clamp_graph()), PFRT_CODE_UNSUPPORTED_OPERATOR,
                     {"Clamp 'n1'", "unknown"}));
+}
+
+TEST(OpsPlugin, is_opened_by_its_path) {
+  const auto env = make_env();
+  const auto graph = clamp_graph({Attr::of_float("lo", -2), Attr::of_float("hi", 4)});
+  EXPECT_TRUE(fails(try_session(env.get(), graph), PFRT_CODE_UNSUPPORTED_OPERATOR, {"Clamp"}));
+  const std::string file = folder("clamp") + "/libpyflamert_ops_clamp.so";
+  pfrt_plugin_info info{};
+  info.struct_size = sizeof info;
+  ASSERT_TRUE(ok(api().env->open_plugin(env.get(), str(file), &info)));
+  EXPECT_EQ(text(info.kind), "ops");
+  EXPECT_EQ(info.loaded, 1u);
+  EXPECT_TRUE(opened(env.get(), "libpyflamert_ops_clamp.so"));
+  ASSERT_TRUE(ok(api().env->open_plugin(env.get(), str(file), nullptr)));  // once more is no fault
+  const auto session = make_session(env.get(), graph);
+  EXPECT_EQ(run(session.get(), {floats({3}, {-9, 1, 9})})[0].as<float>(),
+            (std::vector<float>{-2, 1, 4}));
+}
+
+TEST(OpsPlugin, says_why_a_path_is_not_opened) {
+  const auto env = make_env();
+  const auto open = [&](const std::string& path) {
+    return take(api().env->open_plugin(env.get(), str(path), nullptr));
+  };
+  EXPECT_TRUE(fails(open("/nowhere/libpyflamert_ops_x.so"), PFRT_CODE_NOT_FOUND,
+                    {"/nowhere/libpyflamert_ops_x.so", "no such file"}));
+  EXPECT_TRUE(fails(open("/proc/self/exe"), PFRT_CODE_PLUGIN,
+                    {"does not say what it is", "libpyflamert_KIND_NAME.so"}));
+  EXPECT_TRUE(fails(take(api().env->open_plugin(nullptr, str("x"), nullptr)),
+                    PFRT_CODE_INVALID_ARGUMENT, {"env"}));
+  // A copy has the name of the one that is open.
+  const std::string file = folder("clamp") + "/libpyflamert_ops_clamp.so";
+  const std::string copy = testing::TempDir() + "libpyflamert_ops_copy.so";
+  std::ofstream(copy, std::ios::binary) << std::ifstream(file, std::ios::binary).rdbuf();
+  ASSERT_TRUE(ok(open(file)));
+  EXPECT_TRUE(fails(open(copy), PFRT_CODE_PLUGIN, {"is there already", "keep one"}));
+  std::remove(copy.c_str());
 }
 
 }  // namespace

@@ -182,6 +182,8 @@ OPTIONS_LOAD = 2
 OPTIONS_SESSION = 3
 OPTIONS_OPTIMIZER = 4
 OPTIONS_ASK = 5
+OPTIONS_BATCHER = 6
+OPTIONS_STREAMS = 7
 
 OPTION_UNSET = 0
 OPTION_BOOL = 1
@@ -446,6 +448,7 @@ ENV_API = {
     "set_memory_planner": (304, c_void_p, c_void_p, c_void_p),
     "importer_option_count": (312, c_void_p, c_void_p, String, c_void_p),
     "importer_option_at": (320, c_void_p, c_void_p, String, c_size_t, c_void_p),
+    "open_plugin": (328, c_void_p, c_void_p, String, c_void_p),
 }
 
 
@@ -1062,6 +1065,118 @@ MEMORY_API = {
 }
 
 
+class RequestDesc(Structure):
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("stream", c_uint32),
+        ("outputs", c_void_p),
+        ("output_count", c_size_t),
+        ("cancel", c_void_p),
+        ("timeout_ms", c_int64),
+        ("priority", c_int64),
+    ]
+
+
+class Response(Structure):
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("stream", c_uint32),
+        ("id", c_uint64),
+        ("status", c_void_p),
+        ("outputs", c_void_p),
+        ("output_count", c_size_t),
+        ("rows", c_int64),
+        ("queued_ns", c_uint64),
+        ("ran_ns", c_uint64),
+        ("latency_ns", c_uint64),
+    ]
+
+
+ResponseFn = CFUNCTYPE(None, c_void_p, c_void_p)
+
+
+class BatchTime(Structure):
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("rows", c_int64),
+        ("runs", c_uint64),
+        ("ns", c_double),
+    ]
+
+
+class BatcherStatistics(Structure):
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("submitted", c_uint64),
+        ("completed", c_uint64),
+        ("failed", c_uint64),
+        ("cancelled", c_uint64),
+        ("late", c_uint64),
+        ("refused", c_uint64),
+        ("batches", c_uint64),
+        ("rows", c_uint64),
+        ("padded_rows", c_uint64),
+        ("queued", c_uint64),
+        ("running", c_uint64),
+        ("latency_ns", c_double),
+        ("seconds", c_double),
+        ("unshared", String),
+    ]
+
+
+BATCHER_API = {
+    "create": (8, c_void_p, c_void_p, c_void_p, c_void_p),
+    "retain": (16, None, c_void_p),
+    "release": (24, None, c_void_p),
+    "start": (32, c_void_p, c_void_p),
+    "stop": (40, c_void_p, c_void_p),
+    "flush": (48, c_void_p, c_void_p),
+    "submit": (56, c_void_p, c_void_p, c_void_p, c_size_t, c_void_p, c_void_p, c_void_p, c_void_p),
+    "infer": (64, c_void_p, c_void_p, c_void_p, c_size_t, c_void_p, c_void_p, c_size_t, c_void_p),
+    "cancel": (72, c_void_p, c_void_p, c_uint64),
+    "statistics": (80, c_void_p, c_void_p, c_void_p),
+    "reset_statistics": (88, c_void_p, c_void_p),
+    "times": (96, c_void_p, c_void_p, c_void_p, c_size_t, c_void_p),
+}
+
+
+class StreamsStatistics(Structure):
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("submitted", c_uint64),
+        ("completed", c_uint64),
+        ("failed", c_uint64),
+        ("cancelled", c_uint64),
+        ("late", c_uint64),
+        ("refused", c_uint64),
+        ("pending", c_uint64),
+        ("latency_ns", c_double),
+        ("queued_ns", c_double),
+        ("ran_ns", c_double),
+        ("seconds", c_double),
+    ]
+
+
+STREAMS_API = {
+    "create": (8, c_void_p, c_void_p, c_void_p, c_void_p),
+    "retain": (16, None, c_void_p),
+    "release": (24, None, c_void_p),
+    "start": (32, c_void_p, c_void_p),
+    "stop": (40, c_void_p, c_void_p),
+    "submit": (48, c_void_p, c_void_p, c_void_p, c_size_t, c_void_p, c_void_p, c_void_p, c_void_p),
+    "cancel": (56, c_void_p, c_void_p, c_uint64),
+    "synchronize": (64, c_void_p, c_void_p, c_uint32),
+    "count": (72, c_uint32, c_void_p),
+    "select": (80, c_uint32, c_void_p),
+    "statistics": (88, c_void_p, c_void_p, c_void_p),
+    "reset_statistics": (96, c_void_p, c_void_p),
+    "utilization": (104, c_void_p, c_void_p, c_void_p, c_size_t),
+}
+
+
 class Api(Structure):
     _fields_ = [
         ("struct_size", c_uint32),
@@ -1079,6 +1194,8 @@ class Api(Structure):
         ("state", c_void_p),
         ("cache", c_void_p),
         ("memory", c_void_p),
+        ("batcher", c_void_p),
+        ("streams", c_void_p),
     ]
 
 
