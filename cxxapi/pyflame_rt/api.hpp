@@ -137,6 +137,8 @@ PFRT_CXX_HANDLE_OPS(pfrt_model, model)
 PFRT_CXX_HANDLE_OPS(pfrt_session, session)
 PFRT_CXX_HANDLE_OPS(pfrt_state, state)
 PFRT_CXX_HANDLE_OPS(pfrt_cache, cache)
+PFRT_CXX_HANDLE_OPS(pfrt_batcher, batcher)
+PFRT_CXX_HANDLE_OPS(pfrt_streams, streams)
 #undef PFRT_CXX_HANDLE_OPS
 
 // Holds a reference to a C object, or none.

@@ -186,6 +186,10 @@ class Environment {
   void refresh_plugins() { detail::check(api().env->refresh_plugins(env_.get())); }
   // Every file of the plug-in search path, opened to see whether it would load.
   std::vector<PluginInfo> plugins() const;
+  // Opens the plug-in of a file, whatever folder it lies in; sessions that are made later find what
+  // it brings. Throws NotFoundError where there is no such file, and PyFlameRTError with the reason
+  // where it is not usable.
+  PluginInfo open_plugin(const std::string& path);
   // Every provider that sessions can name.
   std::vector<ProviderInfo> providers() const;
   // The kernel table of a provider, by its name.
@@ -280,23 +284,37 @@ class Environment {
   std::shared_ptr<Logger> logger_;
 };
 
+namespace detail {
+inline PluginInfo plugin_info(const pfrt_plugin_info& c) {
+  PluginInfo info;
+  info.kind = str(c.kind);
+  info.name = str(c.name);
+  info.path = str(c.path);
+  info.version = str(c.version);
+  info.reason = str(c.reason);
+  info.loaded = c.loaded != 0;
+  info.abi_major = c.abi_major;
+  info.abi_minor = c.abi_minor;
+  return info;
+}
+}  // namespace detail
+
 inline std::vector<PluginInfo> Environment::plugins() const {
   std::vector<PluginInfo> out(api().env->plugin_count(env_.get()));
   for (size_t i = 0; i < out.size(); ++i) {
     pfrt_plugin_info c{};
     c.struct_size = sizeof(c);
     detail::check(api().env->plugin_at(env_.get(), i, &c));
-    PluginInfo& info = out[i];
-    info.kind = detail::str(c.kind);
-    info.name = detail::str(c.name);
-    info.path = detail::str(c.path);
-    info.version = detail::str(c.version);
-    info.reason = detail::str(c.reason);
-    info.loaded = c.loaded != 0;
-    info.abi_major = c.abi_major;
-    info.abi_minor = c.abi_minor;
+    out[i] = detail::plugin_info(c);
   }
   return out;
+}
+
+inline PluginInfo Environment::open_plugin(const std::string& path) {
+  pfrt_plugin_info c{};
+  c.struct_size = sizeof(c);
+  detail::check(api().env->open_plugin(env_.get(), detail::text(path), &c));
+  return detail::plugin_info(c);
 }
 
 inline std::vector<ProviderInfo> Environment::providers() const {
