@@ -16,9 +16,9 @@ import sys
 from pathlib import Path
 from typing import Any, Iterator, List, Tuple
 
-MODULES = ("pyflame_rt", "pyflame_rt.backend", "pyflame_rt.cache", "pyflame_rt.custom", "pyflame_rt.import_module",
-           "pyflame_rt.memory", "pyflame_rt.opt", "pyflame_rt.partition", "pyflame_rt.partition.wse",
-           "pyflame_rt.tuning", "pyflame_rt.onnxruntime")
+MODULES = ("pyflame_rt", "pyflame_rt.backend", "pyflame_rt.batching", "pyflame_rt.cache", "pyflame_rt.custom",
+           "pyflame_rt.import_module", "pyflame_rt.memory", "pyflame_rt.opt", "pyflame_rt.partition",
+           "pyflame_rt.partition.wse", "pyflame_rt.streaming", "pyflame_rt.tuning", "pyflame_rt.onnxruntime")
 STYLE = """body { font: 15px/1.5 sans-serif; max-width: 60em; margin: 2em auto; padding: 0 1em; color: #222 }
 h2 { border-top: 1px solid #ccc; padding-top: 1em } h3 { margin: 1.2em 0 0 }
 code, pre { font-family: monospace; font-size: 14px } pre { margin: .3em 0 0 1.5em; white-space: pre-wrap }

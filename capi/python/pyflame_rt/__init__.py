@@ -15,7 +15,7 @@ from ._core.errors import (BackendError, BusyError, CancelledError, DataError, D
 from ._core.library import version as _version
 
 if TYPE_CHECKING:  # the same names as in _LATER
-    from . import backend, cache, custom, import_module, memory, opt, partition, tuning
+    from . import backend, batching, cache, custom, import_module, memory, opt, partition, streaming, tuning
     from ._core.options import OptLevel
     from ._graph.attributes import TypeText
     from ._graph.files import load_model, save_model
@@ -53,14 +53,15 @@ __all__ = [
     "OptLevel", "OrtValue", "OutOfMemoryError", "PluginInfo", "ProviderInfo", "ProviderOption", "ProviderState",
     "PyFlameRTError", "RunOptions", "Service", "SessionOptions", "ShapeMismatchError", "SparseTensor", "State",
     "Tensor", "TensorInfo", "TimeoutError", "TypeText", "UnsupportedError", "UnsupportedFormatError",
-    "UnsupportedOperatorError", "ValidationError", "Weights", "backend", "cache", "custom", "dtype_from_name",
-    "dtype_name", "dtype_size", "from_dlpack", "from_numpy", "from_onnx", "get_available_providers", "import_module",
+    "UnsupportedOperatorError", "ValidationError", "Weights", "backend", "batching", "cache", "custom",
+    "dtype_from_name", "dtype_name", "dtype_size", "from_dlpack", "from_numpy", "from_onnx", "get_available_providers", "import_module",
     "is_dynamic_shape", "load_model", "memory", "opt", "partition", "save_model", "shape_num_elements",
-    "shape_to_string", "to_numpy", "tuning",
+    "shape_to_string", "streaming", "to_numpy", "tuning",
 ]
 
 # Modules that are loaded when they are first asked for, and names that come from modules which are loaded then.
-_MODULES = frozenset(("backend", "cache", "custom", "import_module", "memory", "opt", "partition", "tuning"))
+_MODULES = frozenset(("backend", "batching", "cache", "custom", "import_module", "memory", "opt", "partition",
+                      "streaming", "tuning"))
 _LATER = {name: module for module, names in (
     ("_core.options", "OptLevel"),
     ("_graph.attributes", "TypeText"),

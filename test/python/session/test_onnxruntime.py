@@ -139,10 +139,26 @@ def test_names_that_are_not_here_say_what_there_is():
             getattr(ort, name)
     with pytest.raises(AttributeError, match="'no_such_name'$"):
         ort.no_such_name
-    with pytest.raises(AttributeError, match="'register_custom_ops_library': .*of kind 'ops'"):
-        ort.SessionOptions().register_custom_ops_library
+    with pytest.raises(AttributeError, match="'set_provider_selection_policy': "):
+        ort.SessionOptions().set_provider_selection_policy
     for name in ort.__all__:
         assert hasattr(ort, name)
+
+
+def test_custom_ops_come_from_plugins_of_this_library(tmp_path):
+    plugins = {plugin.kind: plugin.path for plugin in pyflame_rt.Environment.instance().plugins() if plugin.loaded}
+    options = ort.SessionOptions()
+    options.register_custom_ops_library(plugins["ops"])
+    options.register_custom_ops_library(plugins["ops"])
+    with pytest.raises(Exception, match="of kind 'provider'.*of kind 'ops'"):
+        options.register_custom_ops_library(plugins["provider"])
+    with pytest.raises(Exception, match="there is no such file"):
+        options.register_custom_ops_library(str(tmp_path / "libcustom.so"))
+    for name, says in (("libcustom.so", "does not say what it is.*RegisterCustomOps"),
+                       ("libpyflamert_ops_none.so", "RegisterCustomOps are of another interface")):
+        (tmp_path / name).write_bytes(b"no library")
+        with pytest.raises(Exception, match=says):
+            options.register_custom_ops_library(tmp_path / name)
 
 
 def test_errors_are_three_kinds_at_once(add_model, tmp_path):

@@ -7,18 +7,22 @@ from typing import Any, Dict
 from .library import version
 
 _MODULES: "Dict[str, str]" = {
-    "batching": "Batches of requests", "distillation": "Distillation", "pruning": "Pruning",
-    "quantization": "Quantization", "serving": "The model server and its clients",
-    "streaming": "Streaming inference"}
+    "distillation": "Distillation", "pruning": "Pruning", "quantization": "Quantization",
+    "serving": "The model server and its clients"}
+
+
+def refuse(module: str, name: str) -> None:
+    """Raises for a name of the guide that is not there yet."""
+    # An AttributeError would reach whoever imports the name without these words.
+    raise ImportError(f"{module}.{name} is not in this version ({version}): the README's table of what works lists what "
+                      "is", name=module)
 
 
 class _Absent(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(f"module '{self.__name__}' has no attribute '{name}'")
-        # An AttributeError would reach whoever imports the name without these words.
-        raise ImportError(f"{self.__name__}.{name} is not in this version ({version}): the README's table of what works "
-                          "lists what is", name=self.__name__)
+        refuse(self.__name__, name)
 
 
 def absent_modules(package: str) -> "Dict[str, ModuleType]":

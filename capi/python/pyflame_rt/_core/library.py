@@ -105,6 +105,8 @@ report = _Area(_api.report, abi.REPORT_API)
 optimizer = _Area(_api.optimizer, abi.OPTIMIZER_API)
 pattern = _Area(_api.pattern, abi.PATTERN_API)
 memory = _Area(_api.memory, abi.MEMORY_API)
+batcher = _Area(_api.batcher, abi.BATCHER_API)
+streams = _Area(_api.streams, abi.STREAMS_API)
 
 
 def _error(address: int) -> PyFlameRTError:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
 
 from .._core import abi, library as lib
 from .._core.errors import InvalidArgumentError
@@ -93,6 +94,11 @@ class OperatorInfo:
     until: int
 
 
+def _plugin(row: Any) -> PluginInfo:
+    return PluginInfo(**_texts(row, "kind", "name", "path", "version", "reason"), loaded=bool(row.loaded),
+                      abi_major=row.abi_major, abi_minor=row.abi_minor)
+
+
 def option_of(row: Any) -> ProviderOption:
     """A row of the library's list of options."""
     return ProviderOption(**_texts(row, "key", "default_value", "doc"), type=_TYPES.get(row.type, ""),
@@ -154,12 +160,15 @@ class Environment:
         lib.check(lib.env.refresh_plugins(_env()))
 
     def plugins(self) -> List[PluginInfo]:
-        """Every file in the plug-in folders."""
-        found = []
-        for row in _rows(abi.PluginInfo, lib.env.plugin_count(_env()), lib.env.plugin_at, _env()):
-            found.append(PluginInfo(**_texts(row, "kind", "name", "path", "version", "reason"),
-                                    loaded=bool(row.loaded), abi_major=row.abi_major, abi_minor=row.abi_minor))
-        return found
+        """Every file in the plug-in folders, and those of open_plugin."""
+        return [_plugin(row) for row in _rows(abi.PluginInfo, lib.env.plugin_count(_env()), lib.env.plugin_at, _env())]
+
+    def open_plugin(self, path: "Union[str, os.PathLike[str]]") -> PluginInfo:
+        """Opens the plug-in of a file, whatever folder it lies in; sessions that are made later find what it brings.
+        NotFoundError where there is no such file, PyFlameRTError with the reason where it is not usable."""
+        row = abi.PluginInfo(struct_size=ctypes.sizeof(abi.PluginInfo))
+        lib.check(lib.env.open_plugin(_env(), lib.text(os.fspath(path)), ctypes.byref(row)))
+        return _plugin(row)
 
     def providers(self) -> List[ProviderInfo]:
         """Every provider that sessions can name."""

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import enum
 import operator
-from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Sequence, Tuple
+import os
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Sequence, Tuple, Union
 
 from pyflame_rt._core import abi
-from pyflame_rt._core.errors import InvalidArgumentError, PyFlameRTError, UnsupportedError
+from pyflame_rt._core.errors import InvalidArgumentError, NotFoundError, PyFlameRTError, UnsupportedError
 from pyflame_rt._core.options import NativeOptions, OptLevel
+from pyflame_rt._session.environment import Environment
 from pyflame_rt._session.ort_value import OrtValue
 from pyflame_rt._session.run_options import NativeRunOptions
 from pyflame_rt._session.session_options import SessionOptions as NativeSessionOptions
@@ -122,7 +124,6 @@ RUN_CONFIG_NO_MEANING: Dict[str, Tuple[Tuple[str, ...], str]] = {
 # Methods that are not here, and what there is instead.
 ABSENT = {
     "add_provider_for_devices": "name the provider; use add_provider",
-    "register_custom_ops_library": "such libraries are of another interface; a plug-in of kind 'ops' brings operators",
     "set_provider_selection_policy": "name providers in the order of preference",
 }
 
@@ -185,6 +186,8 @@ class SessionOptions:
     dimensions by name and denotation, initializers and files of external ones, and by add_session_config_entry any key of
     the library's own schema ("precision") and session.optimized_model_external_initializers_file_name and
     .._min_size_in_bytes.
+
+    register_custom_ops_library takes a plug-in of this library's of kind "ops".
 
     Without a meaning: enable_cpu_mem_arena, execution_order, inter_op_num_threads, log_verbosity_level, logid. Always
     so: use_deterministic_compute, use_per_session_threads.
@@ -274,6 +277,20 @@ class SessionOptions:
         for name, value in zip(names, values):
             _expect_value(name, value)
         known.update(zip(names, values))
+
+    def register_custom_ops_library(self, library: "Union[str, os.PathLike[str]]") -> None:
+        """Opens a plug-in of this library's of kind "ops", whatever folder it lies in: every session that is made later
+        finds its operators. A library with RegisterCustomOps, of that API's interface, is refused."""
+        try:
+            opened = Environment.instance().open_plugin(library)
+        except NotFoundError:
+            raise
+        except PyFlameRTError as fault:
+            raise UnsupportedError(f"register_custom_ops_library: {fault}; libraries that export RegisterCustomOps are "
+                                   "of another interface: build the operators as a plug-in of kind 'ops'") from fault
+        if opened.kind != "ops":
+            raise InvalidArgumentError(f"register_custom_ops_library: '{opened.path}' is a plug-in of kind "
+                                       f"'{opened.kind}'; operators come from those of kind 'ops'")
 
     def add_initializer(self, name: str, ort_value: OrtValue) -> None:
         """Gives the value, a tensor in host memory, of an initializer that models may have: it takes the place of theirs
