@@ -204,6 +204,10 @@ void Batcher::see_arrival(const OpenRequest& request) {
   last_event_ns_ = std::max(last_event_ns_, now);
 }
 
+bool Batcher::needs_worker(const OpenRequest& request) const {
+  return running_ < at_once_ || request.request.cancel || request.request.deadline_ns;
+}
+
 Status Batcher::submit(Request request, uint64_t* id) {
   PFRT_TRY(check_here(kSubmitting));
   PFRT_ASSIGN(OpenRequestPtr made, make(std::move(request)));
@@ -223,9 +227,11 @@ Status Batcher::submit(Request request, uint64_t* id) {
       throw;
     }
     see_arrival(open);
-    // A worker that collects looks by itself, unless the batch is complete now.
-    wake = !collecting_ || alone || queue_.group(shape).rows >= config_.max_batch_size ||
-           !waiting_pays(queue_.group(shape).rows);
+    // A worker that collects looks by itself, unless the batch is complete now. Where no run is to
+    // spare, the end of one wakes a worker.
+    wake = needs_worker(open) &&
+           (!collecting_ || alone || queue_.group(shape).rows >= config_.max_batch_size ||
+            !waiting_pays(queue_.group(shape).rows));
   }
   if (wake) wake_.notify_one();
   return {};
@@ -250,15 +256,18 @@ Response Batcher::infer(Request request) {
   if (!made.ok()) return refused(made.take_status());
   OpenRequestPtr open = made.take();
   std::optional<Slot> slot;
+  bool wake = false;
   {
     const std::lock_guard lock(mutex_);
     if (Status listed = list(*open); !listed.ok()) return refused(std::move(listed));
     OpenRequest& own = *open;
     see_arrival(own);
     const bool idle = state_ == State::kStarted && queue_.empty() && running_ < at_once_;
-    if (idle && (own.shape.empty() || !waiting_pays(own.rows))) {
+    // One of the workers may not wait for the others, who may all be waiting too.
+    if (crew_.has_caller() || (idle && (own.shape.empty() || !waiting_pays(own.rows)))) {
       slot.emplace(*this);
     } else {
+      wake = needs_worker(own);
       const uint64_t id = own.id;
       const int64_t rows = own.rows;
       try {
@@ -272,7 +281,7 @@ Response Batcher::infer(Request request) {
   }
   if (slot)
     run_alone(std::move(open), &*slot);
-  else
+  else if (wake)
     wake_.notify_one();
   std::unique_lock lock(mutex);
   answered.wait(lock, [&] { return out.has_value(); });

@@ -97,6 +97,8 @@ class Batcher {
   // Lists it as open. With the lock held.
   Status list(OpenRequest& request);
   void see_arrival(const OpenRequest& request);
+  // Whether a worker is to look at a request that was added now: it may run, or end while it waits.
+  bool needs_worker(const OpenRequest& request) const;
 
   void work();
   void answer_ended(std::unique_lock<std::mutex>& lock, uint64_t now);

@@ -1623,7 +1623,7 @@ typedef struct pfrt_batcher_api {
   /* Ends a request with CANCELLED: one that waits is not run, and of one whose run is under way the others go on. |id| 0
    * = all that are not answered. NOT_FOUND where it is answered already, or never was. */
   pfrt_status* (*cancel)(pfrt_batcher* batcher, uint64_t id);
-  pfrt_status* (*statistics)(const pfrt_batcher* batcher, pfrt_batcher_statistics* out_statistics);
+  pfrt_status* (*statistics)(const pfrt_batcher* batcher, pfrt_batcher_statistics* out_statistics); /* counts */
   /* Sets the counts to zero; those of what waits and runs stay. */
   pfrt_status* (*reset_statistics)(pfrt_batcher* batcher);
   /* How long runs take by their size, as it was measured while they happened: what the batcher waits by. |count| is the
@@ -1676,7 +1676,7 @@ typedef struct pfrt_streams_api {
   uint32_t (*count)(const pfrt_streams* streams);
   /* Index of the stream with the fewest requests that are not answered. */
   uint32_t (*select)(const pfrt_streams* streams);
-  pfrt_status* (*statistics)(const pfrt_streams* streams, pfrt_streams_statistics* out_statistics);
+  pfrt_status* (*statistics)(const pfrt_streams* streams, pfrt_streams_statistics* out_statistics); /* counts */
   /* Sets the counts to zero; that of what is pending stays. */
   pfrt_status* (*reset_statistics)(pfrt_streams* streams);
   /* The share of the time since the start that each stream has run, from 0 to 1; |count| is the length of |shares|. */

@@ -6,8 +6,9 @@
 namespace pfrt_test {
 namespace {
 
-constexpr pfrt_options_kind kKinds[] = {PFRT_OPTIONS_ENV, PFRT_OPTIONS_LOAD, PFRT_OPTIONS_SESSION,
-                                        PFRT_OPTIONS_OPTIMIZER, PFRT_OPTIONS_ASK};
+constexpr pfrt_options_kind kKinds[] = {
+    PFRT_OPTIONS_ENV, PFRT_OPTIONS_LOAD,    PFRT_OPTIONS_SESSION, PFRT_OPTIONS_OPTIMIZER,
+    PFRT_OPTIONS_ASK, PFRT_OPTIONS_BATCHER, PFRT_OPTIONS_STREAMS};
 
 std::string get(const pfrt_options* options, std::string_view key) {
   pfrt_string value{};
@@ -88,7 +89,7 @@ TEST(Options, have_setters_of_every_type) {
 
 TEST(Options, of_an_unknown_kind_are_refused) {
   pfrt_options* options = nullptr;
-  for (const pfrt_options_kind kind : {6u, 7u, 0x7fffffffu}) {
+  for (const pfrt_options_kind kind : {8u, 9u, 0x7fffffffu}) {
     EXPECT_TRUE(fails(api().options->create(kind, &options), PFRT_CODE_UNSUPPORTED,
                       {"kind " + std::to_string(kind)}));
     EXPECT_EQ(options, nullptr);

@@ -32,9 +32,10 @@ struct BatchConfig {
   std::chrono::microseconds max_latency{1000};
   // Rows that are waited for, within max_latency.
   int64_t min_batch_size = 1;
-  // Sizes that batches have with enable_padding: others are filled up to one of these with copies
-  // of a row, whose results nobody gets.
+  // Sizes that batches have with enable_padding.
   std::vector<int64_t> preferred_sizes = {1, 2, 4, 8, 16, 32};
+  // Batches of other sizes are filled up to a preferred one with copies of a row, whose results
+  // nobody gets.
   bool enable_padding = true;
   // Threads that run batches and give answers; 0 = the number of processors.
   int64_t num_workers = 4;
@@ -46,6 +47,7 @@ struct BatchConfig {
 
 // A request: rows of a batch, mostly one.
 struct InferenceRequest {
+  // Tensors by the names of the inputs.
   std::unordered_map<std::string, Tensor> inputs;
   // Outputs that are wanted; empty = all.
   std::vector<std::string> output_names;
@@ -57,32 +59,50 @@ struct InferenceRequest {
 
 // The answer to a request.
 struct InferenceResponse {
+  // Whether the run succeeded.
   bool success = false;
   // Tensors by the names of the outputs; empty after a failure.
   std::unordered_map<std::string, Tensor> outputs;
   // All outputs, those that are no tensors too.
   std::unordered_map<std::string, Value> values;
-  // What failed, and its code; "" and PFRT_CODE_OK after success.
+  // What failed; "" after success.
   std::string error_message;
+  // Its code; PFRT_CODE_OK after success.
   pfrt_code code = PFRT_CODE_OK;
+  // The request's number.
   uint64_t request_id = 0;
-  // From the call to the answer, and of that until the run began.
-  std::chrono::microseconds latency{0}, queue_time{0};
+  // The time from the call to the answer.
+  std::chrono::microseconds latency{0};
+  // The part of it before the run began.
+  std::chrono::microseconds queue_time{0};
   // Rows that the run had, all requests' together.
   int64_t batch_size = 0;
 };
 
 // Counts of a batcher since it was made, or since reset_stats.
 struct BatcherStats {
-  uint64_t total_requests = 0, completed_requests = 0, failed_requests = 0, cancelled_requests = 0;
-  // Requests whose time was over, and those that were refused as the queue was full.
-  uint64_t expired_requests = 0, dropped_requests = 0;
-  // Runs, the rows of requests in one, and the rows that were added to fill batches up.
+  // Requests that were taken.
+  uint64_t total_requests = 0;
+  // Requests that were answered with success.
+  uint64_t completed_requests = 0;
+  // Requests whose run failed.
+  uint64_t failed_requests = 0;
+  // Requests that were cancelled, by their caller or by stop.
+  uint64_t cancelled_requests = 0;
+  // Requests whose time was over.
+  uint64_t expired_requests = 0;
+  // Requests that were refused, as the queue was full.
+  uint64_t dropped_requests = 0;
+  // Runs.
   uint64_t total_batches = 0;
+  // Rows of requests in a run.
   double avg_batch_size = 0;
+  // Rows that were added to fill batches up.
   uint64_t padded_rows = 0;
-  // Of completed requests: from submit to the answer, and how many in a second since the start.
-  double avg_latency_us = 0, throughput_rps = 0;
+  // The mean time from submit to the answer, of completed requests.
+  double avg_latency_us = 0;
+  // Completed requests a second since the start.
+  double throughput_rps = 0;
   // Requests that wait now.
   uint64_t queue_depth = 0;
   // Why requests do not share runs; empty where they do.
@@ -139,6 +159,7 @@ class DynamicBatcher {
   uint64_t submit(const InferenceRequest& request, Callback done) {
     return submit(InferenceRequest(request), std::move(done));
   }
+  // Submits several requests.
   std::vector<std::future<InferenceResponse>> submit_batch(
       const std::vector<InferenceRequest>& requests) {
     std::vector<std::future<InferenceResponse>> out;
@@ -170,10 +191,12 @@ class DynamicBatcher {
     if (request_id == 0) throw InvalidArgumentError("request 0 was never submitted");
     detail::check(api().batcher->cancel(handle(), request_id));
   }
+  // Ends every request that is not answered.
   void cancel_all() { detail::check(api().batcher->cancel(handle(), 0)); }
   // Waits until every request that was submitted before is answered.
   void flush() { detail::check(api().batcher->flush(handle())); }
 
+  // The counts so far.
   BatcherStats get_stats() const {
     pfrt_batcher_statistics c{};
     c.struct_size = sizeof(c);
@@ -196,6 +219,7 @@ class DynamicBatcher {
     out.throughput_rps = ratio(completed, c.seconds);
     return out;
   }
+  // Sets the counts to zero.
   void reset_stats() { detail::check(api().batcher->reset_statistics(handle())); }
   // Requests that wait.
   size_t queue_size() const { return static_cast<size_t>(get_stats().queue_depth); }
@@ -212,9 +236,11 @@ class DynamicBatcher {
     return out;
   }
 
+  // The C handle, borrowed.
   pfrt_batcher* handle() const { return handle_.get(); }
 
  protected:
+  // |by_priority|: requests go by their priority.
   DynamicBatcher(std::shared_ptr<InferenceSession> session, const BatchConfig& config,
                  bool by_priority)
       : ports_(std::make_shared<detail::RequestPorts>(std::move(session))) {

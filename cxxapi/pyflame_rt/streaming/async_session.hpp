@@ -38,36 +38,55 @@ struct AsyncOptions {
 
 // Times of a request in the queue and in its run; zero without enable_profiling.
 struct AsyncProfile {
-  std::chrono::microseconds queue_time{0}, compute_time{0};
+  // The time from the call to the begin of the run.
+  std::chrono::microseconds queue_time{0};
+  // The time of the run.
+  std::chrono::microseconds compute_time{0};
 };
 
 // What became of a request.
 struct AsyncResult {
+  // Whether the run succeeded.
   bool success = false;
   // Tensors by the names of the outputs; empty after a failure.
   std::unordered_map<std::string, Tensor> outputs;
   // All outputs, those that are no tensors too.
   std::unordered_map<std::string, Value> values;
-  // From the call to the answer.
+  // The time from the call to the answer.
   std::chrono::microseconds latency{0};
+  // The request's number.
   uint64_t request_id = 0;
+  // The stream that ran it.
   size_t stream_id = 0;
-  // What failed, and its code; "" and PFRT_CODE_OK after success.
+  // What failed; "" after success.
   std::string error_message;
+  // Its code; PFRT_CODE_OK after success.
   pfrt_code code = PFRT_CODE_OK;
+  // Times in the queue and of the run.
   AsyncProfile profiling;
 };
 
 // Counts since the session was made, or since reset_stats.
 struct AsyncStats {
-  // |failed_requests| counts those whose time was over too, |dropped_requests| those that were
-  // refused as max_pending were not answered.
-  uint64_t total_requests = 0, completed_requests = 0, failed_requests = 0, cancelled_requests = 0,
-           dropped_requests = 0;
+  // Requests that were taken.
+  uint64_t total_requests = 0;
+  // Requests that were answered with success.
+  uint64_t completed_requests = 0;
+  // Requests whose run failed, or whose time was over.
+  uint64_t failed_requests = 0;
+  // Requests that were cancelled, by their caller or by stop.
+  uint64_t cancelled_requests = 0;
+  // Requests that were refused, as max_pending were not answered.
+  uint64_t dropped_requests = 0;
   // Requests that are not answered now.
   uint64_t pending_requests = 0;
-  // Of completed requests.
-  double avg_latency_us = 0, avg_queue_time_us = 0, avg_compute_time_us = 0;
+  // The mean time from the call to the answer, of completed requests.
+  double avg_latency_us = 0;
+  // The part of it before the run began.
+  double avg_queue_time_us = 0;
+  // The part of it in the run.
+  double avg_compute_time_us = 0;
+  // Completed requests a second since the start.
   double throughput_rps = 0;
   // The share of the time that each stream has run.
   std::vector<double> stream_utilization;
@@ -85,6 +104,7 @@ struct AsyncRequest {
 // its request is answered.
 class AsyncSession {
  public:
+  // Tensors by the names of the inputs.
   using Inputs = std::unordered_map<std::string, Tensor>;
   // Called once with the result, on one of the callback threads. Exceptions that it throws are
   // logged and dropped.
@@ -127,12 +147,14 @@ class AsyncSession {
                                          const Inputs& inputs, const AsyncRequest& request = {}) {
     return future(one_more(stream), output_names, inputs, request);
   }
+  // The same with a callback; returns the request's number.
   uint64_t run_on_stream(size_t stream, const std::vector<std::string>& output_names,
                          const Inputs& inputs, Callback done, const AsyncRequest& request = {}) {
     if (!done) throw InvalidArgumentError("run_on_stream was given an empty callback");
     return send(one_more(stream), output_names, inputs, request, std::move(done));
   }
 
+  // Number of streams.
   size_t num_streams() const { return api().streams->count(handle()); }
   // The stream with the fewest requests that are not answered.
   size_t select_stream() const { return api().streams->select(handle()); }
@@ -140,6 +162,7 @@ class AsyncSession {
   void synchronize(size_t stream) {
     detail::check(api().streams->synchronize(handle(), one_more(stream)));
   }
+  // Waits until what every stream was given before is answered.
   void synchronize_all() { detail::check(api().streams->synchronize(handle(), 0)); }
 
   // Ends a request, whether it waits or runs: its result has the code of CancelledError. Throws
@@ -148,8 +171,10 @@ class AsyncSession {
     if (request_id == 0) throw InvalidArgumentError("request 0 was never started");
     detail::check(api().streams->cancel(handle(), request_id));
   }
+  // Ends every request that is not answered.
   void cancel_all() { detail::check(api().streams->cancel(handle(), 0)); }
 
+  // The counts so far.
   AsyncStats get_stats() const {
     pfrt_streams_statistics c{};
     c.struct_size = sizeof(c);
@@ -171,8 +196,10 @@ class AsyncSession {
                                              out.stream_utilization.size()));
     return out;
   }
+  // Sets the counts to zero.
   void reset_stats() { detail::check(api().streams->reset_statistics(handle())); }
 
+  // The C handle, borrowed.
   pfrt_streams* handle() const { return handle_.get(); }
 
  private:

@@ -336,9 +336,18 @@ TEST(Batcher, infer_runs_on_the_calling_thread_or_with_others) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(statistics_of(batcher.get()).completed, 300u);
 
-  ASSERT_TRUE(ok(api().batcher->stop(batcher.get())));
   const Array x = noise({1, 16}, 1);
   const pfrt_io io = x.io();
+  Asked nested({noise({1, 16}, 5)});
+  nested.inside = [&] {  // its callback asks too, while all workers are in callbacks
+    pfrt_value* inner = nullptr;
+    EXPECT_TRUE(ok(api().batcher->infer(batcher.get(), &io, 1, nullptr, &inner, 1, nullptr)));
+    api().value->release(inner);
+  };
+  ASSERT_TRUE(ok(submit(batcher.get(), nested)));
+  expect_own(session.get(), nested);
+
+  ASSERT_TRUE(ok(api().batcher->stop(batcher.get())));
   pfrt_value* output = reinterpret_cast<pfrt_value*>(1);
   EXPECT_TRUE(fails(api().batcher->infer(batcher.get(), &io, 1, nullptr, &output, 1, nullptr),
                     PFRT_CODE_CANCELLED, {"stopped"}));

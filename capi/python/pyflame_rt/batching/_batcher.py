@@ -39,7 +39,7 @@ class BatcherStats:
     """Counts of a batcher since it was made, or since ``reset_stats``."""
 
     total_requests: int  # that were taken
-    completed_requests: int
+    completed_requests: int  # answered with success
     failed_requests: int  # whose run failed
     cancelled_requests: int  # by their caller, or by ``stop``
     expired_requests: int  # whose time was over
@@ -143,6 +143,7 @@ class DynamicBatcher:
         return self.get_stats().queue_depth
 
     def get_stats(self) -> BatcherStats:
+        """The counts so far."""
         out = abi.BatcherStatistics(struct_size=ctypes.sizeof(abi.BatcherStatistics))
         lib.check(lib.batcher.statistics(self._requests.handle, ctypes.byref(out)))
         return BatcherStats(
@@ -152,6 +153,7 @@ class DynamicBatcher:
             out.completed / out.seconds if out.seconds else 0.0, out.queued, lib.read(out.unshared))
 
     def reset_stats(self) -> None:
+        """Sets the counts to zero."""
         lib.check(lib.batcher.reset_statistics(self._requests.handle))
 
     def batch_times_us(self) -> Dict[int, float]:

@@ -35,16 +35,17 @@ class AsyncOptions:
 class AsyncResult:
     """What became of a request."""
 
-    success: bool
+    success: bool  # whether the run succeeded
     outputs: Dict[str, Any]  # arrays by name; empty after a failure
-    request_id: int
-    stream_id: int
+    request_id: int  # its number
+    stream_id: int  # the stream that ran it
     error_message: str  # "" after success
     latency_us: float  # from the call to the answer
     queue_time_us: float  # of these, until the run began; 0 without enable_profiling
     compute_time_us: float  # of the run; 0 without enable_profiling
 
     def get_outputs(self) -> Dict[str, Any]:
+        """The outputs, arrays by name."""
         return self.outputs
 
 
@@ -53,14 +54,14 @@ class AsyncStats:
     """Counts since the session was made, or since ``reset_stats``."""
 
     total_requests: int  # that were taken
-    completed_requests: int
+    completed_requests: int  # answered with success
     failed_requests: int  # whose run failed, or whose time was over
     cancelled_requests: int  # by their caller, or by ``stop``
     dropped_requests: int  # refused, as max_pending were not answered
     pending_requests: int  # now
     avg_latency_us: float  # of completed requests
-    avg_queue_time_us: float
-    avg_compute_time_us: float
+    avg_queue_time_us: float  # of that, until the run began
+    avg_compute_time_us: float  # of that, in the run
     throughput_rps: float  # completed requests a second since the start
     stream_utilization: List[float]  # the share of the time that each stream has run
 
@@ -137,6 +138,7 @@ class AsyncSession:
         return stream + 1
 
     def num_streams(self) -> int:
+        """The number of streams."""
         return int(lib.streams.count(self._requests.handle))
 
     def select_stream(self) -> int:
@@ -162,6 +164,7 @@ class AsyncSession:
         self._requests.cancel(0)
 
     def get_stats(self) -> AsyncStats:
+        """The counts so far."""
         out = abi.StreamsStatistics(struct_size=ctypes.sizeof(abi.StreamsStatistics))
         lib.check(lib.streams.statistics(self._requests.handle, ctypes.byref(out)))
         shares = (ctypes.c_double * self.num_streams())()
@@ -172,4 +175,5 @@ class AsyncSession:
                           out.completed / out.seconds if out.seconds else 0.0, list(shares))
 
     def reset_stats(self) -> None:
+        """Sets the counts to zero."""
         lib.check(lib.streams.reset_statistics(self._requests.handle))
