@@ -407,13 +407,13 @@ Batcher::Batch Batcher::take_batch(const std::string& shape, int64_t& rows, int6
   return out;
 }
 
-void Batcher::answer_ended(std::unique_lock<std::mutex>& lock, uint64_t now) {
+bool Batcher::answer_ended(std::unique_lock<std::mutex>& lock, uint64_t now) {
   const bool flags = queue_.flagged() && now - scanned_ns_ >= kFlagsNs;
-  if (!scan_ && !flags && now < queue_.ends_ns()) return;
+  if (!scan_ && !flags && now < queue_.ends_ns()) return false;
   scan_ = false;
   scanned_ns_ = now;
   auto ended = queue_.take_ended(now);
-  if (ended.empty()) return;
+  if (ended.empty()) return false;
   lock.unlock();
   for (auto& [request, why] : ended) {
     Response none;
@@ -421,6 +421,7 @@ void Batcher::answer_ended(std::unique_lock<std::mutex>& lock, uint64_t now) {
     answer(std::move(request), std::move(none));
   }
   lock.lock();
+  return true;
 }
 
 void Batcher::work() {
@@ -428,7 +429,7 @@ void Batcher::work() {
   while (state_ == State::kStarted) {
     try {
       const uint64_t now = os::monotonic_ns();
-      answer_ended(lock, now);
+      if (answer_ended(lock, now)) continue;  // it may have been stopped meanwhile
       const std::string* const first = queue_.first_group();
       const uint64_t wait = first ? wait_of(*first, now) : kUntilWoken;
       if (wait != 0) {

@@ -101,7 +101,8 @@ class Batcher {
   bool needs_worker(const OpenRequest& request) const;
 
   void work();
-  void answer_ended(std::unique_lock<std::mutex>& lock, uint64_t now);
+  // Whether there were any: the lock was free meanwhile.
+  bool answer_ended(std::unique_lock<std::mutex>& lock, uint64_t now);
   void answer_left();
   // Nanoseconds until the group is to run, as far as is known now: 0 = at once, kUntilWoken = when
   // a run ends or more requests come.

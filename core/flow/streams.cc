@@ -244,11 +244,13 @@ void Streams::serve_stream(Stream& stream) {
   while (state_ == State::kStarted) {
     try {
       const uint64_t now = os::monotonic_ns();
-      for (auto& [request, why] : stream.queue.take_ended(now)) {
+      auto ended = stream.queue.take_ended(now);
+      for (auto& [request, why] : ended) {
         Response none;
         none.status = std::move(why);
         hand_over(lock, std::move(request), std::move(none));
       }
+      if (!ended.empty()) continue;  // the lock may have been free, and the streams stopped
       if (stream.queue.empty()) {
         stream.wake.wait(lock);
         continue;

@@ -288,6 +288,26 @@ TEST(Batcher, stop_answers_what_waits_and_start_begins_again) {
   ASSERT_TRUE(ok(api().batcher->stop(batcher.get())));
 }
 
+TEST(Batcher, stop_ends_workers_that_answer_late_requests) {
+  const auto env = make_env();
+  const auto session = rows_session(env.get(), rows_graph());
+  for (int round = 0; round < 50; ++round) {
+    const auto batcher = make_batcher(session.get());
+    Asked late({noise({1, 16}, 1)});
+    std::atomic<bool> inside{false};
+    late.inside = [&] {
+      inside = true;
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    };
+    ASSERT_TRUE(ok(submit(batcher.get(), late)));
+    ASSERT_TRUE(ok(api().batcher->cancel(batcher.get(), late.id)));
+    ASSERT_TRUE(ok(api().batcher->start(batcher.get())));
+    while (!inside) std::this_thread::yield();
+    ASSERT_TRUE(ok(api().batcher->stop(batcher.get())));  // while a worker is in the callback
+    EXPECT_TRUE(late.answered());
+  }
+}
+
 TEST(Batcher, higher_priorities_go_first) {
   const auto env = make_env();
   const auto session = rows_session(env.get(), rows_graph());

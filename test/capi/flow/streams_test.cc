@@ -187,6 +187,26 @@ TEST(Streams, stop_answers_what_waits_and_a_callback_may_release_them) {
   expect_own(session.get(), last);
 }
 
+TEST(Streams, stop_ends_threads_that_answer_late_requests) {
+  const auto env = make_env();
+  const auto session = make_session(env.get(), rows_graph());
+  for (int round = 0; round < 50; ++round) {
+    const auto streams = make_streams(session.get(), {{"callback_threads", "0"}});
+    Asked late({noise({1, 16}, 1)});
+    std::atomic<bool> inside{false};
+    late.inside = [&] {
+      inside = true;
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    };
+    ASSERT_TRUE(ok(submit(streams.get(), late)));
+    ASSERT_TRUE(ok(api().streams->cancel(streams.get(), late.id)));
+    ASSERT_TRUE(ok(api().streams->start(streams.get())));
+    while (!inside) std::this_thread::yield();
+    ASSERT_TRUE(ok(api().streams->stop(streams.get())));
+    EXPECT_TRUE(late.answered());
+  }
+}
+
 TEST(Streams, say_which_setting_is_wrong) {
   const auto env = make_env();
   const auto session = make_session(env.get(), rows_graph());
