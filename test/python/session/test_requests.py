@@ -232,3 +232,22 @@ def test_a_callback_that_raises_is_told_of(session, capsys):
     finally:
         threading.excepthook = before
     assert [type(fault) for fault in told] == [ZeroDivisionError]
+
+
+def test_handlers_of_the_program_run_before_the_package_ends():
+    program = """
+import atexit, threading, pyflame_rt
+def last():
+    over = threading.Event()
+    session.run_async(None, {"x": own.row(2)}, lambda results, *_: (print(results[0][0, 0]), over.set()))
+    over.wait(20)
+    print(batcher.infer({"x": own.row(3)})["y"][0, 0])
+atexit.register(last)
+import test_requests as own
+session = own.scaled_session()
+batcher = pyflame_rt.batching.DynamicBatcher(session)
+batcher.start()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60,
+                          env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+    assert (done.returncode, done.stdout, done.stderr) == (0, "4.0\n6.0\n", "")

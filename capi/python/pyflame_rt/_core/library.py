@@ -49,10 +49,16 @@ class _Area:
             offset, *signature = self._functions[name]
         except KeyError:
             raise AttributeError(f"the table of functions has no '{name}'") from None
-        slot = ctypes.c_void_p.from_address(self._address + offset).value
-        function = ctypes.CFUNCTYPE(*signature)(slot or 0)
+        function = ctypes.CFUNCTYPE(*signature)(self._address_in(offset))
         setattr(self, name, function)
         return function
+
+    def _address_in(self, offset: int) -> int:
+        return ctypes.c_void_p.from_address(self._address + offset).value or 0
+
+    def address_of(self, name: str) -> int:
+        """The address of a function."""
+        return self._address_in(self._functions[name][0])
 
 
 def read(string: Any) -> str:

@@ -8,7 +8,6 @@ interpreter finalises.
 """
 from __future__ import annotations
 
-import atexit
 import ctypes
 import itertools
 import os
@@ -20,6 +19,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from .._core import abi, library as lib
+from .._core.ending import at_end
 from .._core.errors import DTypeMismatchError, InvalidArgumentError, PyFlameRTError, ShapeMismatchError
 from .._core.options import RunDesc
 from .feeding import FeedingSession
@@ -139,7 +139,7 @@ def _begin_child() -> None:
     _state = _State()
 
 
-atexit.register(_end)
+at_end.append(_end)
 os.register_at_fork(after_in_child=_begin_child)
 
 

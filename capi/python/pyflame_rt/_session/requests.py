@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import atexit
 import ctypes
 import os
 import sys
@@ -13,6 +12,7 @@ from concurrent.futures import Future
 from typing import Any, Callable, Dict, Generator, List, Mapping, Optional, Sequence
 
 from .._core import abi, callbacks, interrupt, library as lib
+from .._core.ending import at_end
 from .._core.errors import InvalidArgumentError, PyFlameRTError
 from .._core.options import NativeOptions
 from .._values.memory import results_of
@@ -217,6 +217,6 @@ def _begin_child() -> None:
     _lock, _living = threading.Lock(), weakref.WeakSet()
 
 
-atexit.register(_end)
+at_end.append(_end)
 os.register_at_fork(after_in_child=_begin_child)
 

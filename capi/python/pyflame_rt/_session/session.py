@@ -38,7 +38,7 @@ if TYPE_CHECKING:  # loaded by the methods that need them: most programs call no
     from .memory_report import MemoryReport
 
 # Without argument types, which would be looked at in every call: all that is passed has to be of ctypes or None.
-_run = ctypes.CFUNCTYPE(ctypes.c_void_p)(ctypes.cast(lib.session.run, ctypes.c_void_p).value or 0)
+_run = ctypes.CFUNCTYPE(ctypes.c_void_p)(lib.session.address_of("run"))
 _QUICK, _FEW = 0.001, 16  # seconds of a run, elements of a tensor
 _ProviderOptions = Optional[Mapping[str, Any]]
 Providers = Union[str, Sequence[Union[str, Tuple[str, _ProviderOptions]]], Mapping[str, _ProviderOptions]]
