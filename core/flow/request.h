@@ -19,7 +19,7 @@ struct Response {
   // views of its outputs, which live as long as any of them.
   std::vector<ValuePtr> outputs;
   uint32_t stream = 0;      // that ran it
-  int64_t rows = 0;         // of all requests that shared the run; 0: nothing was run
+  int64_t rows = 0;         // of a batcher: of all requests that shared the run
   uint64_t queued_ns = 0;   // from submit until the run began
   uint64_t ran_ns = 0;      // of the run
   uint64_t latency_ns = 0;  // from submit to the answer

@@ -299,7 +299,6 @@ Response Streams::run(OpenRequest& request) {
     run.settings.priority = asked.priority;
     auto made = session_->run(std::move(run));
     out.ran_ns = os::monotonic_ns() - began;
-    out.rows = 1;
     if (made.ok())
       out.outputs = made.take();
     else

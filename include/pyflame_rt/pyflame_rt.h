@@ -1548,7 +1548,7 @@ typedef struct pfrt_response {
    * was shared are views of its outputs, which live as long as any of these. The callee owns every value. */
   PFRT_OWN pfrt_value** outputs;
   size_t output_count; /* outputs of the session */
-  int64_t rows;        /* of the batch that the run had, all requests' together; 0 where nothing was run */
+  int64_t rows;        /* of a batcher: of all requests that shared the run; 0 of streams, and without a run */
   uint64_t queued_ns;  /* from submit to the beginning of the run */
   uint64_t ran_ns;     /* of the run */
   uint64_t latency_ns; /* from submit to this call */
